@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk fmt lint ci release toolchain openssl valgrind
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ counted: toolchain
 
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@tests/sabotage/run $(ONLY)
+
+# With the features of `make test`, so that nothing is built twice.
+sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
+	@cargo build --locked --workspace --bins $(TEST_FEATURES)
+	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all

@@ -10,12 +10,12 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use client::device::{Chat, ChatKey, Device, DeviceSettings, DeviceState, Update};
-use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _};
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{DeviceClass, DeviceId, UserId};
 use tokio::{
     sync::watch,
     task::JoinSet,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
 use crate::{Difference, TestEnv, deadline::TIMEOUT};
@@ -187,10 +187,10 @@ impl TestDevice {
         Ok(is_new)
     }
 
-    /// The device is dropped and comes back at once, or later; or it does not read for a while; or somebody looks at a chat.
+    /// The device is dropped and comes back at once, or later; or it does not read for a while.
     async fn misbehave(&mut self, mut device: Device) -> Result<Device> {
         let away = Duration::from_millis(self.rng.random_range(0..AWAY_MS));
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..5) {
             0 => device = self.device(device.into_state())?,
             1 => {
                 let state = device.into_state();
@@ -199,13 +199,6 @@ impl TestDevice {
                 device = self.device(state)?;
             }
             2 => sleep(away).await,
-            3 => {
-                let chats = device.state().chats().keys().copied();
-                if let Some(key) = chats.choose(&mut self.rng) {
-                    // What is not answered in time is asked for again in the end.
-                    let _ = timeout(away, device.fetch(key)).await;
-                }
-            }
             _ => {}
         }
         Ok(device)

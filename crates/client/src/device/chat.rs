@@ -178,74 +178,68 @@ impl Chat {
         }
     }
 
-    /// A message. What a sync returned may have it already: rows may be newer than the token that comes with them.
+    /// A message. A page or a sync may have had it, since they may be newer than the token.
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent) {
-        let (mid, is_own) = (event.mid, event.srcid == uid);
-        // A page that was fetched had it, as changed since, or without it.
-        let is_fetched = mid <= self.fetched.0;
-        if self.fetched.0.next() == mid {
-            self.fetched.0 = mid;
-        }
-        let message = Message {
-            mid,
-            srcid: event.srcid,
-            destid: event.destid,
-            gid: event.gid,
-            msg: event.msg,
-            ts: event.ts,
-            client_msg_id: Some(event.client_msg_id),
-            recalled: false,
-            edited_ts: None,
-        };
-        if mid > self.last_mid {
-            self.count(&message, is_own, event.n);
-            self.last_mid = mid;
-            self.last = Some(preview(&message));
-        }
-        if !is_fetched {
+        let (mid, is_own, n) = (event.mid, event.srcid == uid, event.n);
+        let is_newest = mid > self.last_mid;
+        // It may have changed since, and a head may stand for the change that follows.
+        if mid > self.fetched.0 {
+            if self.fetched.0.next() == mid {
+                self.fetched.0 = mid;
+            }
+            let message = Message::from(event);
+            if is_newest || mid == self.last_mid && self.last.is_none() {
+                self.last = Some(preview(&message));
+            }
+            self.last_mid = self.last_mid.max(mid);
             self.messages.insert(mid, message);
         }
-    }
-
-    /// The unread counts after a message behind all others.
-    fn count(&mut self, message: &Message, is_own: bool, n: Option<i64>) {
         match &mut self.with {
             ChatWith::User {
                 deleted, peer_n, ..
             } => {
-                *deleted = false;
-                if let Some(n) = n.filter(|_| !is_own) {
-                    let more = n - *peer_n;
-                    *peer_n = n;
-                    self.unread = self.unread.map(|unread| Some(unread? + more));
-                }
+                *deleted &= !is_newest;
+                let n = n.filter(|_| !is_own).unwrap_or_default();
+                let more = (n - *peer_n).max(0);
+                *peer_n += more;
+                self.unread = self.unread.map(|unread| Some(unread? + more));
             }
             // Who sends has read everything before.
-            ChatWith::Group { .. } if is_own => self.read_group(None, message.mid, message.mid),
-            ChatWith::Group { .. } => {
-                self.unread = self.unread.map(|unread| Some(unread? + 1));
+            ChatWith::Group { .. } if is_own => self.take_read(None, mid, None),
+            ChatWith::Group { .. } => self.count_group(),
+        }
+    }
+
+    /// Unread in a group is what is behind the read position. Where a head stands for some messages, which may be own ones, it cannot be counted.
+    fn count_group(&mut self) {
+        let is_whole = self.fetched.0 >= self.last_mid;
+        for class in DeviceClass::ALL {
+            if is_whole || self.unread[class].is_some() {
+                self.unread[class] = Some(self.behind(class));
             }
         }
+    }
+
+    fn behind(&self, class: DeviceClass) -> i64 {
+        (self.last_mid.get() - self.read_mid[class].get()).max(0)
     }
 
     /// The user has read up to a message: on one class, or on both.
     pub(super) fn take_read(&mut self, class: Option<DeviceClass>, mid: Mid, n: Option<i64>) {
-        let ChatWith::User { peer_n, .. } = self.with else {
-            return self.read_group(class, mid, self.last_mid);
-        };
         for device in DeviceClass::ALL {
-            if class.is_none_or(|class| class == device) && mid > self.read_mid[device] {
-                self.read_mid[device] = mid;
-                self.unread[device] = n.map(|n| (peer_n - n).max(0));
+            if class.is_some_and(|class| class != device) || mid <= self.read_mid[device] {
+                continue;
             }
-        }
-    }
-
-    fn read_group(&mut self, class: Option<DeviceClass>, mid: Mid, last_mid: Mid) {
-        for device in DeviceClass::ALL {
-            if class.is_none_or(|class| class == device) && mid > self.read_mid[device] {
-                self.read_mid[device] = mid;
-                self.unread[device] = Some((last_mid.get() - mid.get()).max(0));
+            self.read_mid[device] = mid;
+            match self.with {
+                ChatWith::User { peer_n, .. } => {
+                    self.unread[device] = n.map(|n| (peer_n - n).max(0));
+                }
+                ChatWith::Group { .. } => {
+                    if self.unread[device].is_some() || mid >= self.last_mid {
+                        self.unread[device] = Some(self.behind(device));
+                    }
+                }
             }
         }
     }
@@ -257,18 +251,13 @@ impl Chat {
         }
         self.chg = self.chg.max(event.chg);
         let is_clear = event.kind == "clear" && event.by == uid;
-        self.apply(
-            event.mid,
-            &event.kind,
-            Some(&event.ts),
-            event.msg.as_deref(),
-        );
+        self.apply(event.mid, &event.kind, &event.ts, event.msg.as_deref());
         if is_clear {
             self.take_read(None, event.mid, event.n);
         }
     }
 
-    fn apply(&mut self, mid: Mid, kind: &str, ts: Option<&str>, msg: Option<&str>) {
+    fn apply(&mut self, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
         let all = self.messages.values_mut().chain(&mut self.last);
         match kind {
             "recall" => all
@@ -281,7 +270,7 @@ impl Chat {
                 .filter(|message| message.mid == mid)
                 .for_each(|message| {
                     msg.unwrap_or_default().clone_into(&mut message.msg);
-                    message.edited_ts = ts.map(str::to_owned);
+                    message.edited_ts = Some(ts.to_owned());
                 }),
             "hide" | "delete" => self.drop_messages(|other| other == mid),
             "clear" => self.drop_messages(|other| other <= mid),
@@ -317,53 +306,77 @@ impl Chat {
         self.chg = self.chg.max(chg);
     }
 
-    /// Messages behind all that were fetched, in order; the answer to [`Missing::after_mid`]. `is_all`: there are no more, unless the store of
-    /// a conversation's messages is behind that of its head.
-    pub(super) fn take_fetched(&mut self, uid: UserId, messages: Vec<Message>, is_all: bool) {
+    /// Messages behind all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more, unless the
+    /// store of a conversation's messages is behind that of its head.
+    pub(super) fn take_fetched(&mut self, uid: UserId, messages: Vec<Message>, next: Option<Mid>) {
         for message in messages {
-            self.fetched.0 = self.fetched.0.max(message.mid);
-            let is_newest = message.mid >= self.last_mid;
-            if message.srcid == uid && matches!(self.with, ChatWith::Group { .. }) {
-                self.read_group(None, message.mid, self.last_mid);
+            let mid = message.mid;
+            self.fetched.0 = self.fetched.0.max(mid);
+            if mid > self.last_mid
+                && let ChatWith::User { deleted, .. } = &mut self.with
+            {
+                *deleted = false;
             }
-            if is_newest {
-                self.last_mid = message.mid;
+            if mid >= self.last_mid {
+                self.last_mid = mid;
                 self.last = Some(preview(&message));
             }
-            self.messages.insert(message.mid, message);
-        }
-        let sees_newest = self.last.is_some();
-        if is_all && (!sees_newest || self.messages.contains_key(&self.last_mid)) {
-            self.fetched.0 = self.fetched.0.max(self.last_mid);
-            self.count_again();
-        }
-    }
-
-    /// After a head: by what was fetched.
-    fn count_again(&mut self) {
-        if matches!(self.with, ChatWith::Group { .. }) {
-            let last_mid = self.last_mid.get();
-            let read_mid = self.read_mid;
-            for device in DeviceClass::ALL {
-                let unread = (last_mid - read_mid[device].get()).max(0);
-                self.unread[device].get_or_insert(unread);
+            if message.srcid == uid && matches!(self.with, ChatWith::Group { .. }) {
+                self.take_read(None, mid, None);
             }
+            self.messages.insert(mid, message);
+        }
+        let is_all = self.last.is_none() || self.messages.contains_key(&self.last_mid);
+        match next {
+            Some(next) => self.fetched.0 = self.fetched.0.max(next),
+            None if is_all => self.fetched.0 = self.fetched.0.max(self.last_mid),
+            None => {}
+        }
+        if matches!(self.with, ChatWith::Group { .. }) {
+            self.count_group();
         }
     }
 
-    /// Changes behind all that were fetched; the answer to [`Missing::after_chg`].
-    pub(super) fn take_fetched_changes(&mut self, changes: Vec<Change>, is_all: bool) {
+    /// The changes above `after`, up to `next`, or all; the answer to [`Missing::after_chg`]. From the first of a message that has yet to be fetched
+    /// on they are not counted, and come again once it is.
+    pub(super) fn take_fetched_changes(
+        &mut self,
+        after: Chg,
+        changes: Vec<Change>,
+        next: Option<Chg>,
+    ) {
+        let newest = changes.last().map_or(Chg::ZERO, |change| change.chg);
+        let mut early = None;
         for change in changes {
-            self.fetched.1 = self.fetched.1.max(change.chg);
-            self.apply(
-                change.mid,
-                &change.kind,
-                Some(&change.ts),
-                change.msg.as_deref(),
-            );
+            if early.is_none() && change.mid > self.fetched.0 {
+                early = Some(change.chg);
+            }
+            self.apply(change.mid, &change.kind, &change.ts, change.msg.as_deref());
         }
-        if is_all {
-            self.fetched.1 = self.fetched.1.max(self.chg);
+        // One of the pages before was not counted to its end.
+        if after > self.fetched.1 {
+            return;
+        }
+        let counted = match early {
+            Some(early) => Chg::try_from(early.get() - 1).unwrap_or_default(),
+            None => next.unwrap_or_else(|| self.chg.max(newest)),
+        };
+        self.fetched.1 = self.fetched.1.max(counted);
+    }
+}
+
+impl From<MessageEvent> for Message {
+    fn from(event: MessageEvent) -> Self {
+        Self {
+            mid: event.mid,
+            srcid: event.srcid,
+            destid: event.destid,
+            gid: event.gid,
+            msg: event.msg,
+            ts: event.ts,
+            client_msg_id: Some(event.client_msg_id),
+            recalled: false,
+            edited_ts: None,
         }
     }
 }

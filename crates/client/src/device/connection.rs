@@ -211,21 +211,15 @@ impl Device {
             // This waits until the stores have what the device knows.
             self.sync().await?;
         }
-        while let Some(missing) = self.missing(key) {
-            let page = self.messages(key, missing.after_mid).await?;
-            let is_last = page.next.is_none();
-            self.state.take_messages(key, page);
-            if is_last {
-                break;
-            }
+        let mut next = self.missing(key).map(|missing| missing.after_mid);
+        while let Some(after) = next {
+            let page = self.messages(key, after).await?;
+            next = self.state.take_messages(key, page);
         }
-        while let Some(missing) = self.missing(key) {
-            let page = self.changes(key, missing.after_chg).await?;
-            let is_last = page.next.is_none();
-            self.state.take_changes(key, page);
-            if is_last {
-                break;
-            }
+        let mut next = self.missing(key).map(|missing| missing.after_chg);
+        while let Some(after) = next {
+            let page = self.changes(key, after).await?;
+            next = self.state.take_changes(key, after, page);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{GroupId, NextOffset, Partition, SyncToken, UserId};
+use schemas::{Chg, GroupId, Mid, NextOffset, Partition, SyncToken, UserId};
 
 pub use self::{
     chat::{Chat, ChatWith, Missing},
@@ -19,7 +19,7 @@ pub use self::{
         MessageChangeEvent, MessageEvent, ReadPositionEvent, ServerFrame,
     },
 };
-use crate::{Changes, Messages, SyncAnswer};
+use crate::{Changes, Messages, Order, SyncAnswer};
 
 /// Whom a chat of a device's user is with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,11 +209,10 @@ impl DeviceState {
         Some(key)
     }
 
-    /// Takes how far a group has come; it has to be fetched then.
+    /// Takes how far a group has come; it has to be fetched then. It has the offset of the first event that it stands for, so it is taken where that
+    /// is below the token, too.
     pub fn take_head(&mut self, head: HeadFrame) -> Option<ChatKey> {
-        if !self.moves_on(head.at) {
-            return None;
-        }
+        self.moves_on(head.at);
         let key = ChatKey::Group(head.gid);
         self.chats.get_mut(&key)?.take_head(head.mid, head.chg);
         Some(key)
@@ -237,18 +236,21 @@ impl DeviceState {
         is_new
     }
 
-    /// Takes messages of a chat that were missing.
-    pub fn take_messages(&mut self, key: ChatKey, page: Messages) {
-        let uid = self.uid;
-        if let Some(chat) = self.chats.get_mut(&key) {
-            chat.take_fetched(uid, page.items, page.next.is_none());
-        }
+    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another.
+    pub fn take_messages(&mut self, key: ChatKey, page: Messages) -> Option<Mid> {
+        let next = page.next.and_then(|next| match next {
+            Order::After(mid) => Some(mid),
+            _ => None,
+        });
+        let chat = self.chats.get_mut(&key)?;
+        chat.take_fetched(self.uid, page.items, next);
+        next
     }
 
-    /// Takes changes of a chat that were missing.
-    pub fn take_changes(&mut self, key: ChatKey, page: Changes) {
-        if let Some(chat) = self.chats.get_mut(&key) {
-            chat.take_fetched_changes(page.items, page.next.is_none());
-        }
+    /// Takes a page of the changes of a chat above `after`; above which the next one begins, if there is another.
+    pub fn take_changes(&mut self, key: ChatKey, after: Chg, page: Changes) -> Option<Chg> {
+        let chat = self.chats.get_mut(&key)?;
+        chat.take_fetched_changes(after, page.items, page.next);
+        page.next
     }
 }

@@ -1,4 +1,4 @@
-use schemas::{Chg, DeviceClass, Mid, PartitionMap};
+use schemas::{DeviceClass, PartitionMap};
 use serde_json::{Value, json};
 
 use super::*;
@@ -190,10 +190,55 @@ fn a_head_is_counted_once_it_is_fetched() {
     assert_eq!(unread(&device, group()), [Some(1); 2]);
     let changed = json!({"chg": 1, "mid": 10, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [changed], "next": null});
-    device.take_changes(group(), serde_json::from_value(page).unwrap());
+    device.take_changes(group(), Chg::ZERO, serde_json::from_value(page).unwrap());
     let chat = &device.chats()[&group()];
     assert!(chat.last.as_ref().unwrap().recalled);
     assert_eq!(chat.missing(), None);
+}
+
+/// A head has the offset of the first event that it stands for, and a sync may have moved the token past it.
+#[test]
+fn a_head_below_the_token_counts() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    device.take_ping(&token(30));
+    let head = json!({"type": "head", "at": "17:15", "gid": GROUP.to_string(), "mid": 9, "chg": 3});
+    let ServerFrame::Head(head) = serde_json::from_value(head).unwrap() else {
+        panic!("no head");
+    };
+    device.take_head(head);
+    let chat = &device.chats()[&group()];
+    assert_eq!((chat.last_mid.get(), chat.chg.get()), (9, 3));
+}
+
+/// A change may have collapsed into a head that came before the message.
+#[test]
+fn a_page_is_not_overwritten_by_the_message_as_it_was_sent() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    let mut edited = group_message(8, 1001)["message"].clone();
+    edited["msg"] = json!("edited");
+    let page = json!({"items": [edited], "next": null});
+    assert_eq!(
+        device.take_messages(group(), serde_json::from_value(page).unwrap()),
+        None
+    );
+    take(&mut device, 12, group_message(8, 1001));
+    let messages = &device.chats()[&group()].messages;
+    assert_eq!(messages.values().next().unwrap().msg, "edited");
+    assert_eq!(unread(&device, group()), [Some(1); 2]);
+}
+
+/// All messages of a page may be hidden, and all changes of one may be the other user's own.
+#[test]
+fn a_page_without_items_is_not_the_last() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    let page = json!({"items": [], "next": "after_mid=5"});
+    let next = device.take_messages(group(), serde_json::from_value(page).unwrap());
+    assert_eq!(next.map(|next| next.get()), Some(5));
+    let missing = device.chats()[&group()].missing().unwrap();
+    assert_eq!(missing.after_mid.get(), 5);
 }
 
 /// Between two syncs he left and joined again.

@@ -1,0 +1,214 @@
+import type { Chat, WithUser } from "./chat.js";
+import {
+  DEVICE_CLASSES,
+  type ContactChangeEvent,
+  type DeviceClass,
+  type MessageChangeEvent,
+  type MessageEvent,
+} from "./frames.js";
+import type { ChangeItem, Message } from "./rest.js";
+
+/** How many characters of the newest message a list shows. */
+const PREVIEW_CHARS = 200;
+
+/** A message. A page or a sync may have had it, since they may be newer than the token. */
+export function takeMessage(
+  chat: Chat,
+  uid: string,
+  event: MessageEvent,
+): void {
+  const { n, ...message } = event;
+  const { fetched } = chat;
+  const isNewest = message.mid > chat.lastMid;
+  // It may have changed since, and a head may stand for the change that follows.
+  if (message.mid > fetched.mid) {
+    if (fetched.mid + 1 === message.mid) fetched.mid = message.mid;
+    chat.messages.set(message.mid, message);
+    const isHead = message.mid === chat.lastMid && chat.last === null;
+    if (isNewest || isHead) chat.last = preview(message);
+    chat.lastMid = Math.max(chat.lastMid, message.mid);
+  }
+  const isOwn = message.srcid === uid;
+  if (chat.with.type === "user") {
+    if (isNewest) chat.with.deleted = false;
+    if (typeof n === "number" && !isOwn) countPeer(chat, chat.with, n);
+  } else if (isOwn) {
+    // Who sends has read everything before.
+    takeRead(chat, DEVICE_CLASSES, message.mid, null);
+  } else {
+    countGroup(chat);
+  }
+}
+
+function countPeer(chat: Chat, peer: WithUser, n: number): void {
+  const more = Math.max(0, n - peer.peerN);
+  for (const device of DEVICE_CLASSES) {
+    const unread = chat.unread[device];
+    if (unread !== null) chat.unread[device] = unread + more;
+  }
+  peer.peerN += more;
+}
+
+/** Unread messages of a group are those behind the read position. Where a head stands for some, which may be own ones, they cannot be counted. */
+function countGroup(chat: Chat): void {
+  const isWhole = chat.fetched.mid >= chat.lastMid;
+  for (const device of DEVICE_CLASSES) {
+    if (isWhole || chat.unread[device] !== null) {
+      chat.unread[device] = behind(chat, device);
+    }
+  }
+}
+
+function behind(chat: Chat, device: DeviceClass): number {
+  return Math.max(0, chat.lastMid - chat.readMid[device]);
+}
+
+/** The user has read up to a message on these classes. */
+export function takeRead(
+  chat: Chat,
+  devices: readonly DeviceClass[],
+  mid: number,
+  n: number | null | undefined,
+): void {
+  for (const device of devices) {
+    if (mid <= chat.readMid[device]) continue;
+    chat.readMid[device] = mid;
+    if (chat.with.type === "user") {
+      chat.unread[device] =
+        typeof n === "number" ? Math.max(0, chat.with.peerN - n) : null;
+    } else if (chat.unread[device] !== null || mid >= chat.lastMid) {
+      chat.unread[device] = behind(chat, device);
+    }
+  }
+}
+
+/** A message changed, or what the user sees. */
+export function takeChange(
+  chat: Chat,
+  uid: string,
+  event: MessageChangeEvent,
+): void {
+  if (chat.fetched.chg + 1 === event.chg) chat.fetched.chg = event.chg;
+  chat.chg = Math.max(chat.chg, event.chg);
+  apply(chat, event);
+  if (event.kind === "clear" && event.by === uid) {
+    takeRead(chat, DEVICE_CLASSES, event.mid, event.n);
+  }
+}
+
+function apply(
+  chat: Chat,
+  change: Pick<ChangeItem, "mid" | "kind" | "ts" | "msg">,
+): void {
+  const { mid, kind, ts } = change;
+  switch (kind) {
+    case "recall":
+      return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
+    case "edit": {
+      const msg = change.msg ?? "";
+      return replace(chat, mid, (old) => ({ ...old, msg, edited_ts: ts }));
+    }
+    case "hide":
+    case "delete":
+      return drop(chat, (other) => other === mid);
+    case "clear":
+      return drop(chat, (other) => other <= mid);
+  }
+}
+
+function replace(
+  chat: Chat,
+  mid: number,
+  change: (old: Message) => Message,
+): void {
+  const message = chat.messages.get(mid);
+  if (message !== undefined) chat.messages.set(mid, change(message));
+  if (chat.last?.mid === mid) chat.last = preview(change(chat.last));
+}
+
+function drop(chat: Chat, isGone: (mid: number) => boolean): void {
+  for (const mid of chat.messages.keys()) {
+    if (isGone(mid)) chat.messages.delete(mid);
+  }
+  if (chat.last !== null && isGone(chat.last.mid)) chat.last = null;
+}
+
+/** The user has changed what he says about the contact. */
+export function takeContact(chat: Chat, event: ContactChangeEvent): void {
+  if (chat.with.type !== "user") return;
+  const { favourite, pinned, muted, blocked } = event;
+  chat.with.flags = { favourite, pinned, muted, blocked };
+  if (typeof event.deleted_mid === "number") {
+    if (event.deleted_mid >= chat.lastMid) chat.with.deleted = true;
+    takeRead(chat, DEVICE_CLASSES, event.deleted_mid, event.deleted_n);
+  }
+}
+
+/** A group has come this far, without a word on what is between. */
+export function takeHead(chat: Chat, mid: number, chg: number): void {
+  if (mid > chat.lastMid) {
+    chat.lastMid = mid;
+    chat.last = null;
+    chat.unread = { pc: null, mobile: null };
+  }
+  chat.chg = Math.max(chat.chg, chg);
+}
+
+/**
+ * Messages behind all that were fetched, in order, up to `next`. Where that is null there are no more, unless the store of a conversation's messages
+ * is behind that of its head.
+ */
+export function takeFetched(
+  chat: Chat,
+  uid: string,
+  messages: Message[],
+  next: number | null,
+): void {
+  const { fetched } = chat;
+  for (const message of messages) {
+    const { mid } = message;
+    fetched.mid = Math.max(fetched.mid, mid);
+    if (mid > chat.lastMid && chat.with.type === "user") {
+      chat.with.deleted = false;
+    }
+    if (mid >= chat.lastMid) {
+      chat.lastMid = mid;
+      chat.last = preview(message);
+    }
+    if (message.srcid === uid && chat.with.type === "group") {
+      takeRead(chat, DEVICE_CLASSES, mid, null);
+    }
+    chat.messages.set(mid, message);
+  }
+  const isAll = chat.last === null || chat.messages.has(chat.lastMid);
+  if (next !== null) fetched.mid = Math.max(fetched.mid, next);
+  else if (isAll) fetched.mid = Math.max(fetched.mid, chat.lastMid);
+  if (chat.with.type === "group") countGroup(chat);
+}
+
+/**
+ * The changes above `after`, up to `next`, or all. From the first of a message that has yet to be fetched on they are not counted, and come again
+ * once it is.
+ */
+export function takeFetchedChanges(
+  chat: Chat,
+  after: number,
+  changes: ChangeItem[],
+  next: number | null,
+): void {
+  const { fetched } = chat;
+  for (const change of changes) apply(chat, change);
+  // One of the pages before was not counted to its end.
+  if (after > fetched.chg) return;
+  const early = changes.find((change) => change.mid > fetched.mid);
+  const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
+  fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
+}
+
+function preview(message: Message): Message {
+  if (message.msg.length <= PREVIEW_CHARS) return message;
+  return {
+    ...message,
+    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join(""),
+  };
+}

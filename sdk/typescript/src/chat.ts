@@ -1,0 +1,150 @@
+import type { Flags, PerDevice } from "./frames.js";
+import type { ListedGroup, Message, SyncedConversation } from "./rest.js";
+
+/** Whom a chat is with: `user:1001` or `group:5000`. */
+export type ChatKey = `user:${string}` | `group:${string}`;
+
+/** What only a conversation of two users has. */
+export interface WithUser {
+  type: "user";
+  /** What the device's user has set. */
+  flags: Flags;
+  /** The contact is deleted, and there is no newer message: lists leave it out. */
+  deleted: boolean;
+  /** How many messages the other has sent. */
+  peerN: number;
+}
+
+/** What only a group has. */
+export interface WithGroup {
+  type: "group";
+  name: string;
+  /** The user's role. */
+  role: string;
+  /** The user is muted, and does not send. */
+  muted: boolean;
+  /** It has ended. */
+  dissolved: boolean;
+  memberCount: number;
+  /** The user sees what was sent before joining. */
+  wholeHistory: boolean;
+  /** The newest message when the user joined. */
+  joinMid: number;
+}
+
+/** A conversation or group of a user, as one of the user's devices has it: plain data, which a storage can clone. */
+export interface Chat {
+  readonly key: ChatKey;
+  with: WithUser | WithGroup;
+  /** The newest message, with the first 200 characters of its text; `null` where the user does not see it, there is none, or it has yet to be fetched. */
+  last: Message | null;
+  /** The number of the newest message; 0 where there is none. */
+  lastMid: number;
+  /** The number of the last change that the user has to know of; 0 where there is none. */
+  chg: number;
+  /** Up to where the user has read. */
+  readMid: PerDevice<number>;
+  /** How many messages are unread; `null` where that cannot be counted. */
+  unread: PerDevice<number | null>;
+  /** The messages that the device has, as they are now, in the order in which they came. */
+  messages: Map<number, Message>;
+  /** All messages and changes up to here were handled. */
+  fetched: Fetched;
+}
+
+/** Up to where all messages and changes were handled. */
+export interface Fetched {
+  mid: number;
+  chg: number;
+}
+
+/** With a user, before the first message. */
+export function newChat(key: ChatKey): Chat {
+  const flags = {
+    favourite: false,
+    pinned: false,
+    muted: false,
+    blocked: false,
+  };
+  return {
+    key,
+    with: { type: "user", flags, deleted: false, peerN: 0 },
+    last: null,
+    lastMid: 0,
+    chg: 0,
+    readMid: { pc: 0, mobile: 0 },
+    unread: { pc: 0, mobile: 0 },
+    messages: new Map(),
+    fetched: { mid: 0, chg: 0 },
+  };
+}
+
+/** A group that the user has just joined. What was before is not unread; what of it can be seen has to be fetched. */
+export function joinedChat(
+  key: ChatKey,
+  group: WithGroup,
+  lastMid: number,
+): Chat {
+  const readMid = { pc: lastMid, mobile: lastMid };
+  return { ...newChat(key), with: group, lastMid, readMid };
+}
+
+/** What a device has to fetch of a chat, so that it has everything: messages and changes above these; `null` where everything is here. */
+export function missing(chat: Chat): Fetched | null {
+  const { mid, chg } = chat.fetched;
+  return mid < chat.lastMid || chg < chat.chg ? { mid, chg } : null;
+}
+
+/** A conversation as a sync returned it. */
+export function takeSyncedUser(chat: Chat, row: SyncedConversation): void {
+  const { favourite, pinned, muted, blocked } = row;
+  const flags = { favourite, pinned, muted, blocked };
+  const { peer_n: peerN } = row;
+  chat.with = { type: "user", flags, deleted: row.deleted ?? false, peerN };
+  chat.last = row.last ?? null;
+  chat.lastMid = row.last_mid;
+  chat.chg = row.chg;
+  chat.readMid = { ...row.read_mid };
+  const { pc, mobile } = row.unread;
+  chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
+}
+
+/** A group as a sync returned it. */
+export function takeSyncedGroup(chat: Chat, row: ListedGroup): void {
+  const { name, role, muted, dissolved, member_count: memberCount } = row;
+  const { whole_history: wholeHistory, join_mid: joinMid } = row;
+  setGroup(chat, {
+    type: "group",
+    name,
+    role,
+    muted,
+    dissolved,
+    memberCount,
+    wholeHistory,
+    joinMid,
+  });
+  chat.last = row.last ?? null;
+  chat.lastMid = row.last_mid;
+  chat.chg = row.chg;
+  chat.readMid = { ...row.read_mid };
+  chat.unread = { ...row.unread };
+}
+
+/** A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched. */
+export function setGroup(chat: Chat, group: WithGroup): void {
+  const before = unseenMid(chat);
+  chat.with = group;
+  const unseen = unseenMid(chat);
+  if (unseen < before) chat.fetched.mid = 0;
+  for (const mid of chat.messages.keys()) {
+    if (mid <= unseen) chat.messages.delete(mid);
+  }
+  if (chat.last !== null && chat.last.mid <= unseen) chat.last = null;
+}
+
+/** Up to here a group shows nothing. */
+function unseenMid(chat: Chat): number {
+  return chat.with.type === "group" && !chat.with.wholeHistory
+    ? chat.with.joinMid
+    : 0;
+}

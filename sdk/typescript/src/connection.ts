@@ -1,0 +1,127 @@
+import type { ClientFrame, ServerFrame } from "./frames.js";
+
+const SUBPROTOCOL = "tidemark.v1.json";
+/** How long a gateway may take to answer a handshake. */
+const HANDSHAKE_MS = 10_000;
+/** How long a gateway may be silent: two of its pings do not come. */
+const SILENCE_MS = 60_000;
+
+/** A connection that has ended, or was never made. */
+export class ConnectionEnded extends Error {
+  override name = "ConnectionEnded";
+
+  constructor(
+    message: string,
+    /** The gateway's close code; 0 where it sent none. */
+    readonly code: number,
+    /** Whether the handshake had succeeded. */
+    readonly wasOpen: boolean,
+  ) {
+    super(message);
+  }
+
+  /** Whether the device is to come back with its token. */
+  get comesBack(): boolean {
+    return this.code < 4100 || this.code > 4199;
+  }
+}
+
+/** A connection to a gateway: frames in both directions, until it ends. */
+export class Connection {
+  readonly #socket: WebSocket;
+  readonly #frames: ServerFrame[] = [];
+  #ended: ConnectionEnded | null = null;
+  #wake: (() => void) | null = null;
+  #wasOpen = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Begins the handshake; `hello` goes out behind it. */
+  constructor(
+    Socket: typeof WebSocket,
+    url: string,
+    token: string | undefined,
+    hello: () => ClientFrame,
+  ) {
+    // A browser sets no header of a WebSocket.
+    const bearer = token === undefined ? [] : [`bearer.${token}`];
+    this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
+    this.#expect(HANDSHAKE_MS, "no handshake in time");
+    this.#socket.onopen = () => {
+      this.#wasOpen = true;
+      this.#expect(SILENCE_MS, "the gateway is silent");
+      this.write(hello());
+    };
+    this.#socket.onmessage = ({ data }) => this.#receive(String(data));
+    // Node 20 says no more than this of a handshake that fails.
+    this.#socket.onerror = () => {
+      if (!this.#wasOpen) this.#end("the handshake fails", 0);
+    };
+    this.#socket.onclose = ({ code, reason }) => {
+      const ownCode = code >= 4000 && code < 5000 ? code : 0;
+      this.#end(reason || `the connection is gone (${code})`, ownCode);
+    };
+  }
+
+  /** The next frame. Throws {@link ConnectionEnded} behind the last. */
+  async next(): Promise<ServerFrame> {
+    for (;;) {
+      const frame = this.#frames.shift();
+      if (frame !== undefined) return frame;
+      if (this.#ended !== null) throw this.#ended;
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  /** What cannot be written is lost with the connection, whose end shows where it is read. */
+  write(frame: ClientFrame): void {
+    if (this.#ended === null && this.#socket.readyState === 1) {
+      this.#socket.send(JSON.stringify(frame));
+    }
+  }
+
+  /** Ends it, without waiting for the other side. */
+  close(reason = "closed here"): void {
+    this.#frames.length = 0;
+    this.#end(reason, 0);
+  }
+
+  #receive(text: string): void {
+    this.#expect(SILENCE_MS, "the gateway is silent");
+    const frame = parse(text);
+    if (frame === null) return this.#end(`no frame: ${text.slice(0, 80)}`, 0);
+    if (frame.type === "ping" && frame.token === undefined) {
+      // There is no stream, so nothing has to be handled first; a sync may take longer than the gateway waits.
+      return this.write({ type: "pong" });
+    }
+    this.#frames.push(frame);
+    this.#wake?.();
+  }
+
+  #expect(ms: number, otherwise: string): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end(otherwise, 0), ms);
+  }
+
+  #end(reason: string, code: number): void {
+    if (this.#ended !== null) return;
+    this.#ended = new ConnectionEnded(reason, code, this.#wasOpen);
+    clearTimeout(this.#timer);
+    this.#socket.onopen = null;
+    this.#socket.onmessage = null;
+    this.#socket.onerror = null;
+    this.#socket.onclose = null;
+    this.#socket.close();
+    this.#wake?.();
+  }
+}
+
+function parse(text: string): ServerFrame | null {
+  try {
+    const frame: unknown = JSON.parse(text);
+    const isFrame =
+      typeof frame === "object" && frame !== null && "type" in frame;
+    return isFrame ? (frame as ServerFrame) : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,2712 @@
+// Written by `npm run generate` from the OpenAPI description of query.
+
+export interface paths {
+    "/livez": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say whether the process is to be restarted */
+        get: operations["livez"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the metrics, in Prometheus' text format */
+        get: operations["render"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Say whether the process can do its work */
+        get: operations["readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{gid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a group
+         * @description Its settings, and what it has of the user who asks.
+         */
+        get: operations["get_group"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{gid}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was changed in a group
+         * @description As in a conversation with a user. Changes of messages from before the user joined are left out, unless the group shows its whole history.
+         */
+        get: operations["get_group_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{gid}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the members of a group
+         * @description Those of a dissolved group are those whom it had in the end.
+         */
+        get: operations["get_group_members"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/groups/{gid}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the messages of a group
+         * @description A page of its history. Members see what was sent since they joined, or all of it where the group's `whole_history` is set.
+         */
+        get: operations["get_group_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/inbound/{partition}/{offset}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Say what became of a send
+         * @description Or of a read-ack, or of a change: whatever ingest answered with 202. To users whom it does not concern it is not there. It concerns the two
+         *     sides of a message, also where it recalls, edits or deletes one; of a read-ack its reader, of a hide, a clear and a change to a contact
+         *     its author.
+         */
+        get: operations["get_inbound"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read profiles of several users
+         * @description Every user may read everybody's.
+         */
+        get: operations["get_profiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/conversations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's conversations
+         * @description Read positions are those of the contact and membership rows, which are about a second behind. Groups are in the list along with users. They are
+         *     ordered by their newest message, which no row of the user has, so every page reads all groups of the user: for each 1,000 of them one
+         *     statement in the user's database, and one in each database that holds some of them.
+         */
+        get: operations["get_conversations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/conversations/{peer}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what was changed in a conversation
+         * @description A device that has all messages of a conversation and all changes up to its `chg` (see the list of conversations) has all of it.
+         *     Changes are kept as long as the configuration says; a device that is further behind reads the messages again.
+         */
+        get: operations["get_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/conversations/{peer}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a conversation
+         * @description Its unread messages on one class of device, or a page of its history.
+         */
+        get: operations["get_messages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/devices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's devices
+         * @description Only the user himself reads them, and services. A gateway keeps them while a device is connected; one that was not seen for 30 days is forgotten.
+         */
+        get: operations["get_devices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's groups
+         * @description Read positions are those of the membership rows, which are about a second behind.
+         */
+        get: operations["get_groups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a profile
+         * @description Every user may read everybody's.
+         */
+        get: operations["get_profile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sync a device
+         * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
+         *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, or of a
+         *     version of Tidemark that is not known here, everything is returned. The call waits until every store that it reads has what the token
+         *     covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
+         */
+        get: operations["get_sync"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{uid}/unread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count a user's unread messages
+         * @description Where Redis does not have the user, the counts are rebuilt first; where it is down, they come from MySQL. They are whole or not answered.
+         *     Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
+         */
+        get: operations["get_unread"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description A number for each class of device. */
+        ByClass_Option_i64: {
+            mobile: null | number;
+            pc: null | number;
+        };
+        /** @description A number for each class of device. */
+        ByClass_i64: {
+            /** Format: int64 */
+            mobile: number;
+            /** Format: int64 */
+            pc: number;
+        };
+        /** @description A change to a message, or to what the user sees of the conversation. */
+        ChangeItem: {
+            /**
+             * Format: int64
+             * @description Its number among the changes of the conversation: 1, 2, 3 …
+             * @example 1
+             */
+            chg: number;
+            /**
+             * @description `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only).
+             * @example recall
+             */
+            kind: string;
+            /**
+             * Format: int64
+             * @description The message; of a clear the newest that is cleared.
+             * @example 3
+             */
+            mid: number;
+            /**
+             * @description Of an edit the newest text of the message, which may be that of a later edit. Absent where the message was recalled since, or the
+             *     user does not see it any more.
+             */
+            msg?: string | null;
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:01:00.123Z
+             */
+            ts: string;
+        };
+        /** @description Changes of one conversation. */
+        ChangesPage: {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
+             *     joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
+             */
+            items: components["schemas"]["ChangeItem"][];
+            /**
+             * @description The parameter that goes on where this page ends; null where nothing is left.
+             * @example after_chg=1
+             */
+            next?: string | null;
+        };
+        /** @description One conversation. */
+        ConversationItem: components["schemas"]["Flags"] & {
+            /**
+             * Format: int64
+             * @description The number of its last change, which its list of changes has; 0 where there is none.
+             * @example 1
+             */
+            chg: number;
+            /**
+             * @description The group; absent between two users.
+             * @example 5000
+             */
+            gid?: string | null;
+            last?: components["schemas"]["MessageItem"] | null;
+            /**
+             * Format: int64
+             * @description The number of its newest message; 0 where there is none.
+             * @example 3
+             */
+            last_mid: number;
+            /**
+             * @description The group's name.
+             * @example Lunch
+             */
+            name?: string | null;
+            /**
+             * @description The other side; the user in a note to oneself. Absent in a group.
+             * @example 1001
+             */
+            peer?: string | null;
+            /** @description Up to where the user has read, by class of device. */
+            read_mid: components["schemas"]["ByClass_i64"];
+            /** @description Unread messages of the other side, or in the group, by class of device; null where they cannot be counted any more. */
+            unread: components["schemas"]["ByClass_Option_i64"];
+        };
+        /** @description A part of a user's conversation list. */
+        ConversationsPage: {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description Pinned conversations first, then that with the newest message. Contacts that the user has deleted, and contacts and groups without
+             *     messages, are left out. A page may hold fewer than `limit`; only `next` tells whether it is the last.
+             */
+            items: components["schemas"]["ConversationItem"][];
+            /**
+             * @description `cursor` of the next page; null where nothing is left.
+             * @example AgAAAAGapVWYewAAAAAAAAPp0NMkeHGdR8Y
+             */
+            next?: string | null;
+            /** @description With `profiles=true`: by user; users who have set none are left out. */
+            profiles?: {
+                [key: string]: components["schemas"]["ProfileItem"];
+            } | null;
+        };
+        /** @description A device. */
+        DeviceItem: {
+            /**
+             * @description `pc` or `mobile`.
+             * @example mobile
+             */
+            class: string;
+            /**
+             * @description Its own id.
+             * @example phone-1
+             */
+            device: string;
+            /**
+             * @description What the user calls it; may be empty.
+             * @example Ann's phone
+             */
+            name: string;
+            /**
+             * @description When it was last connected, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            seen_at: string;
+            /**
+             * @description Its newest token, with which a device that has lost its own goes on: `since` of a sync.
+             * @example AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             */
+            token: string;
+        };
+        /** @description A user's devices. */
+        Devices: {
+            /** @description Those seen last, up to 100, the newest first. */
+            items: components["schemas"]["DeviceItem"][];
+        };
+        /** @description One field at fault. */
+        FieldError: {
+            /** @description The field's path as the caller wrote it: `srcid`, `message.msg`, `items[3].mid`. */
+            field: string;
+            /** @description What was wrong and what is right: "is 0; must be …". */
+            message: string;
+        };
+        /** @description What a user has set for a contact, as every answer shows it. */
+        Flags: {
+            /** @description The peer cannot send to the user. */
+            blocked: boolean;
+            /** @description Marked as a favourite. */
+            favourite: boolean;
+            /** @description No notifications; unread messages count all the same. */
+            muted: boolean;
+            /** @description Shown at the top of the user's list. */
+            pinned: boolean;
+        };
+        /** @description One gate in the answer of `/readyz`. */
+        GateStatus: {
+            /** @description `<service>.<what>`, such as `ingest.kafka`. */
+            name: string;
+            /** @description Whether it is open. */
+            ready: boolean;
+            /** @description What it waits for, while it is not. */
+            reason?: string | null;
+            /** @description What an operator should change although it is open. */
+            warning?: string | null;
+        };
+        /** @description A group. */
+        GroupAnswer: {
+            /**
+             * @description With `after=`: how far the store had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * Format: int64
+             * @description The number of its last change of a message; 0 where there is none.
+             * @example 1
+             */
+            chg: number;
+            /** @description It has ended. Who was a member then reads it on. */
+            dissolved: boolean;
+            /**
+             * @description The group.
+             * @example 5000
+             */
+            gid: string;
+            /**
+             * Format: int64
+             * @description The number of its newest message; 0 where there is none.
+             * @example 9
+             */
+            last_mid: number;
+            /** @description What the group has of the user who asks. */
+            member: components["schemas"]["MemberItem"];
+            /**
+             * Format: int64
+             * @description How many members there are; 0 once it is dissolved.
+             * @example 3
+             */
+            member_count: number;
+            /** @description Only admins and the owner send. */
+            muted: boolean;
+            /**
+             * @description Its name.
+             * @example Lunch
+             */
+            name: string;
+            /** @description Anybody may join. */
+            open: boolean;
+            /**
+             * @description Its owner.
+             * @example 1000
+             */
+            owner: string;
+            /** @description Members see what was sent before they joined. */
+            whole_history: boolean;
+        };
+        /** @description A group, as one of its members has it. */
+        GroupItem: {
+            /**
+             * Format: int64
+             * @description The number of its last change of a message; 0 where there is none.
+             * @example 1
+             */
+            chg: number;
+            /** @description It has ended. Who was a member then reads it on. */
+            dissolved: boolean;
+            /**
+             * @description The group.
+             * @example 5000
+             */
+            gid: string;
+            /**
+             * Format: int64
+             * @description The number of the newest message when the user joined; 0 where there was none.
+             * @example 0
+             */
+            join_mid: number;
+            last?: components["schemas"]["MessageItem"] | null;
+            /**
+             * Format: int64
+             * @description The number of its newest message; 0 where there is none.
+             * @example 9
+             */
+            last_mid: number;
+            /**
+             * Format: int64
+             * @description How many members there are; 0 once it is dissolved.
+             * @example 3
+             */
+            member_count: number;
+            /** @description Whether the user is muted, and does not send. */
+            muted: boolean;
+            /**
+             * @description Its name.
+             * @example Lunch
+             */
+            name: string;
+            /** @description Up to where nothing counts as unread, by class of device: read, sent, cleared, or there before the user joined. */
+            read_mid: components["schemas"]["ByClass_i64"];
+            /**
+             * @description The user's role: `member`, `admin` or `owner`.
+             * @example member
+             */
+            role: string;
+            /** @description Unread messages, by class of device. */
+            unread: components["schemas"]["ByClass_i64"];
+            /** @description Whether the user sees what was sent before joining. */
+            whole_history: boolean;
+        };
+        /** @description Members of a group. */
+        GroupMembersPage: {
+            /**
+             * @description With `after=`: how far the store had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /** @description The members, by uid. */
+            items: components["schemas"]["MemberItem"][];
+            /**
+             * @description `cursor` of the next page; null where nothing is left.
+             * @example 1002
+             */
+            next?: string | null;
+        };
+        /** @description A part of a user's groups. */
+        GroupsPage: {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description The groups, by gid. Those that the user has left are left out, so a page may hold fewer than `limit`; only `next` tells whether it is
+             *     the last.
+             */
+            items: components["schemas"]["GroupItem"][];
+            /**
+             * @description `cursor` of the next page; null where nothing is left.
+             * @example 5000
+             */
+            next?: string | null;
+        };
+        /** @description What became of a record of `chat.inbound`. */
+        InboundOutcome: components["schemas"]["Outcome"] & {
+            /**
+             * Format: int64
+             * @description As asked.
+             * @example 42
+             */
+            offset: number;
+            /**
+             * Format: int32
+             * @description As asked: 0 to 63.
+             * @example 17
+             */
+            partition: number;
+        };
+        /** @description A member of a group. */
+        MemberItem: {
+            /**
+             * Format: int64
+             * @description The number of the newest message when the user joined; 0 where there was none.
+             * @example 3
+             */
+            join_mid: number;
+            /** @description Does not send. */
+            muted: boolean;
+            /**
+             * @description `member`, `admin` or `owner`.
+             * @example member
+             */
+            role: string;
+            /**
+             * @description The user.
+             * @example 1001
+             */
+            uid: string;
+        };
+        /** @description A message. */
+        MessageItem: {
+            /**
+             * @description The sender's own id of the send; null where only the beginning of the text is left.
+             * @example 0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10
+             */
+            client_msg_id?: string | null;
+            /**
+             * @description The receiver; absent in a group.
+             * @example 1000
+             */
+            destid?: string | null;
+            /**
+             * @description When it was last edited, UTC; absent where it never was, and where only the beginning of the text is left.
+             * @example 2025-11-21T08:01:00.123Z
+             */
+            edited_ts?: string | null;
+            /**
+             * @description The group; absent between two users.
+             * @example 5000
+             */
+            gid?: string | null;
+            /**
+             * Format: int64
+             * @description Its number in the conversation: 1, 2, 3 …
+             * @example 3
+             */
+            mid: number;
+            /**
+             * @description The newest text; empty where the message was recalled. In lists of a group's newest message only its first 200 characters, and of a user's where the message itself is no longer (or not yet) stored.
+             * @example hello
+             */
+            msg: string;
+            /** @description Whether it was recalled; absent where not. */
+            recalled?: boolean | null;
+            /**
+             * @description The sender.
+             * @example 1001
+             */
+            srcid: string;
+            /**
+             * @description When it was sequenced, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        };
+        /** @description Messages of one conversation. */
+        MessagesPage: {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description The messages, ordered as the parameters say. Those that the user has hidden or cleared, or that were deleted, are left out, so a page
+             *     may hold fewer than `limit`; only `next` tells whether it is the last.
+             */
+            items: components["schemas"]["MessageItem"][];
+            /**
+             * @description The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
+             * @example before_mid=3
+             */
+            next?: string | null;
+            /** @description With `profiles=true`: by user; users who have set none are left out. */
+            profiles?: {
+                [key: string]: components["schemas"]["ProfileItem"];
+            } | null;
+        };
+        /** @description What became of it: `state` says which of these. */
+        Outcome: {
+            /** @enum {string} */
+            state: "pending";
+        } | {
+            /**
+             * @description `lo,hi`, or `g:` and the gid of a group.
+             * @example 1000,1001
+             */
+            conversation: string;
+            /**
+             * Format: int64
+             * @description The offset of the message in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * Format: int64
+             * @description The number.
+             * @example 3
+             */
+            mid: number;
+            /** @enum {string} */
+            state: "sequenced";
+            /**
+             * @description When it was sequenced, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        } | {
+            /** @description The id that both have. */
+            client_msg_id: string;
+            /**
+             * @description `lo,hi`.
+             * @example 1000,1001
+             */
+            conversation: string;
+            /**
+             * Format: int64
+             * @description That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation, and in a group.
+             * @example 3
+             */
+            of_mid?: number | null;
+            /** @enum {string} */
+            state: "repeat";
+        } | (components["schemas"]["Reader"] & {
+            /**
+             * Format: int64
+             * @description The offset of the move in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * Format: int64
+             * @description Up to where, which may be below what was asked for.
+             * @example 3
+             */
+            mid: number;
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        } & {
+            /** @enum {string} */
+            state: "read_position_moved";
+        }) | (components["schemas"]["Reader"] & {
+            /** @enum {string} */
+            state: "read_position_kept";
+        }) | {
+            /**
+             * Format: int64
+             * @description Its number among the changes of the conversation.
+             * @example 1
+             */
+            chg: number;
+            /**
+             * @description `lo,hi`, or `g:` and the gid of a group.
+             * @example 1000,1001
+             */
+            conversation: string;
+            /**
+             * Format: int64
+             * @description The offset of the change in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * @description `recall`, `edit`, `delete`, `hide` or `clear`.
+             * @example recall
+             */
+            kind: string;
+            /**
+             * Format: int64
+             * @description The message.
+             * @example 3
+             */
+            mid: number;
+            /** @enum {string} */
+            state: "message_changed";
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        } | (components["schemas"]["Flags"] & {
+            /** @description Whether the contact left the list, until its next message. */
+            deleted: boolean;
+            /**
+             * Format: int64
+             * @description The offset of the change in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * @description The other user.
+             * @example 1001
+             */
+            peer: string;
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+            /**
+             * @description Whose contact it is.
+             * @example 1000
+             */
+            uid: string;
+        } & {
+            /** @enum {string} */
+            state: "contact_changed";
+        }) | {
+            /**
+             * Format: int64
+             * @description The offset of the profile in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /** @enum {string} */
+            state: "profile_set";
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+            /**
+             * @description Whose it is.
+             * @example 1000
+             */
+            uid: string;
+        } | {
+            /**
+             * @description On what.
+             * @example mobile
+             */
+            device: string;
+            /**
+             * Format: int64
+             * @description The offset of the move in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * @description The group.
+             * @example 5000
+             */
+            gid: string;
+            /**
+             * Format: int64
+             * @description Up to where, which may be below what was asked for.
+             * @example 3
+             */
+            mid: number;
+            /** @enum {string} */
+            state: "group_read_position_moved";
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+            /**
+             * @description Who read.
+             * @example 1000
+             */
+            uid: string;
+        } | {
+            /**
+             * Format: int64
+             * @description The offset of the change in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /**
+             * @description The group.
+             * @example 5000
+             */
+            gid: string;
+            /**
+             * @description `create`, `add`, `remove`, `join`, `leave`, `role`, `rename`, `mute`, `unmute`, `options` or `dissolve`.
+             * @example add
+             */
+            kind: string;
+            /**
+             * Format: int64
+             * @description How many members there are from there on; 0 once it is dissolved.
+             * @example 3
+             */
+            member_count: number;
+            /** @enum {string} */
+            state: "group_changed";
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        } | {
+            /**
+             * @description `lo,hi`, or `g:` and the gid of a group.
+             * @example 1000,1001
+             */
+            conversation: string;
+            /** @enum {string} */
+            state: "without_effect";
+        } | {
+            /**
+             * @description `lo,hi`, or `g:` and the gid of a group.
+             * @example 1000,1001
+             */
+            conversation: string;
+            /** @enum {string} */
+            state: "no_event";
+        } | {
+            /**
+             * Format: int64
+             * @description The offset of the change in the same partition of `chat.events`.
+             * @example 57
+             */
+            events_offset: number;
+            /** @enum {string} */
+            state: "rules_changed";
+            /**
+             * @description When, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        } | {
+            /** @description Why, for people. */
+            detail: string;
+            /**
+             * @description Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control`, `too-many-conversations`, `blocked`,
+             *     `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`; in a group also `unknown-group`, `group-exists`, `not-a-member`, `no-right`, `muted`, `group-full` or `dissolved`.
+             * @example conflict
+             */
+            reason: string;
+            /** @enum {string} */
+            state: "refused";
+        } | {
+            /** @enum {string} */
+            state: "expired";
+        };
+        /** @description One refusal, in the shape of RFC 9457 plus the extensions that the crate's page names. */
+        Problem: {
+            /** @description The id to repeat the call with, where the outcome is unknown. */
+            client_msg_id?: string | null;
+            /** @description What went wrong this time and what would be right. */
+            detail: string;
+            /** @description The fields at fault, where fields are at fault. */
+            errors?: components["schemas"]["FieldError"][];
+            /**
+             * Format: int64
+             * @description Seconds to wait before trying again, where trying again makes sense.
+             */
+            retry_after_s?: number | null;
+            /**
+             * Format: int32
+             * @description The HTTP status, repeated so that a problem is complete on a line of NDJSON.
+             */
+            status: number;
+            /** @description The same words for every problem of this type. */
+            title: string;
+            /**
+             * @description Stable URI reference of what sort of problem this is.
+             * @example /problems/invalid-field
+             */
+            type: string;
+        };
+        /** @description What others see of a user. */
+        ProfileItem: {
+            /**
+             * @description An http or https URL; absent where there is none.
+             * @example https://example.com/ann.png
+             */
+            avatar?: string | null;
+            /** @description A JSON object, as it was posted; absent where there is none. */
+            extra?: Record<string, never> | null;
+            /**
+             * @description The name.
+             * @example Ann
+             */
+            nick: string;
+            /**
+             * @description When it was set, UTC.
+             * @example 2025-11-21T08:00:00.123Z
+             */
+            ts: string;
+        };
+        /** @description Profiles of several users. */
+        Profiles: {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "41:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /** @description By user; users who have set none are left out. */
+            profiles: {
+                [key: string]: components["schemas"]["ProfileItem"];
+            };
+        };
+        /** @description Whose read position. */
+        Reader: {
+            /**
+             * @description On what.
+             * @example mobile
+             */
+            device: string;
+            /**
+             * @description Whose messages.
+             * @example 1001
+             */
+            peer: string;
+            /**
+             * @description Who read.
+             * @example 1000
+             */
+            uid: string;
+        };
+        /** @description What `/readyz` answers. */
+        Readiness: {
+            /** @description The gates in the order of their making. */
+            gates: components["schemas"]["GateStatus"][];
+            /** @description Every gate is ready and the process is not failing. */
+            ready: boolean;
+        };
+        /** @description What has changed for a user since a token. */
+        SyncAnswer: {
+            /** @description Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters. */
+            conversations: components["schemas"]["SyncedConversation"][];
+            /**
+             * @description Whether this is everything that the user has, not only what has changed. All pages of one answer say the same: what none of them has, the
+             *     device drops.
+             */
+            full: boolean;
+            /** @description Groups of the user in which something has changed, as they are now. */
+            groups: components["schemas"]["GroupItem"][];
+            /**
+             * @description Groups that the user has left, or was removed from. None in a full answer.
+             * @example [
+             *       "5001"
+             *     ]
+             */
+            left: string[];
+            /** @description Whether this is a page of an answer: the next call, with `next`, goes on with it. */
+            more: boolean;
+            /**
+             * @description `since` of the next call. At most 512 characters while a partition has less than 2^40 events.
+             * @example AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+             */
+            next: string;
+            /** @description With `profiles=true`: by user; users who have set none are left out. */
+            profiles?: {
+                [key: string]: components["schemas"]["ProfileItem"];
+            } | null;
+        };
+        /** @description A conversation between two users. */
+        SyncedConversation: components["schemas"]["ConversationItem"] & {
+            /** @description The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not. */
+            deleted?: boolean | null;
+            /**
+             * Format: int64
+             * @description How many messages the other side has sent: a device counts on from here by the `n` of events.
+             * @example 2
+             */
+            peer_n: number;
+        };
+        /** @description A user's unread messages on one class of device. */
+        UnreadAnswer: {
+            /**
+             * @description With `after=`: how far the store had come, by partition.
+             * @example [
+             *       "17:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description The class.
+             * @example pc
+             */
+            device: string;
+            /**
+             * Format: int64
+             * @description The sum of `unread`.
+             * @example 3
+             */
+            total: number;
+            /**
+             * @description The receiver.
+             * @example 1000
+             */
+            uid: string;
+            /**
+             * @description Senders whose unread messages cannot be counted any more, because what was read last is no longer stored. Absent where there are none.
+             * @example [
+             *       "1002"
+             *     ]
+             */
+            unknown?: string[] | null;
+            /**
+             * @description How many, by sender; nobody is at zero.
+             * @example {
+             *       "1001": 3
+             *     }
+             */
+            unread: {
+                [key: string]: number;
+            };
+        };
+        /** @description A user's profile. */
+        UserProfile: components["schemas"]["ProfileItem"] & {
+            /**
+             * @description With `after=`: how far the stores had come, by partition.
+             * @example [
+             *       "41:45"
+             *     ]
+             */
+            as_of?: string[] | null;
+            /**
+             * @description As asked.
+             * @example 1001
+             */
+            uid: string;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    livez: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It works, or waits for others. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description It cannot recover by itself; why. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+        };
+    };
+    render: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Where callers are authenticated: nothing valid says who calls. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Where callers are authenticated: it takes a service key with `admin`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It can. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+            /** @description It waits for something; for what. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Readiness"];
+                };
+            };
+        };
+    };
+    get_group: {
+        parameters: {
+            query: {
+                /**
+                 * @description The member who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The group.
+                 * @example 5000
+                 */
+                gid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The group. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupAnswer"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group, or the user is no member of it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_group_changes: {
+        parameters: {
+            query: {
+                /**
+                 * @description The member who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /** @description Those above this number; all where absent. */
+                after_chg?: number;
+                /** @description How many at most; 50 where absent. */
+                limit?: number;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The group.
+                 * @example 5000
+                 */
+                gid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group, or the user is no member of it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_group_members: {
+        parameters: {
+            query: {
+                /**
+                 * @description The member who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /** @description How many at most; 50 where absent. */
+                limit?: number;
+                /** @description `next` of the page before, as it came. */
+                cursor?: string;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The group.
+                 * @example 5000
+                 */
+                gid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The members. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupMembersPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group, or the user is no member of it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_group_messages: {
+        parameters: {
+            query: {
+                /**
+                 * @description The member who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /** @description Those below this number, newest first. */
+                before_mid?: number;
+                /** @description Those above this number, oldest first. */
+                after_mid?: number;
+                /** @description How many at most; 50 where absent. */
+                limit?: number;
+                /** @description Whether the answer has the profiles of the senders in it, as of now: `true` or `false`. */
+                profiles?: boolean;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The group.
+                 * @example 5000
+                 */
+                gid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessagesPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such group, or the user is no member of it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_inbound: {
+        parameters: {
+            query?: {
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The partition, 0 to 63.
+                 * @example 17
+                 */
+                partition: number;
+                /**
+                 * @description The offset, from 0.
+                 * @example 42
+                 */
+                offset: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What became of it. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboundOutcome"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such record yet, or it does not concern the user who asks. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Kafka or MySQL do not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The log could not be read far enough in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_profiles: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The users, up to 100: with commas between them, or the parameter repeated.
+                 * @example [
+                 *       "1000,1001"
+                 *     ]
+                 */
+                uid?: string[];
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "41:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that there are; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Profiles"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_conversations: {
+        parameters: {
+            query?: {
+                /** @description How many at most; 50 where absent. */
+                limit?: number;
+                /** @description `next` of the page before, as it came. */
+                cursor?: string;
+                /** @description Whether the answer has the profiles of the users in it, as of now: `true` or `false`. */
+                profiles?: boolean;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The conversations; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationsPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_changes: {
+        parameters: {
+            query?: {
+                /** @description Those above this number; all where absent. */
+                after_chg?: number;
+                /** @description How many at most; 50 where absent. */
+                limit?: number;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /**
+                 * @description The other side; the same in a note to oneself.
+                 * @example 1001
+                 */
+                peer: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_messages: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Those above the user's read position on this class, newest first, at most a month old: `pc` or `mobile`.
+                 * @example pc
+                 */
+                device?: string;
+                /** @description Those below this number, newest first. */
+                before_mid?: number;
+                /** @description Those above this number, oldest first. */
+                after_mid?: number;
+                /** @description How many at most: 50 where absent, with `device` 200. */
+                limit?: number;
+                /** @description Whether the answer has the profiles of the users in it, as of now: `true` or `false`. */
+                profiles?: boolean;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user who asks.
+                 * @example 1000
+                 */
+                uid: string;
+                /**
+                 * @description The other side; the same in a note to oneself.
+                 * @example 1001
+                 */
+                peer: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The messages; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessagesPage"];
+                };
+            };
+            /** @description A parameter is not as it should be, or does not go with another. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_devices: {
+        parameters: {
+            query?: {
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The devices; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Devices"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL did not answer in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_groups: {
+        parameters: {
+            query?: {
+                /** @description How many at most; 100 where absent. */
+                limit?: number;
+                /** @description `next` of the page before, as it came. */
+                cursor?: string;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The groups; none is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupsPage"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_profile: {
+        parameters: {
+            query?: {
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "41:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The profile. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserProfile"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The user has set none. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_sync: {
+        parameters: {
+            query?: {
+                /** @description `next` of the answer before, or the token of a gateway, as it came. Absent: everything. */
+                since?: string;
+                /** @description How many conversations, groups and groups left at most; 200 where absent. */
+                limit?: number;
+                /** @description Whether the answer has the profiles of the users in it, as of now: `true` or `false`. */
+                profiles?: boolean;
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What has changed; nothing is not an error. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SyncAnswer"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description MySQL does not answer. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What the token covers was not stored in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_unread: {
+        parameters: {
+            query: {
+                /**
+                 * @description `pc` or `mobile`.
+                 * @example pc
+                 */
+                device: string;
+                /**
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @example [
+                 *       "17:42"
+                 *     ]
+                 */
+                after?: string[];
+                /** @description How long the call may take, milliseconds; 5000 where absent. */
+                timeout_ms?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The user.
+                 * @example 1000
+                 */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The counts. Reading them renews the user's expiry. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadAnswer"];
+                };
+            };
+            /** @description A parameter is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many calls are under way, or too many of the caller's; or the counts of a user with very many senders, which are read for all calls together, were not read in time. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The counts are being rebuilt, or the stores are down. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The event of `after=` was not counted in time. */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+}

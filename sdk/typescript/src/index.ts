@@ -1,0 +1,22 @@
+export { missing } from "./chat.js";
+export type { Chat, ChatKey, Fetched, WithGroup, WithUser } from "./chat.js";
+export { ConnectionEnded } from "./connection.js";
+export { Device } from "./device.js";
+export type { DeviceClass, Flags, PerDevice } from "./frames.js";
+export { IndexedDbStorage } from "./indexeddb.js";
+export type { QueuedRead, QueuedSend, QueueItem } from "./outbox.js";
+export { Service, ServiceError } from "./rest.js";
+export type {
+  ChangeItem,
+  IngestPaths,
+  Message,
+  Problem,
+  QueryPaths,
+  ServiceSettings,
+} from "./rest.js";
+export type { DeviceSettings } from "./settings.js";
+export type { StoredHead } from "./state.js";
+export { MemoryStorage } from "./storage.js";
+export type { DeviceStorage, StorageChanges, StoredDevice } from "./storage.js";
+export { TokenError } from "./token.js";
+export type { Update } from "./updates.js";

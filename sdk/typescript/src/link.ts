@@ -1,0 +1,134 @@
+import { Connection, ConnectionEnded } from "./connection.js";
+import type { ClientFrame, ServerFrame } from "./frames.js";
+import { ServiceError } from "./rest.js";
+import type { DeviceSettings } from "./settings.js";
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 10_000;
+/** A browser does not say why a handshake fails. After so many in a row somebody else is asked. */
+const SILENT_FAILURES = 3;
+/** The close code for a token that has expired: the device may come back with a new one. */
+const EXPIRED = 4102;
+
+/** What a link is for. */
+export interface LinkHandler {
+  /** The first frame. */
+  hello(): ClientFrame;
+  /** A frame has come; the next one waits until it is handled. */
+  take(frame: ServerFrame): Promise<void>;
+  /** The connection is gone, and is made again. */
+  disconnected(reason: string): void;
+  /** Handshakes fail. Throws if calls over HTTP say why. */
+  probe(): Promise<void>;
+}
+
+/** A connection to one of the gateways, again after whatever ends it. */
+export class Link {
+  #connection: Connection | null = null;
+  #gateway = 0;
+  #failures = 0;
+  #pauseMs = FIRST_PAUSE_MS;
+  #afterMs: number | null = null;
+
+  constructor(
+    private readonly settings: DeviceSettings,
+    private readonly handler: LinkHandler,
+    private readonly signal: AbortSignal,
+  ) {
+    signal.addEventListener("abort", () => this.#connection?.close());
+  }
+
+  /** Runs until it is aborted, or until an error that would come again. */
+  async run(): Promise<void> {
+    while (!this.signal.aborted) {
+      const ended = await this.#connect();
+      if (this.signal.aborted) return;
+      this.handler.disconnected(ended.message);
+      const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
+      this.#failures = isSilent ? this.#failures + 1 : 0;
+      if (this.#failures === SILENT_FAILURES) await this.#probe();
+      const pause = this.#pauseMs * (0.5 + Math.random() / 2);
+      await sleep(this.#afterMs ?? pause, this.signal);
+      this.#afterMs = null;
+      this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
+      this.#gateway += 1;
+    }
+  }
+
+  /** Lost where there is no connection. */
+  write(frame: ClientFrame): void {
+    this.#connection?.write(frame);
+  }
+
+  /** The stream goes on: the next pause is a short one. */
+  welcomed(): void {
+    this.#pauseMs = FIRST_PAUSE_MS;
+  }
+
+  /** Ends the connection; the next one begins in so many milliseconds. */
+  reconnect(afterMs: number): void {
+    this.#afterMs = afterMs;
+    this.#connection?.close("the gateway ends");
+  }
+
+  async #probe(): Promise<void> {
+    try {
+      await this.handler.probe();
+    } catch (error) {
+      this.#reason(error);
+    }
+  }
+
+  /** A connection, from the handshake to its end. */
+  async #connect(): Promise<Error> {
+    let token: string | undefined;
+    try {
+      token = await this.settings.token?.();
+    } catch (error) {
+      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
+    }
+    const Socket = this.settings.WebSocket ?? WebSocket;
+    const hello = () => this.handler.hello();
+    const connection = new Connection(Socket, this.#url(token), token, hello);
+    this.#connection = connection;
+    try {
+      for (;;) await this.handler.take(await connection.next());
+    } catch (error) {
+      return this.#reason(error);
+    } finally {
+      connection.close();
+      this.#connection = null;
+    }
+  }
+
+  #url(token: string | undefined): string {
+    const { gateways, uid } = this.settings;
+    const gateway = gateways[this.#gateway % gateways.length];
+    return `${gateway}/v1/connect${token === undefined ? `?uid=${uid}` : ""}`;
+  }
+
+  /** Throws what the next connection would end with, too. */
+  #reason(error: unknown): Error {
+    if (error instanceof ConnectionEnded) {
+      const isRenewable =
+        error.code === EXPIRED && this.settings.token !== undefined;
+      if (error.comesBack || isRenewable) return error;
+    }
+    if (error instanceof ServiceError && error.isRetryable) return error;
+    throw error;
+  }
+}
+
+/** Resolves after so many milliseconds, or when it is aborted. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+}

@@ -1,0 +1,138 @@
+import type { ChatKey } from "./chat.js";
+import type { ClientFrame } from "./frames.js";
+
+/** So many may be unanswered at a time; the others wait. */
+const WINDOW = 32;
+
+/** A message that the user has sent, until it is known what became of it. */
+export interface QueuedSend {
+  kind: "send";
+  /** Where it is in the queue. */
+  seq: number;
+  chat: ChatKey;
+  /** A repeat with the same id is no second message. */
+  clientMsgId: string;
+  msg: string;
+}
+
+/** A read-ack, until it is on the log. */
+export interface QueuedRead {
+  kind: "read";
+  /** Where it is in the queue. */
+  seq: number;
+  chat: ChatKey;
+  mid: number;
+}
+
+/** What waits for a connection, or for its answer. */
+export type QueueItem = QueuedSend | QueuedRead;
+
+/** What a device has to tell its gateway, in order. Everything goes out again on each new connection until it is answered. */
+export class Outbox {
+  readonly #items = new Map<number, QueueItem>();
+  readonly #written = new Set<number>();
+  #changed = new Set<number>();
+  #lastSeq = 0;
+
+  /** With what was stored. */
+  constructor(items: QueueItem[] = []) {
+    for (const item of [...items].sort((a, b) => a.seq - b.seq)) {
+      this.#items.set(item.seq, item);
+      this.#lastSeq = item.seq;
+    }
+  }
+
+  /** What is not answered yet, oldest first. */
+  get items(): QueueItem[] {
+    return [...this.#items.values()];
+  }
+
+  /** Puts a message last. */
+  send(chat: ChatKey, clientMsgId: string, msg: string): void {
+    this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
+  }
+
+  /** Puts a read-ack last; an older one of the chat that was not written yet is left out. */
+  read(chat: ChatKey, mid: number): void {
+    for (const item of this.#items.values()) {
+      const isOlder = item.kind === "read" && item.chat === chat;
+      if (isOlder && !this.#written.has(item.seq)) this.#remove(item.seq);
+    }
+    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid });
+  }
+
+  #nextSeq(): number {
+    this.#lastSeq += 1;
+    return this.#lastSeq;
+  }
+
+  #add(item: QueueItem): void {
+    this.#items.set(item.seq, item);
+    this.#changed.add(item.seq);
+  }
+
+  #remove(seq: number): void {
+    this.#items.delete(seq);
+    this.#written.delete(seq);
+    this.#changed.add(seq);
+  }
+
+  /** What may be written now; it counts as written from here on. */
+  takeFrames(): ClientFrame[] {
+    const frames = [];
+    for (const item of this.#items.values()) {
+      if (this.#written.size >= WINDOW) break;
+      if (this.#written.has(item.seq)) continue;
+      this.#written.add(item.seq);
+      frames.push(frameOf(item));
+    }
+    return frames;
+  }
+
+  /** What was answered, by its `ref`: it is done. `null` where it was answered before. */
+  answered(ref: string): QueueItem | null {
+    const item = this.#items.get(Number(ref)) ?? null;
+    if (item !== null) this.#remove(item.seq);
+    return item;
+  }
+
+  /** A read-ack is done once it is on the log; a send waits for its number. */
+  accepted(ref: string): void {
+    if (this.#items.get(Number(ref))?.kind === "read") this.answered(ref);
+  }
+
+  /** It is to be written again. */
+  again(ref: string): void {
+    this.#written.delete(Number(ref));
+  }
+
+  /** Everything is to be written again, on the next connection. */
+  disconnected(): void {
+    this.#written.clear();
+  }
+
+  /** What has changed since the last call, by its place; `null` where it is done. */
+  drainChanges(): Map<number, QueueItem | null> {
+    const changed = [...this.#changed];
+    this.#changed = new Set();
+    return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+}
+
+function frameOf(item: QueueItem): ClientFrame {
+  const [kind, id] = splitKey(item.chat);
+  const ref = String(item.seq);
+  if (item.kind === "read") {
+    const of = kind === "user" ? { peer: id } : { gid: id };
+    return { type: "read", ref, mid: item.mid, ...of };
+  }
+  const { clientMsgId: client_msg_id, msg } = item;
+  const to = kind === "user" ? { to: id } : { gid: id };
+  return { type: "send", ref, client_msg_id, msg, ...to };
+}
+
+/** The parts of a key. */
+export function splitKey(key: ChatKey): ["user" | "group", string] {
+  const [kind, id] = key.split(":");
+  return [kind === "group" ? "group" : "user", id ?? ""];
+}

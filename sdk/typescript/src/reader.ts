@@ -1,0 +1,86 @@
+import { missing, type ChatKey } from "./chat.js";
+import { splitKey } from "./outbox.js";
+import {
+  Service,
+  type ChangesPage,
+  type MessagesPage,
+  type QueryPaths,
+} from "./rest.js";
+import type { DeviceSettings } from "./settings.js";
+import type { DeviceState } from "./state.js";
+
+/** The most messages or changes that a page has. */
+const PAGE = 200;
+
+/** Reads what a device is missing from the query API. */
+export class Reader {
+  readonly #query: Service<QueryPaths>;
+
+  constructor(settings: DeviceSettings, signal: AbortSignal) {
+    const { query: url, token, fetch } = settings;
+    this.#query = new Service({ url, token, fetch, signal });
+  }
+
+  /** Syncs from the device's token on. `onPage` runs after each page. */
+  async sync(state: DeviceState, onPage: () => void): Promise<void> {
+    for (let more = true; more;) {
+      const since = state.token ?? undefined;
+      const path = "/v1/users/{uid}/sync" as const;
+      const { uid } = state;
+      const query = since === undefined ? {} : { since };
+      more = state.takeSync(await this.#query.get(path, { uid }, query));
+      onPage();
+    }
+  }
+
+  /** Fetches the messages of a chat that are missing, then the changes. */
+  async fetch(state: DeviceState, key: ChatKey): Promise<void> {
+    await this.#fetch(state, key);
+    // A change may have said that the newest message is gone; then all messages are here.
+    await this.#fetch(state, key);
+  }
+
+  async #fetch(state: DeviceState, key: ChatKey): Promise<void> {
+    let after = this.#missing(state, key)?.mid ?? null;
+    while (after !== null) {
+      const page = await this.#messages(state.uid, key, after);
+      after = state.takeMessages(key, page);
+    }
+    after = this.#missing(state, key)?.chg ?? null;
+    while (after !== null) {
+      const page = await this.#changes(state.uid, key, after);
+      after = state.takeMessageChanges(key, after, page);
+    }
+  }
+
+  #missing(state: DeviceState, key: ChatKey) {
+    const chat = state.chats.get(key);
+    return chat === undefined ? null : missing(chat);
+  }
+
+  #messages(
+    uid: string,
+    key: ChatKey,
+    after_mid: number,
+  ): Promise<MessagesPage> {
+    const [kind, id] = splitKey(key);
+    const query = { after_mid, limit: PAGE };
+    if (kind === "group") {
+      const path = "/v1/groups/{gid}/messages";
+      return this.#query.get(path, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/messages";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+
+  #changes(uid: string, key: ChatKey, after_chg: number): Promise<ChangesPage> {
+    const [kind, id] = splitKey(key);
+    const query = { after_chg, limit: PAGE };
+    if (kind === "group") {
+      const path = "/v1/groups/{gid}/changes";
+      return this.#query.get(path, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/changes";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+}

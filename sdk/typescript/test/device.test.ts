@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test as nodeTest } from "node:test";
+import {
+  Device,
+  MemoryStorage,
+  type ChatKey,
+  type DeviceSettings,
+  type Update,
+} from "../src/index.js";
+import type { ClientFrame } from "../src/frames.js";
+import type { SyncAnswer } from "../src/rest.js";
+import { SyncToken } from "../src/token.js";
+import {
+  ScriptedGateway,
+  type ScriptedConnection,
+} from "./scripted-gateway.js";
+
+/** What a test waits for comes within a few seconds, or never. */
+const test = (name: string, run: () => Promise<void>) =>
+  nodeTest(name, { timeout: 10_000 }, run);
+
+const ME = "1000";
+const PEER: ChatKey = "user:1001";
+const TOKEN = SyncToken.of(1, () => 10).toString();
+
+let gateway: ScriptedGateway;
+let device: Device | null = null;
+/** What the query API is asked for, and how it answers. */
+let asked: string[];
+let answers: (() => Response)[];
+
+beforeEach(async () => {
+  gateway = await ScriptedGateway.start();
+  asked = [];
+  answers = [];
+});
+
+afterEach(async () => {
+  await device?.close();
+  device = null;
+  gateway.stop();
+});
+
+function synced(more: Partial<SyncAnswer> = {}): Response {
+  const rows = { conversations: [], groups: [], left: [] };
+  const end = { next: TOKEN, more: false, full: true };
+  return Response.json({ ...rows, ...end, ...more });
+}
+
+async function open(more: Partial<DeviceSettings> = {}): Promise<Device> {
+  device = await Device.open({
+    uid: ME,
+    device: { id: "phone-1", class: "mobile" },
+    gateways: [gateway.url],
+    query: "http://query",
+    fetch: async (url) => {
+      asked.push(String(url));
+      return answers.shift()?.() ?? synced();
+    },
+    ...more,
+  });
+  return device;
+}
+
+/** Accepts a connection, and says welcome to what it has. */
+async function welcome(): Promise<ScriptedConnection> {
+  const connection = await gateway.accept();
+  const hello = await connection.next();
+  assert.equal(hello?.type, "hello");
+  if (hello?.type === "hello" && hello.since === null) {
+    connection.send({ type: "sync_required", after_ms: 0 });
+    const resume: ClientFrame = { type: "resume", since: TOKEN };
+    assert.deepEqual(await connection.next(), resume);
+  }
+  connection.send({ type: "welcome", resumed: true });
+  return connection;
+}
+
+async function until(
+  updates: AsyncIterableIterator<Update>,
+  type: Update["type"],
+): Promise<Update> {
+  for (;;) {
+    const { value } = await updates.next();
+    if (value === undefined) assert.fail(`ended before ${type}`);
+    if (value.type === type) return value;
+  }
+}
+
+function event(offset: number, mid: number) {
+  const text = { msg: `text ${mid}`, ts: "", client_msg_id: `id-${mid}` };
+  const message = { mid, n: mid, srcid: "1001", destid: ME, ...text };
+  return { type: "event", at: `17:${offset}`, message } as const;
+}
+
+test("a device syncs, resumes, and has what comes", async () => {
+  const { chats, updates } = await open().then((device) => ({
+    chats: device.chats,
+    updates: device.updates(),
+  }));
+  const connection = await welcome();
+  assert.equal(connection.target, `/v1/connect?uid=${ME} tidemark.v1.json`);
+  assert.deepEqual(asked, [`http://query/v1/users/${ME}/sync`]);
+  await until(updates, "connected");
+  connection.send(event(9, 1));
+  connection.send(event(10, 1));
+  assert.deepEqual(await until(updates, "chat"), { type: "chat", chat: PEER });
+  assert.deepEqual(chats.get(PEER)?.unread, { pc: 1, mobile: 1 });
+  const token = SyncToken.of(1, () => 20).toString();
+  connection.send({ type: "ping", token });
+  assert.deepEqual(await connection.next(), { type: "pong" });
+  connection.send(event(19, 2));
+  connection.send(event(20, 3));
+  await until(updates, "chat");
+  assert.deepEqual([...chats.get(PEER)!.messages.keys()], [1, 3]);
+});
+
+test("a connection that is lost is made again, from the token on", async () => {
+  const { updates } = await open().then((device) => ({
+    updates: device.updates(),
+  }));
+  const first = await welcome();
+  first.send(event(12, 1));
+  await until(updates, "chat");
+  first.destroy();
+  await until(updates, "disconnected");
+  const second = await gateway.accept();
+  const hello = await second.next();
+  assert.ok(hello?.type === "hello" && hello.since !== null);
+  assert.equal(SyncToken.parse(hello.since).get(17), 13);
+});
+
+test("a send goes out again until it is answered", async () => {
+  const storage = new MemoryStorage();
+  const offline = await open({ storage });
+  await offline.send(PEER, "one", "a");
+  await offline.read(PEER, 3);
+  await offline.close();
+  // Another life of the program.
+  const again = await open({ storage });
+  const updates = again.updates();
+  const first = await welcome();
+  const send = { type: "send", ref: "1", client_msg_id: "a", msg: "one" };
+  assert.deepEqual(await first.next(), { ...send, to: "1001" });
+  const read = { type: "read", ref: "2", peer: "1001", mid: 3 };
+  assert.deepEqual(await first.next(), read);
+  first.send({ type: "accepted", ref: "2", at: "17:4" });
+  first.send({ type: "accepted", ref: "1", at: "17:3" });
+  first.send({ type: "ping", token: TOKEN });
+  assert.deepEqual(await first.next(), { type: "pong" });
+  first.destroy();
+  const second = await welcome();
+  assert.deepEqual(await second.next(), { ...send, to: "1001" });
+  second.send({ type: "sent", ref: "1", mid: 7 });
+  const sent = { type: "sent", chat: PEER, clientMsgId: "a", mid: 7 };
+  assert.deepEqual(await until(updates, "sent"), sent);
+  assert.deepEqual(again.unanswered, []);
+  await again.close();
+  assert.deepEqual((await storage.load()).queue, []);
+});
+
+test("a send that is refused is done, and one refused for now is not", async () => {
+  const own = await open();
+  const updates = own.updates();
+  const connection = await welcome();
+  await until(updates, "connected");
+  await own.send(PEER, "one", "a");
+  await connection.next();
+  const busy = { reason: "too-many-under-way", retry: true };
+  connection.send({ type: "refused", ref: "1", ...busy });
+  const again = await connection.next();
+  assert.equal(again?.type === "send" && again.client_msg_id, "a");
+  connection.send({ type: "refused", ref: "1", reason: "blocked" });
+  const update = await until(updates, "refused");
+  assert.equal(update.type === "refused" && update.reason, "blocked");
+  assert.deepEqual(own.unanswered, []);
+});
+
+test("a device that is told not to come back does not", async () => {
+  const updates = (await open()).updates();
+  const connection = await welcome();
+  connection.send({ type: "replaced" });
+  connection.close(4101, "another connection has taken its place");
+  await assert.rejects(until(updates, "refused"), /has taken its place/);
+  const own = device!;
+  await assert.rejects(own.send(PEER, "one"), /has taken its place/);
+  await assert.rejects(own.fetch(PEER), /has taken its place/);
+  assert.equal(gateway.handshakes, 1);
+});
+
+test("a device comes back with a new token where the old one has expired", async () => {
+  let tokens = 0;
+  const token = () => `t${(tokens += 1)}`;
+  await open({ token });
+  const first = await welcome();
+  assert.match(first.target, /^\/v1\/connect tidemark.v1.json, ?bearer.t1$/);
+  first.close(4102, "the token has expired");
+  const second = await welcome();
+  assert.match(second.target, /bearer.t3$/);
+});
+
+test("a gateway that ends says when to come back, and the next one is tried", async () => {
+  const other = await ScriptedGateway.start();
+  try {
+    const gateways = [gateway.url, other.url];
+    const updates = (await open({ gateways })).updates();
+    const connection = await welcome();
+    connection.send({ type: "reconnect", after_ms: 0 });
+    const update = await until(updates, "disconnected");
+    assert.deepEqual(update, {
+      type: "disconnected",
+      reason: "the gateway ends",
+    });
+    assert.equal((await (await other.accept()).next())?.type, "hello");
+  } finally {
+    other.stop();
+  }
+});
+
+test("handshakes that fail without a word make the device ask over HTTP", async () => {
+  gateway.refusal = 401;
+  const problem = { status: 401, detail: "the token is not valid" };
+  answers = [() => Response.json(problem, { status: 401 })];
+  const updates = (await open()).updates();
+  await assert.rejects(until(updates, "connected"), /token is not valid/);
+  assert.equal(gateway.handshakes, 3);
+});
+
+test("a sync that fails is tried again on the next connection", async () => {
+  answers = [() => Response.json({ status: 503 }, { status: 503 })];
+  const updates = (await open()).updates();
+  const first = await gateway.accept();
+  await first.next();
+  first.send({ type: "sync_required", after_ms: 0 });
+  await until(updates, "disconnected");
+  await welcome();
+  await until(updates, "connected");
+});
+
+test("a ping without a stream is answered while a sync goes on", async () => {
+  await open();
+  const connection = await gateway.accept();
+  await connection.next();
+  connection.send({ type: "sync_required", after_ms: 60_000 });
+  connection.send({ type: "ping" });
+  assert.deepEqual(await connection.next(), { type: "pong" });
+});
+
+test("frames of later versions and of nobody do no harm", async () => {
+  const updates = (await open()).updates();
+  const connection = await welcome();
+  connection.sendText(JSON.stringify({ type: "weather", sky: "blue" }));
+  connection.send({ type: "sent", ref: "99", mid: 1 });
+  connection.send({ type: "error", detail: "no such frame" });
+  const update = await until(updates, "error");
+  assert.deepEqual(update, { type: "error", detail: "no such frame" });
+  connection.sendText("no JSON");
+  await until(updates, "disconnected");
+  await welcome();
+});
+
+test("a storage that fails ends the device", async () => {
+  class Full extends MemoryStorage {
+    override async save(): Promise<void> {
+      throw new Error("the disk is full");
+    }
+  }
+  const own = await open({ storage: new Full() });
+  const updates = own.updates();
+  await assert.rejects(own.send(PEER, "one"), /disk is full/);
+  await assert.rejects(until(updates, "sent"), /disk is full/);
+});
+
+test("what cannot be sent is refused here", async () => {
+  const own = await open();
+  const wrong: [ChatKey, string, string][] = [
+    ["user:0", "text", "a"],
+    ["user:9223372036854775808", "text", "a"],
+    ["user:x", "text", "a"],
+    [PEER, "", "a"],
+    [PEER, "ü".repeat(8_193), "a"],
+    [PEER, "text", "x".repeat(65)],
+  ];
+  for (const [chat, msg, id] of wrong) {
+    await assert.rejects(own.send(chat, msg, id), RangeError);
+  }
+  assert.deepEqual(own.unanswered, []);
+  const device = { id: "a b", class: "pc" } as const;
+  await assert.rejects(open({ device }), RangeError);
+  await assert.rejects(open({ gateways: [] }), RangeError);
+});
+
+test("a storage is that of one user", async () => {
+  const storage = new MemoryStorage();
+  await (await open({ storage })).close();
+  await assert.rejects(open({ storage, uid: "1001" }), /that of user 1000/);
+});

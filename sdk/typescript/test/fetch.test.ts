@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { missing } from "../src/chat.js";
+import {
+  ME,
+  PEER,
+  GROUP,
+  TS,
+  device,
+  token,
+  take,
+  message,
+  groupMessage,
+  membership,
+  head,
+  chat,
+  unread,
+} from "./state-fixture.js";
+
+test("a head is counted once it is fetched", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  assert.equal(head(state, 15, 10, 1), GROUP);
+  assert.deepEqual(unread(state, GROUP), [null, null]);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  const items = [
+    groupMessage(8, "1001").message,
+    groupMessage(9, ME).message,
+    groupMessage(10, "1001").message,
+  ];
+  state.takeMessages(GROUP, { items, next: null });
+  assert.deepEqual(unread(state, GROUP), [1, 1]);
+  const recall = { chg: 1, mid: 10, kind: "recall", ts: TS };
+  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
+  assert.equal(chat(state, GROUP).last?.recalled, true);
+  assert.equal(missing(chat(state, GROUP)), null);
+});
+
+test("a head is followed by what it stood for where the stream begins again", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 12, 8, 0);
+  take(state, 13, groupMessage(8, "1001"));
+  assert.equal(chat(state, GROUP).last?.mid, 8);
+});
+
+test("a message that a page had before its event came counts once", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 9, 0);
+  const items = [8, 9, 10].map((mid) => groupMessage(mid, "1001").message);
+  state.takeMessages(GROUP, { items, next: null });
+  assert.deepEqual(unread(state, GROUP), [3, 3]);
+  take(state, 16, groupMessage(10, "1001"));
+  assert.deepEqual(unread(state, GROUP), [3, 3]);
+});
+
+test("an event does not undo what a page has of its message", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 8, 1);
+  const edited = { ...groupMessage(9, "1001").message, msg: "edited" };
+  const items = [groupMessage(8, "1001").message, edited];
+  state.takeMessages(GROUP, { items, next: null });
+  const edit = (mid: number, chg: number) => {
+    const msg = mid === 9 ? edited.msg : "other";
+    return { chg, mid, kind: "edit", ts: TS, msg };
+  };
+  state.takeMessageChanges(GROUP, 0, { items: [edit(8, 1), edit(9, 2)] });
+  take(state, 16, groupMessage(9, "1001"));
+  head(state, 17, 9, 2);
+  assert.equal(chat(state, GROUP).messages.get(9)?.msg, "edited");
+  assert.equal(chat(state, GROUP).last?.msg, "edited");
+});
+
+test("a change of a message that is not known yet comes again", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 8, 1);
+  const items = [groupMessage(8, "1001").message];
+  state.takeMessages(GROUP, { items, next: null });
+  const recall = (mid: number, chg: number) => {
+    return { chg, mid, kind: "recall", ts: TS };
+  };
+  // The ninth message was sent and recalled after the messages were read.
+  state.takeMessageChanges(GROUP, 0, { items: [recall(8, 1), recall(9, 2)] });
+  state.takeMessageChanges(GROUP, 2, { items: [recall(8, 3)] });
+  take(state, 16, groupMessage(9, "1001"));
+  head(state, 17, 9, 3);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1 });
+});
+
+test("a head counts although a sync has moved the token over it", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  state.takePing(token(30));
+  // It stands for messages behind its own position, too.
+  assert.equal(head(state, 29, 10, 1), GROUP);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  assert.equal(chat(state, GROUP).lastMid, 10);
+});
+
+test("a page may be empty and not the last", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 9, 6);
+  const hidden = { items: [], next: "after_mid=8" };
+  assert.equal(state.takeMessages(GROUP, hidden), 8);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 8, chg: 0 });
+  const items = [groupMessage(9, "1001").message];
+  assert.equal(state.takeMessages(GROUP, { items }), null);
+  const ofOthers = { items: [], next: "after_chg=5" };
+  assert.equal(state.takeMessageChanges(GROUP, 0, ofOthers), 5);
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 5 });
+  assert.equal(state.takeMessageChanges(GROUP, 5, { items: [] }), null);
+  assert.equal(missing(chat(state, GROUP)), null);
+});
+
+test("a newest message that is gone is no message to wait for", () => {
+  const state = device();
+  take(state, 11, message(1, "1001", ME, 1));
+  const row = chat(state, PEER);
+  row.lastMid = 2;
+  row.last = { ...row.messages.get(1)!, mid: 2 };
+  row.chg = 1;
+  // The store of the messages may be behind, or the message is gone.
+  state.takeMessages(PEER, { items: [] });
+  assert.deepEqual(missing(row), { mid: 1, chg: 0 });
+  const gone = { chg: 1, mid: 2, kind: "delete", ts: TS };
+  state.takeMessageChanges(PEER, 0, { items: [gone] });
+  assert.equal(row.last, null);
+  state.takeMessages(PEER, { items: [] });
+  state.takeMessageChanges(PEER, 0, { items: [gone] });
+  assert.equal(missing(row), null);
+});

@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { missing } from "../src/chat.js";
+import type { Message } from "../src/rest.js";
+import { DeviceState } from "../src/state.js";
+import { SyncToken } from "../src/token.js";
+import {
+  ME,
+  PEER,
+  GROUP,
+  device,
+  token,
+  answer,
+  take,
+  message,
+  groupMessage,
+  change,
+  read,
+  membership,
+  chat,
+  unread,
+} from "./state-fixture.js";
+
+test("what is below the token is ignored, and what is handled moves it", () => {
+  const state = device();
+  assert.equal(take(state, 9, message(1, "1001", ME, 1)), null);
+  assert.equal(state.chats.size, 0);
+  assert.equal(take(state, 10, message(1, "1001", ME, 1)), PEER);
+  assert.equal(take(state, 10, message(1, "1001", ME, 1)), null);
+  assert.deepEqual(unread(state, PEER), [1, 1]);
+  assert.equal(SyncToken.parse(state.token!).get(17), 11);
+  state.takePing(token(30));
+  assert.equal(take(state, 29, message(2, "1001", ME, 2)), null);
+  state.takePing(token(20));
+  assert.equal(take(state, 29, message(2, "1001", ME, 2)), null);
+});
+
+test("an event of a later version moves the token", () => {
+  const state = device();
+  assert.equal(take(state, 12, {}), null);
+  assert.equal(SyncToken.parse(state.token!).get(17), 13);
+});
+
+test("nothing is taken before the first sync", () => {
+  const state = new DeviceState(ME);
+  assert.equal(take(state, 10, message(1, "1001", ME, 1)), null);
+  state.takePing(token(30));
+  assert.equal(state.token, null);
+});
+
+test("unread counts follow from ordinals", () => {
+  const state = device();
+  take(state, 11, message(1, "1001", ME, 1));
+  take(state, 12, message(2, ME, "1001", 1));
+  take(state, 13, message(3, "1001", ME, 2));
+  take(state, 14, message(4, "1001", ME, 3));
+  assert.deepEqual(unread(state, PEER), [3, 3]);
+  take(state, 20, read(3, 2));
+  assert.deepEqual(unread(state, PEER), [1, 3]);
+  take(state, 21, read(4));
+  assert.deepEqual(unread(state, PEER), [null, 3]);
+  take(state, 22, change("clear", 4, 1, ME, "1001"));
+  assert.deepEqual(unread(state, PEER), [null, 1]);
+});
+
+test("changes show in messages and in the newest", () => {
+  const state = device();
+  const last = (): Message | null => chat(state, PEER).last;
+  for (const mid of [1, 2, 3]) {
+    take(state, 10 + mid, message(mid, "1001", ME, mid));
+  }
+  take(state, 20, change("edit", 3, 1, "1001", ME));
+  assert.equal(last()?.msg, "edited");
+  take(state, 21, change("recall", 3, 2, "1001", ME));
+  assert.deepEqual([last()?.recalled, last()?.msg], [true, ""]);
+  take(state, 22, change("hide", 3, 3, ME, "1001"));
+  assert.equal(last(), null);
+  take(state, 23, change("clear", 1, 4, ME, "1001"));
+  assert.deepEqual([...chat(state, PEER).messages.keys()], [2]);
+  assert.equal(missing(chat(state, PEER)), null);
+  // One in between was of the other user alone, and is not sent.
+  take(state, 24, change("edit", 2, 6, "1001", ME));
+  assert.deepEqual(missing(chat(state, PEER)), { mid: 3, chg: 4 });
+});
+
+test("the newest message is shown with its first 200 characters", () => {
+  const state = device();
+  const long = message(1, "1001", ME, 1);
+  long.message!.msg = "😀".repeat(300);
+  take(state, 11, long);
+  assert.equal(chat(state, PEER).last?.msg, "😀".repeat(200));
+  assert.equal(chat(state, PEER).messages.get(1)?.msg, "😀".repeat(300));
+});
+
+test("a contact has the flags of its last change", () => {
+  const state = device();
+  take(state, 11, message(1, "1001", ME, 1));
+  const flags = { favourite: true, pinned: true, muted: false, blocked: false };
+  const contact = { peer: "1001", ...flags, deleted_mid: 1, deleted_n: 1 };
+  assert.equal(take(state, 12, { contact_change: contact }), PEER);
+  const peer = { type: "user", flags, deleted: true, peerN: 1 };
+  assert.deepEqual(chat(state, PEER).with, peer);
+  assert.deepEqual(unread(state, PEER), [0, 0]);
+  take(state, 13, message(2, "1001", ME, 2));
+  assert.deepEqual(chat(state, PEER).with, {
+    ...peer,
+    deleted: false,
+    peerN: 2,
+  });
+});
+
+test("a group is there between join and leave", () => {
+  const state = device();
+  assert.equal(take(state, 10, groupMessage(7, "1001")), null);
+  take(state, 11, membership("member", true));
+  assert.deepEqual(unread(state, GROUP), [0, 0]);
+  take(state, 12, groupMessage(8, "1001"));
+  assert.deepEqual(unread(state, GROUP), [1, 1]);
+  take(state, 13, groupMessage(9, ME));
+  assert.deepEqual(unread(state, GROUP), [0, 0]);
+  take(state, 14, membership("admin", false));
+  assert.equal(chat(state, GROUP).messages.size, 2, "a role is no join");
+  take(state, 15, membership(null, false));
+  assert.equal(state.chats.size, 0);
+});
+
+test("what a sync had already counts once", () => {
+  const state = device();
+  const read_mid = { pc: 0, mobile: 0 };
+  const heads = { last: null, last_mid: 2, chg: 0, read_mid };
+  const counts = { unread: { pc: 2, mobile: 2 } };
+  const flags = { favourite: false, pinned: false, blocked: false };
+  const of = { muted: false, ...heads, ...counts };
+  const user = { peer: "1001", peer_n: 2, ...flags, ...of };
+  const joined = { whole_history: false, join_mid: 0 };
+  const settings = { name: "Lunch", role: "member", dissolved: false, ...joined };
+  const group = { gid: "5000", member_count: 3, ...settings, ...of };
+  state.takeSync(answer({ conversations: [user], groups: [group] }));
+  const deleted = { deleted_mid: 1, deleted_n: 0, ...flags, muted: false };
+  take(state, 10, { contact_change: { peer: "1001", ...deleted } });
+  assert.equal(isDeleted(state), false, "there are newer messages");
+  for (const mid of [1, 2, 3]) {
+    take(state, 10 + 2 * mid, message(mid, "1001", ME, mid));
+    take(state, 11 + 2 * mid, groupMessage(mid, "1001"));
+    const count = Math.max(2, mid);
+    assert.deepEqual(unread(state, PEER), [count, count]);
+    assert.deepEqual(unread(state, GROUP), [count, count]);
+  }
+});
+
+test("what was before the last join is dropped", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  take(state, 12, groupMessage(8, "1001"));
+  const read_mid = { pc: 20, mobile: 20 };
+  const row = (whole_history: boolean) => ({
+    gid: "5000",
+    name: "Lunch",
+    role: "member",
+    muted: false,
+    dissolved: false,
+    member_count: 3,
+    whole_history,
+    join_mid: 20,
+    last: null,
+    last_mid: 20,
+    chg: 0,
+    unread: { pc: 0, mobile: 0 },
+    read_mid,
+  });
+  state.takeSync(answer({ groups: [row(false)] }));
+  assert.equal(chat(state, GROUP).messages.size, 0);
+  state.takeSync(answer({ groups: [row(true)] }));
+  assert.equal(chat(state, GROUP).fetched.mid, 0);
+});
+
+test("a deleted contact comes back with a newer message", () => {
+  const state = device();
+  const flags = { favourite: false, pinned: false, blocked: false };
+  const counts = { unread: { pc: 0, mobile: 0 }, peer_n: 2, chg: 0 };
+  const heads = { last: null, last_mid: 2, read_mid: { pc: 2, mobile: 2 } };
+  const of = { muted: false, ...flags, ...counts, ...heads };
+  const row = { peer: "1001", deleted: true, ...of };
+  const synced = () => state.takeSync(answer({ conversations: [row] }));
+  synced();
+  take(state, 10, message(2, "1001", ME, 2));
+  assert.equal(isDeleted(state), true);
+  take(state, 11, message(3, "1001", ME, 3));
+  assert.equal(isDeleted(state), false);
+  synced();
+  const { n, ...third } = message(3, "1001", ME, 3).message!;
+  state.takeMessages(PEER, { items: [third] });
+  assert.equal(n, 3);
+  assert.equal(isDeleted(state), false);
+});
+
+test("a full sync drops what none of its pages has", () => {
+  const state = device();
+  take(state, 10, message(1, "1001", ME, 1));
+  take(state, 11, message(1, "1002", ME, 1));
+  const flags = {
+    favourite: false,
+    pinned: false,
+    muted: false,
+    blocked: false,
+  };
+  const row = (peer: string) => ({
+    ...{ peer, last: null, last_mid: 1, chg: 0, peer_n: 1, ...flags },
+    unread: { pc: 1, mobile: 1 },
+    read_mid: { pc: 0, mobile: 0 },
+  });
+  const first = { conversations: [row("1001")], more: true, full: true };
+  assert.equal(state.takeSync(answer(first)), true);
+  assert.equal(state.chats.size, 2);
+  // The program may end in between.
+  const { head: stored, chats } = state.drainChanges();
+  const kept = [...chats.values()].filter((one) => one !== null);
+  const again = DeviceState.of(stored, structuredClone(kept));
+  const second = { conversations: [row("1003")], full: true };
+  assert.equal(again.takeSync(answer(second)), false);
+  assert.deepEqual([...again.chats.keys()], [PEER, "user:1003"]);
+  assert.equal(again.fullSyncs, 1);
+  const gone = again.drainChanges().chats;
+  assert.deepEqual(
+    [...gone].filter(([, one]) => one === null),
+    [["user:1002", null]],
+  );
+});
+
+function isDeleted(state: DeviceState): boolean {
+  const other = chat(state, PEER).with;
+  return other.type === "user" && other.deleted;
+}

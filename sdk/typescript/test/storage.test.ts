@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { IDBFactory } from "fake-indexeddb";
+import { newChat, type Chat } from "../src/chat.js";
+import { IndexedDbStorage } from "../src/indexeddb.js";
+import type { QueueItem } from "../src/outbox.js";
+import {
+  MemoryStorage,
+  type DeviceStorage,
+  type StorageChanges,
+} from "../src/storage.js";
+
+const HEAD = { uid: "1000", token: "t", returned: [], fullSyncs: 1 };
+const factory = new IDBFactory();
+
+function changes(more: Partial<StorageChanges>): StorageChanges {
+  return { head: HEAD, chats: new Map(), queue: new Map(), ...more };
+}
+
+function chatOf(peer: string, lastMid: number): Chat {
+  const chat = newChat(`user:${peer}`);
+  const message = { mid: 1, srcid: peer, msg: "hi", ts: "", destid: "1000" };
+  chat.messages.set(1, message);
+  return { ...chat, lastMid };
+}
+
+const storages: [string, () => DeviceStorage][] = [
+  ["memory", () => new MemoryStorage()],
+  ["IndexedDB", () => new IndexedDbStorage("device", factory)],
+];
+
+for (const [name, open] of storages) {
+  test(`${name} keeps a device`, async () => {
+    const storage = open();
+    const empty = { head: null, chats: [], queue: [] };
+    assert.deepEqual(await storage.load(), empty);
+    const item: QueueItem = { kind: "read", seq: 7, chat: "user:1", mid: 2 };
+    const one = chatOf("1001", 1);
+    const two = chatOf("1002", 2);
+    const both = new Map([one, two].map((chat) => [chat.key, chat]));
+    const queue = new Map([[7, item]]);
+    const saved = storage.save(changes({ chats: both, queue }));
+    // What the device changes from here on belongs to the next save.
+    one.lastMid = 9;
+    one.messages.clear();
+    await saved;
+    const first = chatOf("1001", 1);
+    const kept = { head: HEAD, chats: [first, two], queue: [item] };
+    assert.deepEqual(await storage.load(), kept);
+    const head = { ...HEAD, token: "u" };
+    const gone = new Map([[two.key, null]]);
+    const done = new Map([[7, null]]);
+    await storage.save({ head, chats: gone, queue: done });
+    assert.deepEqual(await storage.load(), { head, chats: [first], queue: [] });
+  });
+}
+
+test("IndexedDB keeps a device over the end of the program", async () => {
+  const before = new IndexedDbStorage("kept", factory);
+  await assert.rejects(before.save(changes({})), /before load/);
+  await before.load();
+  const one = chatOf("1001", 1);
+  await before.save(changes({ chats: new Map([[one.key, one]]) }));
+  before.close();
+  const after = await new IndexedDbStorage("kept", factory).load();
+  assert.deepEqual(after, { head: HEAD, chats: [one], queue: [] });
+});

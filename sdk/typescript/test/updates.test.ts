@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Updates } from "../src/updates.js";
+
+test("a chat waits once, however often it changes", async () => {
+  const updates = new Updates();
+  const seen = updates.subscribe();
+  updates.emit({ type: "chat", chat: "user:1" });
+  updates.emit({ type: "chat", chat: "user:2" });
+  updates.emit({ type: "chat", chat: "user:1" });
+  const one = await seen.next();
+  assert.deepEqual(one.value, { type: "chat", chat: "user:1" });
+  updates.emit({ type: "chat", chat: "user:1" });
+  updates.end(null);
+  const rest = [];
+  for await (const update of seen) rest.push(update);
+  assert.deepEqual(rest, [
+    { type: "chat", chat: "user:2" },
+    { type: "chat", chat: "user:1" },
+  ]);
+});
+
+test("every iterator has all updates from its beginning on, and the error", async () => {
+  const updates = new Updates();
+  const early = updates.subscribe();
+  const waiting = early.next();
+  updates.emit({ type: "connected" });
+  assert.deepEqual((await waiting).value, { type: "connected" });
+  const late = updates.subscribe();
+  updates.emit({ type: "synced" });
+  assert.deepEqual((await late.next()).value, { type: "synced" });
+  updates.end(new Error("replaced"));
+  await assert.rejects(late.next(), /replaced/);
+  assert.deepEqual((await early.next()).value, { type: "synced" });
+  await assert.rejects(early.next(), /replaced/);
+  assert.equal((await early.next()).done, true);
+  await assert.rejects(updates.subscribe().next(), /replaced/);
+});
+
+test("an iterator that is left takes nothing more", async () => {
+  const updates = new Updates();
+  const seen = updates.subscribe();
+  updates.emit({ type: "connected" });
+  for await (const update of seen) {
+    assert.equal(update.type, "connected");
+    break;
+  }
+  updates.emit({ type: "synced" });
+  assert.equal((await seen.next()).done, true);
+});
