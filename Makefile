@@ -66,9 +66,9 @@ counted: toolchain
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@tests/sabotage/run $(ONLY)
 
-# With the features of `make test`, so that nothing is built twice.
+# The same build as that of `make test`: of the programs alone it would be another one, since tests add features.
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
-	@cargo build --locked --workspace --bins $(TEST_FEATURES)
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
 
 fmt: toolchain ## format the sources

@@ -48,6 +48,7 @@ async fn a_group_of_a_user_shows_its_newest_message_and_the_users_place_in_it() 
     let item = only(&service, admin).await;
     let expected = json!({
         "gid": group.gid, "name": "Lunch", "role": "admin", "muted": false, "dissolved": false, "member_count": 2,
+        "whole_history": false, "join_mid": 0,
         "last": {
             "mid": 2, "srcid": group.owner, "gid": group.gid, "msg": "\u{1f30a}".repeat(200),
             "ts": item["last"]["ts"], "client_msg_id": null,

@@ -65,6 +65,8 @@ async fn a_conversation_comes_once_with_every_change_that_a_device_must_learn_of
     };
     let mut listed = of(peer).clone();
     listed["last"]["client_msg_id"] = json!(null);
+    // What lists do not have.
+    listed["peer_n"] = json!(2);
     assert_eq!(device.conversations[&peer.to_string()], listed);
     let pinned = ContactFlags {
         pinned: true,
