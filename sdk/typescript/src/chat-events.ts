@@ -91,7 +91,8 @@ export function takeChange(
   if (chat.fetched.chg + 1 === event.chg) chat.fetched.chg = event.chg;
   chat.chg = Math.max(chat.chg, event.chg);
   apply(chat, event);
-  if (event.kind === "clear" && event.by === uid) {
+  // A note to oneself has no read positions.
+  if (event.kind === "clear" && event.by === uid && event.peer !== uid) {
     takeRead(chat, DEVICE_CLASSES, event.mid, event.n);
   }
 }
@@ -134,12 +135,17 @@ function drop(chat: Chat, isGone: (mid: number) => boolean): void {
 }
 
 /** The user has changed what he says about the contact. */
-export function takeContact(chat: Chat, event: ContactChangeEvent): void {
+export function takeContact(
+  chat: Chat,
+  uid: string,
+  event: ContactChangeEvent,
+): void {
   if (chat.with.type !== "user") return;
   const { favourite, pinned, muted, blocked } = event;
   chat.with.flags = { favourite, pinned, muted, blocked };
   if (typeof event.deleted_mid === "number") {
     if (event.deleted_mid >= chat.lastMid) chat.with.deleted = true;
+    if (event.peer === uid) return;
     takeRead(chat, DEVICE_CLASSES, event.deleted_mid, event.deleted_n);
   }
 }

@@ -164,7 +164,7 @@ export class DeviceState {
     }
     if (event.contact_change !== undefined) {
       const chat = this.#chat(null, event.contact_change.peer);
-      if (chat !== null) takeContact(chat, event.contact_change);
+      if (chat !== null) takeContact(chat, uid, event.contact_change);
       return chat?.key ?? null;
     }
     const change = event.group_change;

@@ -250,7 +250,8 @@ impl Chat {
             self.fetched.1 = event.chg;
         }
         self.chg = self.chg.max(event.chg);
-        let is_clear = event.kind == "clear" && event.by == uid;
+        // A note to oneself has no read positions.
+        let is_clear = event.kind == "clear" && event.by == uid && event.peer != Some(uid);
         self.apply(event.mid, &event.kind, &event.ts, event.msg.as_deref());
         if is_clear {
             self.take_read(None, event.mid, event.n);
@@ -285,13 +286,14 @@ impl Chat {
     }
 
     /// The user has changed what he says about the contact.
-    pub(super) fn take_contact(&mut self, event: &ContactChangeEvent) {
+    pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactChangeEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
             *flags = event.flags;
             let last_mid = self.last_mid.get();
             *deleted |= event.deleted_mid.is_some_and(|mid| mid >= last_mid);
         }
-        if let Some(mid) = event.deleted_mid.and_then(|mid| Mid::try_from(mid).ok()) {
+        let deleted = event.deleted_mid.filter(|_| event.peer != uid);
+        if let Some(mid) = deleted.and_then(|mid| Mid::try_from(mid).ok()) {
             self.take_read(None, mid, event.deleted_n);
         }
     }

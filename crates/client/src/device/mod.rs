@@ -145,7 +145,7 @@ impl DeviceState {
         }
         if let Some(contact) = event.contact_change {
             let key = ChatKey::User(contact.peer);
-            self.chat(key)?.take_contact(&contact);
+            self.chat(key)?.take_contact(uid, &contact);
             return Some(key);
         }
         self.take_group_change(event.group_change?)

@@ -122,6 +122,16 @@ fn unread_counts_follow_from_ordinals() {
 }
 
 #[test]
+fn a_note_to_oneself_has_no_read_positions() {
+    let mut device = device();
+    let own = ChatKey::User(user(ME));
+    take(&mut device, 11, message(1, ME, ME, 1));
+    take(&mut device, 12, change("clear", 1, 1, ME, ME));
+    assert_eq!(device.chats()[&own].read_mid.pc.get(), 0);
+    assert_eq!(unread(&device, own), [Some(0); 2]);
+}
+
+#[test]
 fn changes_show_in_messages_and_in_the_newest() {
     let mut device = device();
     for mid in 1..=3 {

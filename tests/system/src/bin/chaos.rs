@@ -23,6 +23,9 @@ struct Args {
     /// Which faults, with commas between them; all if absent
     #[arg(long, value_delimiter = ',')]
     faults: Vec<Fault>,
+    /// How many devices of each user are connected, and judged
+    #[arg(long, default_value_t = 4)]
+    devices: usize,
     /// Run on a Redis Cluster of three masters and three replicas, and strike that instead of one Redis
     #[arg(long)]
     redis_cluster: bool,
@@ -82,6 +85,7 @@ async fn run_chaos(args: Args) -> ExitCode {
         } else {
             args.faults
         },
+        devices: args.devices,
         redis_cluster: args.redis_cluster,
         before: args.before,
     };

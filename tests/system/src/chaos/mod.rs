@@ -58,8 +58,6 @@ const CLUSTER: Settings = Settings {
 
 /// Groups of users that write and read at the same time.
 const GROUPS: u64 = 6;
-/// Devices of each user.
-const DEVICES: usize = 4;
 /// Accepted posts before a fault: it strikes a system at work.
 const BETWEEN: u64 = 100;
 /// Faults between two judgements: an audit of everything takes a while.
@@ -76,6 +74,8 @@ pub struct Options {
     pub length: Duration,
     /// Which faults; each as often as any other.
     pub faults: Vec<Fault>,
+    /// How many devices of each user are connected.
+    pub devices: usize,
     /// A Redis Cluster of three masters and three replicas, instead of one Redis with a replica.
     pub redis_cluster: bool,
     /// A program of the version before, which knows rule version 2: the cluster begins with it, the second process of every service runs this
@@ -232,9 +232,10 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             None => Load::seeded(self.env, GROUPS, seed),
         };
         // The version before has no gateway.
+        let each = self.options.devices;
         let devices = match self.condition.before {
-            Some(_) => None,
-            None => Some(Devices::start(self.env, load.users(), DEVICES, seed)?),
+            None if each > 0 => Some(Devices::start(self.env, load.users(), each, seed)?),
+            _ => None,
         };
         load.grows_by(BETWEEN).await?;
         // What a recovery is compared with.
