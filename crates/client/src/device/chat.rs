@@ -386,6 +386,8 @@ impl From<MessageEvent> for Message {
 fn preview(message: &Message) -> Message {
     Message {
         msg: message.msg.chars().take(PREVIEW_CHARS).collect(),
+        // As in a sync.
+        client_msg_id: None,
         ..message.clone()
     }
 }
