@@ -137,28 +137,23 @@ impl Chat {
         })
     }
 
-    pub(super) fn synced_user(self, answer: SyncedConversation) -> Self {
-        let SyncedConversation {
-            conversation,
-            deleted,
-            peer_n,
-        } = answer;
-        Self {
-            with: ChatWith::User {
-                flags: conversation.flags,
-                deleted,
-                peer_n,
-            },
-            last: conversation.last,
-            last_mid: conversation.last_mid,
-            chg: conversation.chg,
-            read_mid: conversation.read_mid,
-            unread: conversation.unread,
-            ..self
-        }
+    /// A conversation as a sync returned it.
+    pub(super) fn take_synced_user(&mut self, answer: SyncedConversation) {
+        let conversation = answer.conversation;
+        self.with = ChatWith::User {
+            flags: conversation.flags,
+            deleted: answer.deleted,
+            peer_n: answer.peer_n,
+        };
+        self.last = conversation.last;
+        self.last_mid = conversation.last_mid;
+        self.chg = conversation.chg;
+        self.read_mid = conversation.read_mid;
+        self.unread = conversation.unread;
     }
 
-    pub(super) fn synced_group(mut self, answer: ListedGroup) -> Self {
+    /// A group as a sync returned it.
+    pub(super) fn take_synced_group(&mut self, answer: ListedGroup) {
         self.set_group(ChatWith::Group {
             name: answer.name,
             role: answer.role,
@@ -168,14 +163,11 @@ impl Chat {
             whole_history: answer.whole_history,
             join_mid: answer.join_mid,
         });
-        Self {
-            last: answer.last,
-            last_mid: answer.last_mid,
-            chg: answer.chg,
-            read_mid: answer.read_mid,
-            unread: answer.unread.map(Some),
-            ..self
-        }
+        self.last = answer.last;
+        self.last_mid = answer.last_mid;
+        self.chg = answer.chg;
+        self.read_mid = answer.read_mid;
+        self.unread = answer.unread.map(Some);
     }
 
     /// A message. A page or a sync may have had it, since they may be newer than the token.

@@ -1,6 +1,6 @@
 //! Frames of a gateway, as a device reads them.
 
-use schemas::{Chg, DeviceClass, GroupId, GroupRole, Mid, Partition, UserId};
+use schemas::{Chg, DeviceClass, GroupId, GroupRole, InboundPosition, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
@@ -222,14 +222,11 @@ pub struct ContactChangeEvent {
 }
 
 fn at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Partition, i64), D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let wrong = || D::Error::custom("at is no position");
-    let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;
-    let partition: i64 = partition.parse().map_err(|_| wrong())?;
-    Ok((
-        partition.try_into().map_err(|_| wrong())?,
-        offset.parse().map_err(|_| wrong())?,
-    ))
+    // Written as a position of the other topic.
+    let InboundPosition { partition, offset } = String::deserialize(deserializer)?
+        .parse()
+        .map_err(D::Error::custom)?;
+    Ok((partition, offset))
 }
 
 fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupRole>, D::Error> {

@@ -82,15 +82,13 @@ impl DeviceState {
     pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
         for row in answer.conversations {
             if let Some(peer) = row.conversation.peer {
-                let chat = self.returned_chat(ChatKey::User(peer));
-                let known = std::mem::replace(chat, Chat::with_user());
-                *chat = known.synced_user(row);
+                self.returned_chat(ChatKey::User(peer))
+                    .take_synced_user(row);
             }
         }
         for row in answer.groups {
-            let chat = self.returned_chat(ChatKey::Group(row.gid));
-            let known = std::mem::replace(chat, Chat::with_user());
-            *chat = known.synced_group(row);
+            self.returned_chat(ChatKey::Group(row.gid))
+                .take_synced_group(row);
         }
         for gid in answer.left {
             self.chats.remove(&ChatKey::Group(gid));
