@@ -1,28 +1,32 @@
-//! `after=<partition>:<offset>`: the events that a response has to reflect, and `as_of`, the events that it reflects (PROTOCOL A).
+//! `after=`: the events that a response has to reflect, by `<partition>:<offset>` of a 202 or by a device's token, and `as_of`, the events that it
+//! reflects (PROTOCOL A).
 
 use std::fmt;
 
 use problem::Problem;
-use schemas::{Excerpt, InboundPosition, Partition, PartitionMap, event::SourceOffset};
+use schemas::{
+    Excerpt, InboundPosition, LogPosition, NextOffset, Partition, PartitionMap, SyncToken,
+    event::SourceOffset,
+};
 use serde::{Serialize, Serializer};
 
-/// The maximum of positions in a call: one for each partition.
+/// The maximum of values in a call: a position for each partition.
 const MAX_POSITIONS: usize = 64;
 
-/// The watermarks that a store must have reached.
+/// What a store must have reached: watermarks, which positions of `after=` ask for, and next offsets, which tokens ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RequiredWatermarks(PartitionMap<SourceOffset>);
+pub(crate) struct RequiredWatermarks(PartitionMap<LogPosition>);
 
-/// The watermarks of a store.
+/// The watermarks of a store, with its next offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Watermarks(PartitionMap<SourceOffset>);
+pub(crate) struct Watermarks(PartitionMap<LogPosition>);
 
-/// For each partition of `after=`, the lowest watermark of the stores that were read. Written as `after=` is.
+/// For each partition of `after=`, the lowest watermark of the stores that were read. Written as positions of `after=` are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AsOf(PartitionMap<SourceOffset>);
 
 impl RequiredWatermarks {
-    /// Parses the values of `after`, which are positions of `epoch`, the current one.
+    /// Parses the values of `after`. Positions are of `epoch`, the current one; a token of another one asks for nothing: its device has to sync anyhow.
     ///
     /// # Errors
     /// A problem that names the parameter.
@@ -32,13 +36,35 @@ impl RequiredWatermarks {
             let right = format!("given {MAX_POSITIONS} times at most");
             return Err(Problem::invalid_field("after", wrong, right));
         }
-        let mut required = PartitionMap::new();
+        let mut required = Self::default();
         for text in after {
-            let InboundPosition { partition, offset } = parse_position(text)?;
-            let watermark = required.get_or_insert_with(partition, SourceOffset::default);
-            *watermark = (*watermark).max(SourceOffset { epoch, offset });
+            if let Ok(InboundPosition { partition, offset }) = text.parse() {
+                let at = required
+                    .0
+                    .get_or_insert_with(partition, LogPosition::default);
+                at.watermark = at.watermark.max(SourceOffset { epoch, offset });
+                continue;
+            }
+            let token = SyncToken::parse_any_version(text).map_err(|_| invalid(text))?;
+            if let Some(token) = token.filter(|token| token.epoch() == epoch) {
+                Partition::all().for_each(|p| required.require_next(p, token.get(p)));
+            }
         }
-        Ok(Self(required))
+        Ok(required)
+    }
+
+    /// Every event of a partition below `next`.
+    pub(crate) fn below(partition: Partition, next: NextOffset) -> Self {
+        let mut required = Self::default();
+        required.require_next(partition, next);
+        required
+    }
+
+    fn require_next(&mut self, partition: Partition, next: NextOffset) {
+        if next > NextOffset::START {
+            let at = self.0.get_or_insert_with(partition, LogPosition::default);
+            at.next = at.next.max(next);
+        }
     }
 
     /// Only the partitions that `affects` selects: events of the others cannot change the response.
@@ -55,19 +81,21 @@ impl RequiredWatermarks {
         self.0.partitions().collect()
     }
 
+    /// The watermarks: the start where only the next offset counts.
     pub(crate) fn to_vec(&self) -> Vec<(Partition, SourceOffset)> {
-        self.0
-            .iter()
-            .map(|(partition, watermark)| (partition, *watermark))
+        let all = self.0.iter();
+        all.map(|(partition, at)| (partition, at.watermark))
             .collect()
     }
 
-    /// The required watermarks that `watermarks` have not reached.
+    /// What of it `watermarks` have not reached.
     pub(crate) fn missing_in(&self, watermarks: &Watermarks) -> Self {
         let mut missing = self.clone();
         missing.0.retain(|partition, required| {
-            let reached = watermarks.0.get(partition);
-            !reached.is_some_and(|watermark| watermark.reaches(*required))
+            let reached = watermarks.0.get(partition).is_some_and(|at| {
+                at.watermark.reaches(required.watermark) && at.next >= required.next
+            });
+            !reached
         });
         missing
     }
@@ -75,12 +103,11 @@ impl RequiredWatermarks {
 
 impl fmt::Display for RequiredWatermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let positions: Vec<String> = self
-            .0
-            .iter()
-            .map(|(partition, watermark)| position(partition, *watermark))
-            .collect();
-        f.write_str(&positions.join(", "))
+        let positions = self.0.iter().map(|(partition, at)| match at.next {
+            NextOffset::START => position(partition, at.watermark),
+            next => format!("offset {next} in partition {partition}, as the token has"),
+        });
+        f.write_str(&positions.collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -102,16 +129,16 @@ impl Watermarks {
     }
 }
 
-impl FromIterator<(Partition, SourceOffset)> for Watermarks {
-    fn from_iter<I: IntoIterator<Item = (Partition, SourceOffset)>>(watermarks: I) -> Self {
+impl FromIterator<(Partition, LogPosition)> for Watermarks {
+    fn from_iter<I: IntoIterator<Item = (Partition, LogPosition)>>(watermarks: I) -> Self {
         Self(watermarks.into_iter().collect())
     }
 }
 
 impl AsOf {
     /// Adds another store that was read.
-    pub(crate) fn and(mut self, watermarks: Watermarks) -> Self {
-        for (partition, watermark) in watermarks.0 {
+    pub(crate) fn and(mut self, other: impl Into<Self>) -> Self {
+        for (partition, watermark) in other.into().0 {
             let lowest = self.0.get_or_insert_with(partition, || watermark);
             *lowest = (*lowest).min(watermark);
         }
@@ -123,15 +150,10 @@ impl AsOf {
     }
 }
 
-impl From<AsOf> for Watermarks {
-    fn from(as_of: AsOf) -> Self {
-        Self(as_of.0)
-    }
-}
-
 impl From<Watermarks> for AsOf {
-    fn from(watermarks: Watermarks) -> Self {
-        Self(watermarks.0)
+    fn from(Watermarks(positions): Watermarks) -> Self {
+        let watermarks = positions.iter().map(|(p, at)| (p, at.watermark));
+        Self(watermarks.collect())
     }
 }
 
@@ -145,14 +167,12 @@ impl Serialize for AsOf {
     }
 }
 
-fn parse_position(text: &str) -> Result<InboundPosition, Problem> {
-    text.parse().map_err(|_| {
-        Problem::invalid_field(
-            "after",
-            format!("is {:?}", Excerpt(text)),
-            "<partition>:<offset> as in a 202 response, such as 17:42",
-        )
-    })
+fn invalid(text: &str) -> Problem {
+    Problem::invalid_field(
+        "after",
+        format!("is {:?}", Excerpt(text)),
+        "<partition>:<offset> as in a 202 response, such as 17:42, or the token of a device",
+    )
 }
 
 fn position(partition: Partition, watermark: SourceOffset) -> String {
@@ -170,9 +190,20 @@ mod tests {
     }
 
     fn watermarks(of: &[(i64, u32, i64)]) -> Watermarks {
+        let position = |epoch, offset| LogPosition {
+            next: NextOffset::new(100),
+            watermark: SourceOffset { epoch, offset },
+        };
         of.iter()
-            .map(|&(p, epoch, offset)| (p.try_into().unwrap(), SourceOffset { epoch, offset }))
+            .map(|&(p, epoch, offset)| (p.try_into().unwrap(), position(epoch, offset)))
             .collect()
+    }
+
+    fn token(epoch: u32, of: &[(i64, i64)]) -> String {
+        let next = of
+            .iter()
+            .map(|&(p, next)| (p.try_into().unwrap(), NextOffset::new(next)));
+        SyncToken::new(epoch, &next.collect()).to_string()
     }
 
     #[test]
@@ -200,6 +231,25 @@ mod tests {
                 "{watermark:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_token_asks_for_the_next_offsets_that_it_has() {
+        let of_token = token(1, &[(3, 100), (4, 101), (5, 0)]);
+        let required = required(&[&of_token, "3:7"], 1);
+        for (of, missing) in [
+            (&[(3, 1, 7), (4, 1, 0)][..], "offset 101 in partition 4"),
+            (&[(3, 1, 6)][..], "offset 100 in partition 3"),
+        ] {
+            let missing_in = required.missing_in(&watermarks(of)).to_string();
+            assert!(missing_in.starts_with(missing), "{missing_in}");
+        }
+        // Its device has to sync anyhow.
+        assert!(
+            RequiredWatermarks::parse(&[of_token], 2)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]

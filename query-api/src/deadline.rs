@@ -102,10 +102,7 @@ mod tests {
     use std::{cell::Cell, future::pending};
 
     use super::*;
-    use crate::{
-        after::RequiredWatermarks,
-        error::{LaggingStore, Missing},
-    };
+    use crate::{after::RequiredWatermarks, error::LaggingStore};
 
     fn deadline(ms: u16) -> Deadline {
         Deadline::in_time(Some(ms.to_string().try_into().unwrap()))
@@ -114,7 +111,7 @@ mod tests {
     fn lagging() -> QueryError {
         QueryError::Lagging(Lag {
             store: LaggingStore::Redis,
-            missing: Missing::After(RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap()),
+            missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
         })
     }
 

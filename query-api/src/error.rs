@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use event_log::EventLogError;
 use message_store::{Shard, Sink, StoreError};
 use problem::Problem;
-use schemas::{NextOffset, Partition, event::UnknownRules};
+use schemas::event::UnknownRules;
 use unread_rebuild::UnreadRebuildError;
 
 use crate::after::RequiredWatermarks;
@@ -50,29 +50,7 @@ pub(crate) enum QueryError {
 #[derive(Clone, Debug)]
 pub(crate) struct Lag {
     pub(crate) store: LaggingStore,
-    pub(crate) missing: Missing,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Missing {
-    /// Of `after=`.
-    After(RequiredWatermarks),
-    /// What the token of a sync covers of a partition.
-    Since(Partition, NextOffset),
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::After(watermarks) => watermarks.fmt(f),
-            Self::Since(partition, next) => {
-                write!(
-                    f,
-                    "offset {next} in partition {partition}, as the token has"
-                )
-            }
-        }
-    }
+    pub(crate) missing: RequiredWatermarks,
 }
 
 #[derive(Clone, Copy, Debug)]

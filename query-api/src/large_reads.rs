@@ -118,7 +118,7 @@ impl LargeReads {
         };
         let watermarks = positions
             .iter()
-            .map(|(partition, stored)| (partition, stored.position.watermark))
+            .map(|(partition, stored)| (partition, stored.position))
             .collect();
         // It takes some milliseconds, in which other calls would wait.
         Ok(

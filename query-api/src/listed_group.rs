@@ -16,7 +16,7 @@ use crate::{
 
 pub(crate) struct ListedGroup {
     pub(crate) head: GroupHead,
-    membership: Membership,
+    pub(crate) membership: Membership,
     last_is_hidden: bool,
 }
 

@@ -112,7 +112,7 @@ pub(crate) async fn join(
     }
     let users = users.into_iter().collect();
     let (found, of_profiles) = read(api, &users, required, deadline).await?;
-    Ok((Some(found), as_of.and(of_profiles.into())))
+    Ok((Some(found), as_of.and(of_profiles)))
 }
 
 fn into_items(profiles: impl IntoIterator<Item = StoredProfile>) -> ProfileItems {
@@ -165,7 +165,7 @@ impl Cached {
             let partition = Profile::partition_of(uid);
             let own = required.clone().restrict_to(|p| p == partition);
             let at = read.positions.get(partition);
-            let at = at.map(|at| (partition, at.position.watermark));
+            let at = at.map(|at| (partition, at.position));
             let watermarks: Watermarks = at.into_iter().collect();
             if own.missing_in(&watermarks).is_empty() {
                 let watermarks = watermarks.restrict_to(required);
@@ -192,7 +192,7 @@ async fn from_rows(
         .resume_offsets(Sink::Contacts, &api.events_topic, &all)
         .await?;
     let at = |partition| resume.get(partition).copied().unwrap_or_default();
-    let watermarks: Watermarks = all.iter().map(|p| (*p, at(*p).watermark)).collect();
+    let watermarks: Watermarks = all.iter().map(|p| (*p, at(*p))).collect();
     let store = LaggingStore::Sink(shard, Sink::Contacts);
     sink_watermarks::expect_reached(store, &required, &watermarks)?;
     let rows = tx.profiles(uids).await?.into_iter();

@@ -83,9 +83,6 @@ impl SharedPolling {
         let resume = tx
             .resume_offsets(sink, &self.events_topic, &partitions)
             .await?;
-        Ok(resume
-            .into_iter()
-            .map(|(p, at)| (p, at.watermark))
-            .collect())
+        Ok(resume.into_iter().collect())
     }
 }

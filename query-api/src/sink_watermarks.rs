@@ -4,7 +4,7 @@ use message_store::{ReadTx, Shard, Sink, StoreError};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
-    error::{Lag, LaggingStore, Missing, QueryError},
+    error::{Lag, LaggingStore, QueryError},
     state::QueryApi,
 };
 
@@ -21,10 +21,7 @@ pub(crate) async fn read(
     let resume = tx
         .resume_offsets(sink, topic, &required.partitions())
         .await?;
-    Ok(resume
-        .into_iter()
-        .map(|(p, at)| (p, at.watermark))
-        .collect())
+    Ok(resume.into_iter().collect())
 }
 
 /// Opens a snapshot of a database, and reads the watermarks of a sink in it.
@@ -53,6 +50,5 @@ pub(crate) fn expect_reached(
     if missing.is_empty() {
         return Ok(());
     }
-    let missing = Missing::After(missing);
     Err(QueryError::Lagging(Lag { store, missing }))
 }

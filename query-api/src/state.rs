@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     deadline::Deadline,
     epoch::CurrentEpoch,
-    error::{Lag, LaggingStore, Missing, QueryError},
+    error::{Lag, LaggingStore, QueryError},
     inbound::ReaderPool,
     large_reads::LargeReads,
     redis_fallback::RedisFallback,
@@ -74,11 +74,10 @@ impl QueryApi {
         deadline.poll(attempt, |lag| self.catch_up(lag)).await
     }
 
-    /// Waits until a MySQL sink has caught up with `after=`; Redis is simply read again, and so is a sync.
+    /// Waits until a MySQL sink has caught up; Redis is simply read again.
     async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
-        if let (LaggingStore::Sink(shard, sink), Missing::After(missing)) = (lag.store, lag.missing)
-        {
-            self.polling.reached(shard, sink, &missing).await?;
+        if let LaggingStore::Sink(shard, sink) = lag.store {
+            self.polling.reached(shard, sink, &lag.missing).await?;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
 use schemas::{DirectConversation, GroupId, Partition, TableNumber, UserId};
 
 use crate::{
-    error::{Lag, LaggingStore, Missing, QueryError},
+    after::RequiredWatermarks,
+    error::{Lag, LaggingStore, QueryError},
     listed_group::ListedGroup,
     state::QueryApi,
     sync_cursor::{Applied, Place, SyncCursor},
@@ -135,7 +136,7 @@ impl Reading<'_> {
         if let Some((partition, next)) = self.cursor.first_behind(&of_store) {
             return Err(QueryError::Lagging(Lag {
                 store: LaggingStore::Sink(shard, sink),
-                missing: Missing::Since(partition, next),
+                missing: RequiredWatermarks::below(partition, next),
             }));
         }
         self.applied.add(of_store);

@@ -1,11 +1,11 @@
 //! What query-api answers about groups.
 
-use schemas::{Chg, GroupId, GroupRole, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{Chg, GroupId, GroupRole, InboundPosition, Mid, Partition, PerDevice, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
     Changes, ChangesQuery, Client, ClientError, Message, Messages, MessagesQuery, ReadOptions,
-    queries::{Query, chg, mid, mids, positions},
+    queries::{Query, at, chg, mid, mids, positions},
 };
 
 /// A group, as a member sees it.
@@ -131,6 +131,9 @@ pub struct ListedGroup {
     /// Up to where nothing counts as unread.
     #[serde(deserialize_with = "mids")]
     pub read_mid: PerDevice<Mid>,
+    /// Its last event, in `chat.events`.
+    #[serde(deserialize_with = "at")]
+    pub at: (Partition, i64),
 }
 
 impl Client {

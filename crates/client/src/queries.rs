@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use schemas::{Chg, DeviceClass, GroupId, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{
+    Chg, DeviceClass, GroupId, InboundPosition, Mid, Partition, PerDevice, SyncToken, UserId,
+};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{Client, ClientError, UserProfile};
@@ -12,6 +14,8 @@ use crate::{Client, ClientError, UserProfile};
 pub struct ReadOptions {
     /// The answer reflects at least these events, duplicates and refused ones too. At most 64.
     pub after: Vec<InboundPosition>,
+    /// It reflects at least what this token of a device covers.
+    pub token: Option<SyncToken>,
     /// How long the call may take, at most 30 s; 5 s where absent.
     pub timeout: Option<Duration>,
 }
@@ -21,6 +25,7 @@ impl ReadOptions {
     pub fn after(positions: impl IntoIterator<Item = InboundPosition>) -> Self {
         Self {
             after: positions.into_iter().collect(),
+            token: None,
             timeout: Some(Duration::from_secs(30)),
         }
     }
@@ -32,6 +37,9 @@ impl ReadOptions {
     pub(crate) fn add_to(&self, query: &mut Query) {
         for position in &self.after {
             query.add("after", position);
+        }
+        if let Some(token) = &self.token {
+            query.add("after", token);
         }
         if let Some(timeout) = self.timeout {
             query.add("timeout_ms", timeout.as_millis());
@@ -386,6 +394,13 @@ impl Query {
 
 pub(crate) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
     Mid::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// A position of an event, written as one of the other topic.
+pub(crate) fn at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Partition, i64), D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let InboundPosition { partition, offset } = text.parse().map_err(D::Error::custom)?;
+    Ok((partition, offset))
 }
 
 pub(crate) fn chg<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chg, D::Error> {

@@ -1,9 +1,12 @@
 //! What is new for a device, and the devices of a user.
 
-use schemas::{DeviceClass, DeviceId, GroupId, SyncToken, UserId};
-use serde::Deserialize;
+use schemas::{DeviceClass, DeviceId, GroupId, Partition, SyncToken, UserId};
+use serde::{Deserialize, Deserializer};
 
-use crate::{Client, ClientError, Conversation, ListedGroup, ReadOptions, queries::Query};
+use crate::{
+    Client, ClientError, Conversation, ListedGroup, ReadOptions,
+    queries::{Query, at},
+};
 
 /// What has changed for a user since a token, or a page of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +33,9 @@ pub struct SyncedConversation {
     pub conversation: Conversation,
     /// How many messages the other has sent.
     pub peer_n: i64,
+    /// Its last event, in `chat.events`; `None` for a row that an older version wrote.
+    #[serde(default, deserialize_with = "some_at")]
+    pub at: Option<(Partition, i64)>,
     /// The user has deleted the contact, and there is no newer message.
     #[serde(default)]
     pub deleted: bool,
@@ -86,4 +92,10 @@ impl Client {
         let devices: Devices = self.get(&path).await?;
         Ok(devices.items)
     }
+}
+
+fn some_at<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<(Partition, i64)>, D::Error> {
+    at(deserializer).map(Some)
 }

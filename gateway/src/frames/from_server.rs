@@ -87,15 +87,19 @@ pub(crate) fn head_frame(head: &Head) -> String {
     #[serde(tag = "type", rename = "head")]
     struct Frame {
         at: String,
+        until: String,
         gid: GroupId,
         mid: i64,
         chg: i64,
+        own_mid: i64,
     }
     json(&Frame {
         at: at(head.gid.partition(), head.offset),
+        until: at(head.gid.partition(), head.last_offset),
         gid: head.gid,
         mid: head.mid.get(),
         chg: head.chg.get(),
+        own_mid: head.own_mid.get(),
     })
 }
 

@@ -31,12 +31,12 @@ fn audience(by: UserId, to: Recipient) -> Audience {
     }
 }
 
-/// What is to be said in place of a message of a group, or of a change to one that all members see.
-pub(super) fn head_of(event: &RingEvent) -> Option<Head> {
-    let (to, mid, chg) = match &event.event.body {
-        Body::Message(message) => (message.to, message.mid, Chg::ZERO),
+/// What is to be said to a user in place of a message of a group, or of a change to one that all members see.
+pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
+    let (to, mid, chg, author) = match &event.event.body {
+        Body::Message(message) => (message.to, message.mid, Chg::ZERO, Some(message.srcid)),
         Body::MessageChange(change) if !change.change.is_for_one() => {
-            (change.to, change.mid, change.chg)
+            (change.to, change.mid, change.chg, None)
         }
         _ => return None,
     };
@@ -46,8 +46,10 @@ pub(super) fn head_of(event: &RingEvent) -> Option<Head> {
     Some(Head {
         gid,
         offset: event.offset,
+        last_offset: event.offset,
         mid,
         chg,
+        own_mid: if author == Some(own) { mid } else { Mid::ZERO },
     })
 }
 

@@ -67,15 +67,15 @@ impl Connection {
     /// Without a stream; `queue_bytes` may wait.
     pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
         Self {
-            device,
             number,
             state: Mutex::new(State {
-                queue: Queue::new(queue_bytes),
+                queue: Queue::new(device.uid, queue_bytes),
                 ahead: PartitionMap::new(),
                 sends: BTreeSet::new(),
                 ends: None,
             }),
             changed: Notify::new(),
+            device,
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::extract::ws::Utf8Bytes;
-use schemas::{Chg, GroupId, Mid};
+use schemas::{Chg, GroupId, Mid, UserId};
 
 use super::{body::head_of, ring_event::RingEvent};
 
@@ -23,18 +23,25 @@ pub(crate) enum Outgoing {
     Frame(Utf8Bytes),
 }
 
-/// How far a group has come. Its place in the queue, and `offset`, are those of the first event that it stands for.
+/// How far a group has come. Its place in the queue is that of the first event that it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) gid: GroupId,
+    /// Of the first event that it stands for.
     pub(crate) offset: i64,
+    /// Of the last one.
+    pub(crate) last_offset: i64,
     pub(crate) mid: Mid,
     pub(crate) chg: Chg,
+    /// The newest message of the connection's own user, which says that everything before was read; 0 where there is none.
+    pub(crate) own_mid: Mid,
 }
 
 impl Head {
     fn merge(&mut self, other: Self) {
+        self.last_offset = self.last_offset.max(other.last_offset);
         self.mid = self.mid.max(other.mid);
+        self.own_mid = self.own_mid.max(other.own_mid);
         self.chg = self.chg.max(other.chg);
     }
 }
@@ -47,6 +54,8 @@ const HEAD_BYTES: usize = 100;
 
 /// Frames in the order in which they are to be written, at most `limit` bytes of them.
 pub(crate) struct Queue {
+    /// Whose messages are own ones.
+    uid: UserId,
     items: VecDeque<Outgoing>,
     /// The number of the first item.
     first: u64,
@@ -57,8 +66,9 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(uid: UserId, limit: usize) -> Self {
         Self {
+            uid,
             items: VecDeque::new(),
             first: 0,
             bytes: 0,
@@ -100,7 +110,7 @@ impl Queue {
 
     fn add(&mut self, item: Outgoing) {
         let head = match &item {
-            Outgoing::Event(event) => head_of(event),
+            Outgoing::Event(event) => head_of(event, self.uid),
             _ => None,
         };
         let (Some(heads), Some(head)) = (&mut self.heads, head) else {
@@ -154,13 +164,16 @@ fn bytes_of(item: &Outgoing) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hub::test_events::{group_message, join, message};
+    use crate::hub::test_events::{group_message, join, message, uid};
 
     fn drain(queue: &mut Queue) -> Vec<String> {
         std::iter::from_fn(|| queue.pop())
             .map(|item| match item {
                 Outgoing::Event(event) => format!("event {}", event.offset),
-                Outgoing::Head(head) => format!("head {} {} {}", head.offset, head.gid, head.mid),
+                Outgoing::Head(head) => format!(
+                    "head {}-{} of {}: {}, own {}",
+                    head.offset, head.last_offset, head.gid, head.mid, head.own_mid
+                ),
                 Outgoing::Ping(token) => format!("ping {token}"),
                 Outgoing::Frame(frame) => frame.to_string(),
             })
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn messages_of_groups_collapse_where_the_first_of_them_was() {
         let one = message(0, 1, 2).bytes;
-        let mut queue = Queue::new(5 * one);
+        let mut queue = Queue::new(uid(1), 5 * one);
         queue.push(Outgoing::Event(message(0, 1, 2))).unwrap();
         for (offset, gid, mid) in [(1, 7, 4), (2, 8, 1), (3, 7, 5)] {
             let event = Outgoing::Event(group_message(offset, gid, mid));
@@ -184,11 +197,11 @@ mod tests {
             drain(&mut queue),
             [
                 "event 0",
-                "head 1 7 6",
-                "head 2 8 1",
+                "head 1-5 of 7: 6, own 6",
+                "head 2-2 of 8: 1, own 1",
                 "ping t",
                 "event 4",
-                "head 6 9 1"
+                "head 6-6 of 9: 1, own 1"
             ]
         );
         queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
@@ -198,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_comes_behind_a_change_of_a_group_is_said_behind_it() {
-        let mut queue = Queue::new(2 * message(0, 1, 2).bytes);
+        let mut queue = Queue::new(uid(2), 2 * message(0, 1, 2).bytes);
         for item in [
             group_message(1, 7, 1),
             group_message(2, 7, 2),
@@ -212,14 +225,19 @@ mod tests {
         }
         assert_eq!(
             drain(&mut queue),
-            ["head 1 7 2", "event 3", "event 4", "head 5 7 4"]
+            [
+                "head 1-2 of 7: 2, own 0",
+                "event 3",
+                "event 4",
+                "head 5-6 of 7: 4, own 0"
+            ]
         );
     }
 
     #[test]
     fn what_cannot_collapse_is_too_much() {
         let one = message(0, 1, 2).bytes;
-        let mut queue = Queue::new(2 * one);
+        let mut queue = Queue::new(uid(2), 2 * one);
         for offset in 0..2 {
             queue.push(Outgoing::Event(message(offset, 1, 2))).unwrap();
         }
@@ -230,7 +248,7 @@ mod tests {
     #[test]
     fn a_head_that_was_written_gets_a_successor() {
         let one = message(0, 1, 2).bytes;
-        let mut queue = Queue::new(2 * one);
+        let mut queue = Queue::new(uid(2), 2 * one);
         for mid in 1..=3 {
             queue
                 .push(Outgoing::Event(group_message(mid, 7, mid)))
@@ -239,6 +257,6 @@ mod tests {
         queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
         assert!(matches!(queue.pop(), Some(Outgoing::Head(head)) if head.mid.get() == 3));
         queue.push(Outgoing::Event(group_message(5, 7, 5))).unwrap();
-        assert_eq!(drain(&mut queue), ["event 4", "head 5 7 5"]);
+        assert_eq!(drain(&mut queue), ["event 4", "head 5-5 of 7: 5, own 0"]);
     }
 }

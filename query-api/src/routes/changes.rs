@@ -30,7 +30,8 @@ pub(crate) struct ChangesQuery {
     /// How many at most; 50 where absent.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
     pub(super) limit: Option<Limit>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     pub(super) after: Vec<String>,

@@ -42,7 +42,8 @@ pub(crate) struct ConversationsQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>)]
     profiles: Switch,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     after: Vec<String>,

@@ -25,7 +25,8 @@ pub(crate) struct GroupQuery {
     /// The member who asks.
     #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
     uid: UserId,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     after: Vec<String>,

@@ -28,7 +28,8 @@ pub(crate) struct GroupChangesQuery {
     /// How many at most; 50 where absent.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     after: Vec<String>,

@@ -31,7 +31,8 @@ pub(crate) struct GroupsQuery {
     /// `next` of the page before, as it came.
     #[param(value_type = Option<String>)]
     cursor: Option<GroupId>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     after: Vec<String>,
@@ -92,6 +93,9 @@ pub(crate) struct GroupItem {
     unread: ByClass<i64>,
     /// Up to where nothing counts as unread, by class of device: read, sent, cleared, or there before the user joined.
     read_mid: ByClass<i64>,
+    /// Its last event, in `chat.events`.
+    #[schema(example = "8:41")]
+    at: String,
 }
 
 /// List a user's groups
@@ -162,7 +166,7 @@ impl From<ListedGroup> for GroupItem {
     fn from(group: ListedGroup) -> Self {
         let last = group.last();
         let (unread, read_mid) = (group.unread(), group.read_mids());
-        let head = group.head;
+        let (pos, head) = (group.membership.pos.max(group.head.pos), group.head);
         Self {
             gid: head.gid,
             last,
@@ -174,6 +178,7 @@ impl From<ListedGroup> for GroupItem {
             whole_history: head.settings.whole_history,
             join_mid: head.join_mid.get(),
             chg: head.chg.get(),
+            at: format!("{}:{pos}", head.gid.partition()),
             name: head.settings.name,
             unread: unread.into(),
             read_mid: read_mid.map(Mid::get).into(),

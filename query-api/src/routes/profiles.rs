@@ -24,7 +24,8 @@ const MAX_USERS: usize = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ProfileQuery {
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["41:42"]))]
     after: Vec<String>,
@@ -42,7 +43,8 @@ pub(crate) struct ProfilesQuery {
     #[serde(default)]
     #[param(example = json!(["1000,1001"]))]
     uid: Vec<String>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["41:42"]))]
     after: Vec<String>,

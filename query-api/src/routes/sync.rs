@@ -73,6 +73,10 @@ struct SyncedConversation {
     /// How many messages the other side has sent: a device counts on from here by the `n` of events.
     #[schema(minimum = 0, example = 2)]
     peer_n: i64,
+    /// Its last event, in `chat.events`. Absent for a row that an older version wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "8:41")]
+    at: Option<String>,
     /// The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(value_type = Option<bool>)]
@@ -132,14 +136,18 @@ pub(crate) async fn get_sync(
 impl SyncAnswer {
     fn add(&mut self, rows: Vec<Row>) {
         for row in rows {
+            let (partition, ..) = row.place();
             match row {
                 Row::Contact(row) => {
                     let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());
+                    let pos = Some(row.contact.pos).filter(|pos| *pos >= 0);
+                    let at = pos.map(|pos| format!("{partition}:{pos}"));
                     // What the contact row itself has of the newest message is as old as the row.
                     let item = ConversationItem::of_contact(row, &mut BTreeMap::new());
                     self.conversations.push(SyncedConversation {
                         item,
                         peer_n,
+                        at,
                         deleted,
                     });
                 }

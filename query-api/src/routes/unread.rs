@@ -29,7 +29,8 @@ pub(crate) struct UnreadQuery {
     /// `pc` or `mobile`.
     #[param(value_type = String, pattern = "^(pc|mobile)$", example = "pc")]
     device: Device,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+    /// times.
     #[serde(default)]
     #[param(example = json!(["17:42"]))]
     after: Vec<String>,
@@ -155,7 +156,7 @@ async fn from_redis(
     let watermarks: Watermarks = read
         .positions
         .into_iter()
-        .map(|(partition, stored)| (partition, stored.position.watermark))
+        .map(|(partition, stored)| (partition, stored.position))
         .collect();
     sink_watermarks::expect_reached(LaggingStore::Redis, required, &watermarks)?;
     Ok(match read.view {

@@ -42,14 +42,46 @@ fn only<'a>(answer: &'a Value, name: &str) -> &'a Value {
     &rows(answer, name)[0]
 }
 
+/// The pages that a device fetches are of another store than its sync.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_as_new_as_the_token_that_it_is_asked_for_with() {
+    let (mut log, service) = env().await;
+    let [me, peer] = users(2).try_into().unwrap();
+    log.send(peer, me, "one");
+    log.project_all().await;
+    log.send(peer, me, "two");
+    log.change(peer, me, 1, Change::Recall);
+    log.project(Sink::Contacts).await;
+    let mut device = Device::new(me);
+    device.page(&service, 200).await;
+    let token = device.token.unwrap();
+    let conversation = format!("/v1/users/{me}/conversations/{peer}");
+    for what in ["messages", "changes"] {
+        let path = format!("{conversation}/{what}?after={token}&timeout_ms=100");
+        let answer = service.get(&path).await;
+        assert_eq!(answer.status, 504, "{}", answer.body);
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert!(detail.contains("as the token has"), "{detail}");
+    }
+    log.project(Sink::Messages).await;
+    let page = service
+        .ok(&format!("{conversation}/messages?after={token}"))
+        .await;
+    assert_eq!(rows(&page, "items").len(), 2);
+    let page = service
+        .ok(&format!("{conversation}/changes?after={token}"))
+        .await;
+    assert_eq!(rows(&page, "items").len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_comes_once_with_every_change_that_a_device_must_learn_of() {
     let (mut log, service) = env().await;
     let [me, peer, other] = users(3).try_into().unwrap();
+    log.send(other, me, "unchanged");
     log.send(peer, me, "one");
     log.send(me, peer, "two");
     log.send(peer, me, "three");
-    log.send(other, me, "unchanged");
     log.project_all().await;
     let mut device = Device::new(me);
     let first = device.page(&service, 200).await;
@@ -67,6 +99,8 @@ async fn a_conversation_comes_once_with_every_change_that_a_device_must_learn_of
     listed["last"]["client_msg_id"] = json!(null);
     // What lists do not have.
     listed["peer_n"] = json!(2);
+    listed["at"] = device.conversations[&peer.to_string()]["at"].clone();
+    assert_eq!(listed["at"], json!(log.last_at(me, peer)));
     assert_eq!(device.conversations[&peer.to_string()], listed);
     let pinned = ContactFlags {
         pinned: true,

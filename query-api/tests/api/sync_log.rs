@@ -107,6 +107,12 @@ impl SyncLog {
         }
     }
 
+    /// Where the last event is that was made of a conversation's partition.
+    pub fn last_at(&self, uid: UserId, peer: UserId) -> String {
+        let partition = DirectConversation::new(uid, peer).partition();
+        format!("{partition}:{}", self.next[partition] - 1)
+    }
+
     /// Both sinks store everything.
     pub async fn project_all(&self) {
         self.project(Sink::Messages).await;

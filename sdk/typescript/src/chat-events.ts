@@ -1,8 +1,9 @@
-import type { Chat, WithUser } from "./chat.js";
+import { knows, type Chat, type WithUser } from "./chat.js";
 import {
   DEVICE_CLASSES,
   type ContactChangeEvent,
   type DeviceClass,
+  type HeadFrame,
   type MessageChangeEvent,
   type MessageEvent,
 } from "./frames.js";
@@ -49,18 +50,11 @@ function countPeer(chat: Chat, peer: WithUser, n: number): void {
   peer.peerN += more;
 }
 
-/** Unread messages of a group are those behind the read position. Where a head stands for some, which may be own ones, they cannot be counted. */
+/** Unread messages of a group are those behind the read position. */
 function countGroup(chat: Chat): void {
-  const isWhole = chat.fetched.mid >= chat.lastMid;
   for (const device of DEVICE_CLASSES) {
-    if (isWhole || chat.unread[device] !== null) {
-      chat.unread[device] = behind(chat, device);
-    }
+    chat.unread[device] = Math.max(0, chat.lastMid - chat.readMid[device]);
   }
-}
-
-function behind(chat: Chat, device: DeviceClass): number {
-  return Math.max(0, chat.lastMid - chat.readMid[device]);
 }
 
 /** The user has read up to a message on these classes. */
@@ -76,8 +70,8 @@ export function takeRead(
     if (chat.with.type === "user") {
       chat.unread[device] =
         typeof n === "number" ? Math.max(0, chat.with.peerN - n) : null;
-    } else if (chat.unread[device] !== null || mid >= chat.lastMid) {
-      chat.unread[device] = behind(chat, device);
+    } else {
+      countGroup(chat);
     }
   }
 }
@@ -151,19 +145,18 @@ export function takeContact(
 }
 
 /** A group has come this far, without a word on what is between. */
-export function takeHead(chat: Chat, mid: number, chg: number): void {
-  if (mid > chat.lastMid) {
-    chat.lastMid = mid;
+export function takeHead(chat: Chat, head: HeadFrame): void {
+  knows(chat, head.until);
+  if (head.mid > chat.lastMid) {
+    chat.lastMid = head.mid;
     chat.last = null;
-    chat.unread = { pc: null, mobile: null };
   }
-  chat.chg = Math.max(chat.chg, chg);
+  chat.chg = Math.max(chat.chg, head.chg);
+  takeRead(chat, DEVICE_CLASSES, head.own_mid, null);
+  countGroup(chat);
 }
 
-/**
- * Messages behind all that were fetched, in order, up to `next`. Where that is null there are no more, unless the store of a conversation's messages
- * is behind that of its head.
- */
+/** Messages behind all that were fetched, in order, up to `next`. Where that is null there are no more. */
 export function takeFetched(
   chat: Chat,
   uid: string,
@@ -186,9 +179,7 @@ export function takeFetched(
     }
     chat.messages.set(mid, message);
   }
-  const isAll = chat.last === null || chat.messages.has(chat.lastMid);
-  if (next !== null) fetched.mid = Math.max(fetched.mid, next);
-  else if (isAll) fetched.mid = Math.max(fetched.mid, chat.lastMid);
+  fetched.mid = Math.max(fetched.mid, next ?? chat.lastMid);
   if (chat.with.type === "group") countGroup(chat);
 }
 

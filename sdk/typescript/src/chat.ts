@@ -1,4 +1,4 @@
-import type { Flags, PerDevice } from "./frames.js";
+import { parsePosition, type Flags, type PerDevice } from "./frames.js";
 import type { ListedGroup, Message, SyncedConversation } from "./rest.js";
 
 /** Whom a chat is with: `user:1001` or `group:5000`. */
@@ -50,6 +50,8 @@ export interface Chat {
   messages: Map<number, Message>;
   /** All messages and changes up to here were handled. */
   fetched: Fetched;
+  /** Nothing is known of events from this offset on, but what the device's token covers. */
+  knownTo: number;
 }
 
 /** Up to where all messages and changes were handled. */
@@ -76,6 +78,7 @@ export function newChat(key: ChatKey): Chat {
     unread: { pc: 0, mobile: 0 },
     messages: new Map(),
     fetched: { mid: 0, chg: 0 },
+    knownTo: 0,
   };
 }
 
@@ -95,12 +98,18 @@ export function missing(chat: Chat): Fetched | null {
   return mid < chat.lastMid || chg < chat.chg ? { mid, chg } : null;
 }
 
+/** What is known of it reflects the event there. */
+export function knows(chat: Chat, at: string): void {
+  chat.knownTo = Math.max(chat.knownTo, parsePosition(at).offset + 1);
+}
+
 /** A conversation as a sync returned it. */
 export function takeSyncedUser(chat: Chat, row: SyncedConversation): void {
   const { favourite, pinned, muted, blocked } = row;
   const flags = { favourite, pinned, muted, blocked };
   const { peer_n: peerN } = row;
   chat.with = { type: "user", flags, deleted: row.deleted ?? false, peerN };
+  if (typeof row.at === "string") knows(chat, row.at);
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;
@@ -123,6 +132,7 @@ export function takeSyncedGroup(chat: Chat, row: ListedGroup): void {
     wholeHistory,
     joinMid,
   });
+  knows(chat, row.at);
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;

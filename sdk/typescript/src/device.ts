@@ -139,8 +139,6 @@ export class Device {
       this.#checkOpen();
       const chat = this.#state.chats.get(key);
       if (chat === undefined || missing(chat) === null) return;
-      // This waits until the stores have what the device knows.
-      await this.#sync();
       await this.#reader.fetch(this.#state, key);
       this.#saver.saveSoon();
       this.#updates.emit({ type: "chat", chat: key });

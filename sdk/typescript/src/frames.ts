@@ -114,13 +114,17 @@ export interface EventFrame {
 /** How far a group has come, in place of messages and changes. */
 export interface HeadFrame {
   type: "head";
-  /** Where the newest of its events is. */
+  /** Where the first of the events is that are left out. */
   at: string;
+  /** Where the last of them is. */
+  until: string;
   gid: string;
-  /** Its newest message. */
+  /** The newest message among them, or that was changed. */
   mid: number;
-  /** Its last change; 0 where none of those that are left out is one. */
+  /** The last change among them; 0 where there is none. */
   chg: number;
+  /** The newest message of the user's own among them; 0 where there is none. */
+  own_mid: number;
 }
 
 /** A frame from a gateway. Other types are of a later version, and are passed over. */

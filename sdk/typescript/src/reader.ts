@@ -35,20 +35,14 @@ export class Reader {
 
   /** Fetches the messages of a chat that are missing, then the changes. */
   async fetch(state: DeviceState, key: ChatKey): Promise<void> {
-    await this.#fetch(state, key);
-    // A change may have said that the newest message is gone; then all messages are here.
-    await this.#fetch(state, key);
-  }
-
-  async #fetch(state: DeviceState, key: ChatKey): Promise<void> {
     let after = this.#missing(state, key)?.mid ?? null;
     while (after !== null) {
-      const page = await this.#messages(state.uid, key, after);
+      const page = await this.#messages(state, key, after);
       after = state.takeMessages(key, page);
     }
     after = this.#missing(state, key)?.chg ?? null;
     while (after !== null) {
-      const page = await this.#changes(state.uid, key, after);
+      const page = await this.#changes(state, key, after);
       after = state.takeMessageChanges(key, after, page);
     }
   }
@@ -59,12 +53,13 @@ export class Reader {
   }
 
   #messages(
-    uid: string,
+    state: DeviceState,
     key: ChatKey,
     after_mid: number,
   ): Promise<MessagesPage> {
     const [kind, id] = splitKey(key);
-    const query = { after_mid, limit: PAGE };
+    const { uid } = state;
+    const query = { after_mid, limit: PAGE, ...reflecting(state, key) };
     if (kind === "group") {
       const path = "/v1/groups/{gid}/messages";
       return this.#query.get(path, { gid: id }, { uid, ...query });
@@ -73,9 +68,14 @@ export class Reader {
     return this.#query.get(path, { uid, peer: id }, query);
   }
 
-  #changes(uid: string, key: ChatKey, after_chg: number): Promise<ChangesPage> {
+  #changes(
+    state: DeviceState,
+    key: ChatKey,
+    after_chg: number,
+  ): Promise<ChangesPage> {
     const [kind, id] = splitKey(key);
-    const query = { after_chg, limit: PAGE };
+    const { uid } = state;
+    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
     if (kind === "group") {
       const path = "/v1/groups/{gid}/changes";
       return this.#query.get(path, { gid: id }, { uid, ...query });
@@ -83,4 +83,9 @@ export class Reader {
     const path = "/v1/users/{uid}/conversations/{peer}/changes";
     return this.#query.get(path, { uid, peer: id }, query);
   }
+}
+
+function reflecting(state: DeviceState, key: ChatKey): { after?: string[] } {
+  const known = state.knownOf(key);
+  return known === null ? {} : { after: [known] };
 }

@@ -23,8 +23,9 @@ import {
   type GroupChangeEvent,
   type HeadFrame,
 } from "./frames.js";
+import { splitKey } from "./outbox.js";
 import type { ChangesPage, MessagesPage, SyncAnswer } from "./rest.js";
-import { SyncToken, type Position } from "./token.js";
+import { PARTITIONS, SyncToken, type Position } from "./token.js";
 
 /** What a storage keeps of a device besides its chats. */
 export interface StoredHead {
@@ -65,6 +66,15 @@ export class DeviceState {
   /** `since` of the next sync, of `hello` and of `resume`; `null` before the first sync. */
   get token(): string | null {
     return this.#token?.toString() ?? null;
+  }
+
+  /** What pages of a chat have to reflect: `after=` of the calls that fetch them. An older one would undo what is known. */
+  knownOf(key: ChatKey): string | null {
+    const chat = this.#chats.get(key);
+    if (this.#token === null || chat === undefined) return null;
+    const token = SyncToken.parse(this.#token.toString());
+    token.advance(partitionOf(this.uid, key), chat.knownTo);
+    return token.toString();
   }
 
   /** All conversations and groups, deleted contacts too. */
@@ -220,7 +230,7 @@ export class DeviceState {
   takeHead(head: HeadFrame): ChatKey | null {
     this.#movesOn(parsePosition(head.at));
     const chat = this.#group(head.gid);
-    if (chat !== null) takeHead(chat, head.mid, head.chg);
+    if (chat !== null) takeHead(chat, head);
     return chat?.key ?? null;
   }
 
@@ -261,6 +271,12 @@ export class DeviceState {
     this.#changed.add(key);
     return next;
   }
+}
+
+function partitionOf(uid: string, key: ChatKey): number {
+  const [kind, id] = splitKey(key);
+  const sum = kind === "group" ? BigInt(id) : BigInt(uid) + BigInt(id);
+  return Number(sum % BigInt(PARTITIONS));
 }
 
 /** `after_mid=3` or `after_chg=3`. A page may be empty and not the last. */

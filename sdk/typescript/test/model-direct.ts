@@ -112,6 +112,7 @@ export class DirectModel {
       unread: { pc: unread("pc"), mobile: unread("mobile") },
       read_mid: { ...this.read },
       peer_n: this.peerMessagesTo(lastMid),
+      at: `${this.partition}:${this.pos}`,
       deleted: this.deletedMid > 0 && this.deletedMid === lastMid,
     };
   }

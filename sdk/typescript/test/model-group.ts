@@ -112,6 +112,7 @@ export class GroupModel {
       chg: knownChg,
       unread: { pc: unread("pc"), mobile: unread("mobile") },
       read_mid: { ...this.read },
+      at: `${this.partition}:${this.pos}`,
     };
   }
 

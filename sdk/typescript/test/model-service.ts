@@ -192,6 +192,8 @@ export class StreamModel {
       if (other === null || this.random.oneIn(4)) break;
       head.mid = Math.max(head.mid, other.mid);
       head.chg = Math.max(head.chg, other.chg);
+      head.own_mid = Math.max(head.own_mid, other.own_mid);
+      head.until = other.until;
       this.#collapsed.add(frame);
     }
     return head;
@@ -222,9 +224,9 @@ function groupOf(frame: EventFrame): string | null {
 function headOf(frame: EventFrame): HeadFrame | null {
   const { message, message_change: change, at } = frame;
   const gid = groupOf(frame);
-  const isOwn = message?.srcid === ME;
   const isPrivate = change?.kind === "hide" || change?.kind === "clear";
   const mid = (message ?? change)?.mid;
-  if (gid === null || mid === undefined || isOwn || isPrivate) return null;
-  return { type: "head", at, gid, mid, chg: change?.chg ?? 0 };
+  if (gid === null || mid === undefined || isPrivate) return null;
+  const own_mid = message?.srcid === ME ? mid : 0;
+  return { type: "head", at, until: at, gid, mid, chg: change?.chg ?? 0, own_mid };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missing, type Chat, type ChatKey, type Fetched } from "../src/chat.js";
+import { missing, type Chat, type ChatKey } from "../src/chat.js";
 import { DeviceState, type StoredHead } from "../src/state.js";
 import { GroupModel } from "./model-group.js";
 import { ServiceModel, type StreamModel } from "./model-service.js";
@@ -87,17 +87,7 @@ class Driver {
     const chat = (): Chat | undefined => this.state.chats.get(key);
     const lacks = () => missing(chat() ?? assert.fail("no chat"));
     if (lacks() === null) return;
-    this.#sync();
     this.#meanwhile();
-    this.#pages(key, chat, lacks);
-    this.#pages(key, chat, lacks);
-  }
-
-  #pages(
-    key: ChatKey,
-    chat: () => Chat | undefined,
-    lacks: () => Fetched | null,
-  ): void {
     const { service, random } = this;
     const model = () => service.models.get(key) ?? assert.fail(key);
     const joinMid = () => {

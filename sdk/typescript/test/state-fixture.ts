@@ -89,9 +89,12 @@ export function head(
   offset: number,
   mid: number,
   chg: number,
+  own_mid = 0,
 ) {
-  const at = `17:${offset}`;
-  return state.takeHead({ type: "head", at, gid: "5000", mid, chg });
+  const at = `8:${offset}`;
+  const until = `8:${offset + 4}`;
+  const of = { gid: "5000", mid, chg, own_mid };
+  return state.takeHead({ type: "head", at, until, ...of });
 }
 
 export function chat(state: DeviceState, key: ChatKey): Chat {

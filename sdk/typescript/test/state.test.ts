@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missing } from "../src/chat.js";
+import { missing, type ChatKey } from "../src/chat.js";
 import type { Message } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
 import { SyncToken } from "../src/token.js";
@@ -131,11 +131,16 @@ test("what a sync had already counts once", () => {
   const counts = { unread: { pc: 2, mobile: 2 } };
   const flags = { favourite: false, pinned: false, blocked: false };
   const of = { muted: false, ...heads, ...counts };
-  const user = { peer: "1001", peer_n: 2, ...flags, ...of };
+  const user = { peer: "1001", peer_n: 2, ...flags, ...of, at: "17:14" };
   const joined = { whole_history: false, join_mid: 0 };
   const settings = { name: "Lunch", role: "member", dissolved: false, ...joined };
-  const group = { gid: "5000", member_count: 3, ...settings, ...of };
+  const rest = { ...of, at: "8:12" };
+  const group = { gid: "5000", member_count: 3, ...settings, ...rest };
   state.takeSync(answer({ conversations: [user], groups: [group] }));
+  // What is fetched is as new as the rows.
+  const known = (key: ChatKey) => SyncToken.parse(state.knownOf(key) ?? "");
+  assert.equal(known(PEER).get(17), 15);
+  assert.equal(known(GROUP).get(8), 13);
   const deleted = { deleted_mid: 1, deleted_n: 0, ...flags, muted: false };
   take(state, 10, { contact_change: { peer: "1001", ...deleted } });
   assert.equal(isDeleted(state), false, "there are newer messages");
@@ -167,6 +172,7 @@ test("what was before the last join is dropped", () => {
     chg: 0,
     unread: { pc: 0, mobile: 0 },
     read_mid,
+    at: "8:9",
   });
   state.takeSync(answer({ groups: [row(false)] }));
   assert.equal(chat(state, GROUP).messages.size, 0);

@@ -227,8 +227,9 @@ impl TestDevice {
 
     /// Compared with a device that begins anew.
     async fn differences(&self, found: &DeviceState) -> Result<Vec<String>> {
-        let mut fresh = self.device(DeviceState::new(self.uid))?;
-        fresh.sync().await?;
+        let mut state = DeviceState::new(self.uid);
+        while state.take_sync(self.client.sync(self.uid, state.token(), None).await?) {}
+        let mut fresh = self.device(state)?;
         everything(&mut fresh).await?;
         let (found, expected) = (found.chats(), fresh.state().chats());
         let mut differences = Vec::new();

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Chg, DeviceClass, GroupRole, Mid, PerDevice, UserId};
+use schemas::{Chg, DeviceClass, GroupRole, Mid, NextOffset, Partition, PerDevice, UserId};
 
-use super::frame::{ContactChangeEvent, MessageChangeEvent, MessageEvent};
+use super::frame::{ContactChangeEvent, HeadFrame, MessageChangeEvent, MessageEvent};
 use crate::{Change, Flags, ListedGroup, Message, SyncedConversation};
 
 /// How many characters of the newest message a list shows.
@@ -30,6 +30,8 @@ pub struct Chat {
     pub messages: BTreeMap<Mid, Message>,
     /// All messages and changes up to here were handled.
     fetched: (Mid, Chg),
+    /// Nothing is known of events from here on, but what the device's token covers.
+    known_to: NextOffset,
 }
 
 /// Whom a chat is with.
@@ -83,6 +85,7 @@ impl Chat {
             unread: PerDevice::default().map(|()| Some(0)),
             messages: BTreeMap::new(),
             fetched: (Mid::ZERO, Chg::ZERO),
+            known_to: NextOffset::START,
         }
     }
 
@@ -137,6 +140,16 @@ impl Chat {
         })
     }
 
+    /// What is fetched must be as new as what is known, or it would undo that: nothing of events from here on is known, but what the device's token
+    /// covers.
+    pub(super) fn known_to(&self) -> NextOffset {
+        self.known_to
+    }
+
+    fn knows(&mut self, (_, offset): (Partition, i64)) {
+        self.known_to = self.known_to.max(NextOffset::after(offset));
+    }
+
     /// A conversation as a sync returned it.
     pub(super) fn take_synced_user(&mut self, answer: SyncedConversation) {
         let conversation = answer.conversation;
@@ -145,6 +158,7 @@ impl Chat {
             deleted: answer.deleted,
             peer_n: answer.peer_n,
         };
+        answer.at.into_iter().for_each(|at| self.knows(at));
         self.last = conversation.last;
         self.last_mid = conversation.last_mid;
         self.chg = conversation.chg;
@@ -163,6 +177,7 @@ impl Chat {
             whole_history: answer.whole_history,
             join_mid: answer.join_mid,
         });
+        self.knows(answer.at);
         self.last = answer.last;
         self.last_mid = answer.last_mid;
         self.chg = answer.chg;
@@ -202,18 +217,11 @@ impl Chat {
         }
     }
 
-    /// Unread in a group is what is behind the read position. Where a head stands for some messages, which may be own ones, it cannot be counted.
+    /// Unread in a group is what is behind the read position.
     fn count_group(&mut self) {
-        let is_whole = self.fetched.0 >= self.last_mid;
-        for class in DeviceClass::ALL {
-            if is_whole || self.unread[class].is_some() {
-                self.unread[class] = Some(self.behind(class));
-            }
-        }
-    }
-
-    fn behind(&self, class: DeviceClass) -> i64 {
-        (self.last_mid.get() - self.read_mid[class].get()).max(0)
+        let last_mid = self.last_mid.get();
+        let behind = |read: Mid| Some((last_mid - read.get()).max(0));
+        self.unread = self.read_mid.map(behind);
     }
 
     /// The user has read up to a message: on one class, or on both.
@@ -227,11 +235,7 @@ impl Chat {
                 ChatWith::User { peer_n, .. } => {
                     self.unread[device] = n.map(|n| (peer_n - n).max(0));
                 }
-                ChatWith::Group { .. } => {
-                    if self.unread[device].is_some() || mid >= self.last_mid {
-                        self.unread[device] = Some(self.behind(device));
-                    }
-                }
+                ChatWith::Group { .. } => self.count_group(),
             }
         }
     }
@@ -291,17 +295,18 @@ impl Chat {
     }
 
     /// A group has come this far, without a word on what is between.
-    pub(super) fn take_head(&mut self, mid: Mid, chg: Chg) {
-        if mid > self.last_mid {
-            self.last_mid = mid;
+    pub(super) fn take_head(&mut self, head: &HeadFrame) {
+        self.knows(head.until);
+        if head.mid > self.last_mid {
+            self.last_mid = head.mid;
             self.last = None;
-            self.unread = PerDevice::default();
         }
-        self.chg = self.chg.max(chg);
+        self.chg = self.chg.max(head.chg);
+        self.take_read(None, head.own_mid, None);
+        self.count_group();
     }
 
-    /// Messages behind all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more, unless the
-    /// store of a conversation's messages is behind that of its head.
+    /// Messages behind all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
     pub(super) fn take_fetched(&mut self, uid: UserId, messages: Vec<Message>, next: Option<Mid>) {
         for message in messages {
             let mid = message.mid;
@@ -320,12 +325,7 @@ impl Chat {
             }
             self.messages.insert(mid, message);
         }
-        let is_all = self.last.is_none() || self.messages.contains_key(&self.last_mid);
-        match next {
-            Some(next) => self.fetched.0 = self.fetched.0.max(next),
-            None if is_all => self.fetched.0 = self.fetched.0.max(self.last_mid),
-            None => {}
-        }
+        self.fetched.0 = self.fetched.0.max(next.unwrap_or(self.last_mid));
         if matches!(self.with, ChatWith::Group { .. }) {
             self.count_group();
         }

@@ -15,7 +15,7 @@ use tokio_tungstenite::{
 };
 
 use super::{ChatKey, DeviceState, ServerFrame};
-use crate::{ChangesQuery, Client, ClientError, MessagesQuery, Order, ReadOptions};
+use crate::{ChangesQuery, Client, ClientError, MessagesQuery, Order, ReadOptions, SyncAnswer};
 
 /// How long a gateway may be silent: two of its pings do not come.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -153,20 +153,18 @@ impl Device {
             sleep_until(self.attempt.0).await;
             self.connect().await?;
         }
-        if let Some(at) = self.sync_at {
-            sleep_until(at).await;
-            self.sync().await?;
-            self.sync_at = None;
-            let since = self.state.token().map(ToString::to_string);
-            self.write(&json!({"type": "resume", "since": since})).await;
-            return Ok(Some(Update::Synced));
-        }
         let Some(socket) = &mut self.socket else {
             return Ok(None);
         };
-        let again_at = self.again_at;
+        let (uid, token) = (self.state.uid(), self.state.token().cloned());
+        let (sync_at, again_at) = (self.sync_at, self.again_at);
+        let sync = async {
+            sleep_until(sync_at?).await;
+            Some(self.client.sync(uid, token.as_ref(), None).await)
+        };
         let frame = tokio::select! {
             frame = socket.next() => frame,
+            Some(answer) = sync => return Ok(self.synced(answer?).await),
             () = sleep_until(self.silent_until) => {
                 return Ok(Some(self.disconnected("the gateway is silent".into())));
             }
@@ -207,10 +205,6 @@ impl Device {
     /// # Errors
     /// It was refused, or not answered in time.
     pub async fn fetch(&mut self, key: ChatKey) -> Result<(), ClientError> {
-        if self.missing(key).is_some() {
-            // This waits until the stores have what the device knows.
-            self.sync().await?;
-        }
         let mut next = self.missing(key).map(|missing| missing.after_mid);
         while let Some(after) = next {
             let page = self.messages(key, after).await?;
@@ -228,13 +222,20 @@ impl Device {
         self.state.chats().get(&key)?.missing()
     }
 
+    fn read_options(&self, of: ChatKey) -> ReadOptions {
+        ReadOptions {
+            token: self.state.known_of(of),
+            ..ReadOptions::default()
+        }
+    }
+
     async fn messages(&self, of: ChatKey, after: Mid) -> Result<crate::Messages, ClientError> {
         let which = MessagesQuery {
             order: Order::After(after),
             limit: Some(PAGE),
             profiles: false,
         };
-        let (uid, options) = (self.state.uid(), ReadOptions::default());
+        let (uid, options) = (self.state.uid(), self.read_options(of));
         match of {
             ChatKey::User(peer) => self.client.messages(uid, peer, &which, &options).await,
             ChatKey::Group(gid) => self.client.group_messages(gid, uid, &which, &options).await,
@@ -250,28 +251,22 @@ impl Device {
             after,
             limit: Some(PAGE),
         };
-        let (uid, options) = (self.state.uid(), ReadOptions::default());
+        let (uid, options) = (self.state.uid(), self.read_options(of));
         match of {
             ChatKey::User(peer) => self.client.changes(uid, peer, &which, &options).await,
             ChatKey::Group(gid) => self.client.group_changes(gid, uid, &which, &options).await,
         }
     }
 
-    /// Syncs over HTTP, from the device's token on.
-    ///
-    /// # Errors
-    /// It was refused, or not answered in time.
-    pub async fn sync(&mut self) -> Result<(), ClientError> {
-        loop {
-            let token = self.state.token().cloned();
-            let answer = self
-                .client
-                .sync(self.state.uid(), token.as_ref(), None)
-                .await?;
-            if !self.state.take_sync(answer) {
-                return Ok(());
-            }
+    /// Takes a page of a sync. Behind the last one the stream goes on.
+    async fn synced(&mut self, answer: SyncAnswer) -> Option<Update> {
+        if self.state.take_sync(answer) {
+            return None;
         }
+        self.sync_at = None;
+        let since = self.state.token().map(ToString::to_string);
+        self.write(&json!({"type": "resume", "since": since})).await;
+        Some(Update::Synced)
     }
 
     async fn take(&mut self, text: &str) -> Result<Option<Update>, ClientError> {

@@ -1,11 +1,11 @@
 //! Frames of a gateway, as a device reads them.
 
-use schemas::{Chg, DeviceClass, GroupId, GroupRole, InboundPosition, Mid, Partition, UserId};
+use schemas::{Chg, DeviceClass, GroupId, GroupRole, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
     Flags,
-    queries::{chg, mid},
+    queries::{at, chg, mid},
 };
 
 /// A frame from a gateway. A kind that this version does not know is [`Self::Unknown`], and is passed over.
@@ -97,17 +97,23 @@ pub struct EventFrame {
 /// How far a group has come.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct HeadFrame {
-    /// Where the newest of its events is.
+    /// Where the first of the events is that are left out.
     #[serde(deserialize_with = "at")]
     pub at: (Partition, i64),
+    /// Where the last of them is.
+    #[serde(deserialize_with = "at")]
+    pub until: (Partition, i64),
     /// The group.
     pub gid: GroupId,
-    /// Its newest message.
+    /// The newest message among them, or that was changed.
     #[serde(deserialize_with = "mid")]
     pub mid: Mid,
-    /// Its last change; 0 where none of those that are left out is one.
+    /// The last change among them; 0 where there is none.
     #[serde(deserialize_with = "chg")]
     pub chg: Chg,
+    /// The newest message of the user's own among them; 0 where there is none.
+    #[serde(deserialize_with = "mid")]
+    pub own_mid: Mid,
 }
 
 /// A message.
@@ -219,14 +225,6 @@ pub struct ContactChangeEvent {
     pub deleted_mid: Option<i64>,
     /// How many messages the peer had sent up to there.
     pub deleted_n: Option<i64>,
-}
-
-fn at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Partition, i64), D::Error> {
-    // Written as a position of the other topic.
-    let InboundPosition { partition, offset } = String::deserialize(deserializer)?
-        .parse()
-        .map_err(D::Error::custom)?;
-    Ok((partition, offset))
 }
 
 fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupRole>, D::Error> {

@@ -9,7 +9,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{Chg, GroupId, Mid, NextOffset, Partition, SyncToken, UserId};
+use schemas::{Chg, DirectConversation, GroupId, Mid, NextOffset, Partition, SyncToken, UserId};
 
 pub use self::{
     chat::{Chat, ChatWith, Missing},
@@ -64,6 +64,18 @@ impl DeviceState {
     #[must_use]
     pub fn token(&self) -> Option<&SyncToken> {
         self.token.as_ref()
+    }
+
+    /// What pages of a chat have to reflect: `after=` of the calls that fetch them. An older one would undo what is known.
+    #[must_use]
+    pub fn known_of(&self, key: ChatKey) -> Option<SyncToken> {
+        let (mut token, chat) = (self.token.clone()?, self.chats.get(&key)?);
+        let partition = match key {
+            ChatKey::User(peer) => DirectConversation::new(self.uid, peer).partition(),
+            ChatKey::Group(gid) => gid.partition(),
+        };
+        token.advance(partition, chat.known_to());
+        Some(token)
     }
 
     /// All conversations and groups, deleted contacts too.
@@ -212,7 +224,7 @@ impl DeviceState {
     pub fn take_head(&mut self, head: HeadFrame) -> Option<ChatKey> {
         self.moves_on(head.at);
         let key = ChatKey::Group(head.gid);
-        self.chats.get_mut(&key)?.take_head(head.mid, head.chg);
+        self.chats.get_mut(&key)?.take_head(&head);
         Some(key)
     }
 

@@ -178,17 +178,24 @@ fn a_group_is_there_between_join_and_leave() {
     assert!(device.chats().is_empty());
 }
 
-#[test]
-fn a_head_is_counted_once_it_is_fetched() {
-    let mut device = device();
-    take(&mut device, 11, members(Some("member"), true));
-    let head =
-        json!({"type": "head", "at": "17:15", "gid": GROUP.to_string(), "mid": 10, "chg": 1});
+fn take_head(device: &mut DeviceState, mid: i64, chg: i64, own_mid: i64) {
+    let head = json!({"type": "head", "at": "8:15", "until": "8:19", "gid": GROUP.to_string(), "mid": mid,
+        "chg": chg, "own_mid": own_mid});
     let ServerFrame::Head(head) = serde_json::from_value(head).unwrap() else {
         panic!("no head");
     };
     device.take_head(head);
-    assert_eq!(unread(&device, group()), [None; 2]);
+}
+
+#[test]
+fn what_a_head_stands_for_is_counted_and_fetched() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take_head(&mut device, 10, 1, 9);
+    assert_eq!(unread(&device, group()), [Some(1); 2]);
+    // A page that is older would be taken for all there is.
+    let known = device.known_of(group()).unwrap();
+    assert_eq!(known.get(8.try_into().unwrap()).get(), 20);
     let missing = device.chats()[&group()].missing().unwrap();
     assert_eq!(
         (missing.after_mid, missing.after_chg),
@@ -212,11 +219,7 @@ fn a_head_below_the_token_counts() {
     let mut device = device();
     take(&mut device, 11, members(Some("member"), true));
     device.take_ping(&token(30));
-    let head = json!({"type": "head", "at": "17:15", "gid": GROUP.to_string(), "mid": 9, "chg": 3});
-    let ServerFrame::Head(head) = serde_json::from_value(head).unwrap() else {
-        panic!("no head");
-    };
-    device.take_head(head);
+    take_head(&mut device, 9, 3, 0);
     let chat = &device.chats()[&group()];
     assert_eq!((chat.last_mid.get(), chat.chg.get()), (9, 3));
 }
@@ -260,7 +263,7 @@ fn what_was_before_the_last_join_is_dropped() {
     let row = |whole_history: bool| {
         json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
             "dissolved": false, "member_count": 3, "whole_history": whole_history, "join_mid": 20, "last": null,
-            "last_mid": 20, "chg": 0, "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": 20, "mobile": 20}}])
+            "last_mid": 20, "chg": 0, "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": 20, "mobile": 20}, "at": "8:9"}])
     };
     device.take_sync(answer(json!({ "groups": row(false) })));
     assert!(device.chats()[&group()].messages.is_empty());
@@ -274,11 +277,17 @@ fn what_was_before_the_last_join_is_dropped() {
 fn what_a_sync_had_already_counts_once() {
     let mut device = device();
     let users = json!([{"peer": "1001", "last": null, "last_mid": 2, "chg": 0, "peer_n": 2,
-        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}, "at": "17:14"}]);
     let groups = json!([{"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false,
         "dissolved": false, "member_count": 3, "whole_history": false, "join_mid": 0, "last": null, "last_mid": 2, "chg": 0,
-        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}}]);
+        "unread": {"pc": 2, "mobile": 2}, "read_mid": {"pc": 0, "mobile": 0}, "at": "8:12"}]);
     device.take_sync(answer(json!({"conversations": users, "groups": groups})));
+    // What is fetched is as new as the rows.
+    let known = |of, partition: i64| {
+        let token = device.known_of(of).unwrap();
+        token.get(partition.try_into().unwrap()).get()
+    };
+    assert_eq!((known(peer(), 17), known(group(), 8)), (15, 13));
     let deleted = json!({"contact_change": {"uid": ME.to_string(), "peer": "1001", "favourite": false,
         "pinned": false, "muted": false, "blocked": false, "deleted_mid": 1, "deleted_n": 0}});
     take(&mut device, 10, deleted);

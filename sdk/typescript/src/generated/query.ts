@@ -584,6 +584,11 @@ export interface components {
         /** @description A group, as one of its members has it. */
         GroupItem: {
             /**
+             * @description Its last event, in `chat.events`.
+             * @example 8:41
+             */
+            at: string;
+            /**
              * Format: int64
              * @description The number of its last change of a message; 0 where there is none.
              * @example 1
@@ -1155,6 +1160,11 @@ export interface components {
         };
         /** @description A conversation between two users. */
         SyncedConversation: components["schemas"]["ConversationItem"] & {
+            /**
+             * @description Its last event, in `chat.events`. Absent for a row that an older version wrote.
+             * @example 8:41
+             */
+            at?: string | null;
             /** @description The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not. */
             deleted?: boolean | null;
             /**
@@ -1335,7 +1345,8 @@ export interface operations {
                  */
                 uid: string;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -1443,7 +1454,8 @@ export interface operations {
                 /** @description How many at most; 50 where absent. */
                 limit?: number;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -1551,7 +1563,8 @@ export interface operations {
                 /** @description `next` of the page before, as it came. */
                 cursor?: string;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -1663,7 +1676,8 @@ export interface operations {
                 /** @description Whether the answer has the profiles of the senders in it, as of now: `true` or `false`. */
                 profiles?: boolean;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -1866,7 +1880,8 @@ export interface operations {
                  */
                 uid?: string[];
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "41:42"
                  *     ]
@@ -1956,7 +1971,8 @@ export interface operations {
                 /** @description Whether the answer has the profiles of the users in it, as of now: `true` or `false`. */
                 profiles?: boolean;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -2050,7 +2066,8 @@ export interface operations {
                 /** @description How many at most; 50 where absent. */
                 limit?: number;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -2158,7 +2175,8 @@ export interface operations {
                 /** @description Whether the answer has the profiles of the users in it, as of now: `true` or `false`. */
                 profiles?: boolean;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -2340,7 +2358,8 @@ export interface operations {
                 /** @description `next` of the page before, as it came. */
                 cursor?: string;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]
@@ -2430,7 +2449,8 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "41:42"
                  *     ]
@@ -2623,7 +2643,8 @@ export interface operations {
                  */
                 device: string;
                 /**
-                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event. May be repeated, up to 64 times.
+                 * @description `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                 *     times.
                  * @example [
                  *       "17:42"
                  *     ]

@@ -8,7 +8,6 @@ use system_tests::{Devices, Load, Servers, Settings, run};
 const EACH: usize = 3;
 
 #[test]
-#[ignore = "a device still ends with another state than a new one, in some runs"]
 fn devices_miss_nothing_while_gateways_are_killed() {
     run(Servers::Own(Settings::default()), async |env| {
         env.start_another("gateway").await?;
