@@ -49,6 +49,8 @@ impl SyncLog {
         let deployment = DEPLOYMENT.get_or_init(async || {
             let mut deployment = Deployment::new();
             deployment.config.mysql.databases = 2;
+            // Where there are none, what reads them blocks for half a minute.
+            deployment.apply_topics().await;
             deployment.apply_schema().await;
             deployment
         });
