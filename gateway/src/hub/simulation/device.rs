@@ -1,30 +1,33 @@
-//! A device with the client's rules: it moves its token with all that it handles (W8), and takes nothing below it (W9).
+//! A device: the core of the client in Rust, with the frames as they are written. It moves its token with all that it handles (W8), and takes nothing
+//! below it (W9).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use schemas::{NextOffset, Partition, SyncToken};
-
-use super::{
-    log::{Content, Log},
-    stores::{Answer, Row},
+use client::{
+    SyncAnswer,
+    device::{ChatKey, ChatWith, DeviceState, ServerFrame},
 };
-use crate::hub::{Connection, Outgoing};
+use schemas::{DirectConversation, NextOffset, Partition, SyncToken};
 
-/// What a device knows of a partition: by peer the newest message and whether it is pinned, by group the newest message.
+use super::log::{Content, Log};
+use crate::{
+    frames::{head_frame, ping_frame},
+    hub::{Connection, Outgoing, test_events::uid},
+};
+
+/// What a device knows of a partition: by peer the newest message and whether it is pinned, by group the newest message and how many are unread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+struct Known {
     contacts: BTreeMap<i64, (i64, bool)>,
-    groups: BTreeMap<i64, i64>,
+    groups: BTreeMap<i64, (i64, i64)>,
 }
 
 pub(super) struct Device {
     pub(super) user: i64,
-    /// Absent before the first sync.
-    pub(super) token: Option<SyncToken>,
-    known: BTreeMap<Partition, Known>,
+    state: DeviceState,
     /// Events that were handed to it.
     handled: BTreeSet<(Partition, i64)>,
     /// The gateway, and the connection.
@@ -35,104 +38,51 @@ impl Device {
     pub(super) fn new(user: i64) -> Self {
         Self {
             user,
-            token: None,
-            known: BTreeMap::new(),
+            state: DeviceState::new(uid(user)),
             handled: BTreeSet::new(),
             connection: None,
         }
     }
 
+    /// Absent before the first sync.
+    pub(super) fn token(&self) -> Option<&SyncToken> {
+        self.state.token()
+    }
+
     /// Takes the answer of a sync.
-    pub(super) fn synced(&mut self, answer: Answer) {
-        if answer.full {
-            self.known.clear();
-        }
-        for (partition, row) in answer.rows {
-            let known = self.known.entry(partition).or_default();
-            match row {
-                Row::Contact(peer, row) => {
-                    known.contacts.insert(peer, (row.mid, row.pinned));
-                }
-                Row::Group(gid, mid) => {
-                    known.groups.insert(gid, mid);
-                }
-                Row::Left(gid) => {
-                    known.groups.remove(&gid);
-                }
-            }
-        }
-        let token = self.token.get_or_insert_with(|| answer.next.clone());
-        for partition in Partition::all() {
-            token.advance(partition, answer.next.get(partition));
-        }
+    pub(super) fn synced(&mut self, answer: SyncAnswer) {
+        self.state.take_sync(answer);
     }
 
     /// Handles a frame.
-    pub(super) fn take(&mut self, item: Outgoing, log: &Log) {
-        match item {
+    pub(super) fn take(&mut self, item: &Outgoing, log: &Log) {
+        let before = self.token().unwrap().clone();
+        let frame = match item {
             Outgoing::Event(event) => {
-                let (partition, offset) = (event.partition, event.offset);
-                self.take_event(partition, offset, log);
-                self.cover(partition, NextOffset::after(offset), log);
+                self.assert_not_below(event.partition, event.offset);
+                self.handled.insert((event.partition, event.offset));
+                event.frame().to_string()
             }
             Outgoing::Head(head) => {
-                let partition = head.gid.partition();
-                self.assert_not_below(partition, head.offset);
-                let known = self.known.entry(partition).or_default();
-                if let Some(mid) = known.groups.get_mut(&head.gid.get()) {
-                    *mid = head.mid.get().max(*mid);
-                }
-                self.cover(partition, NextOffset::after(head.offset), log);
+                self.assert_not_below(head.gid.partition(), head.offset);
+                head_frame(head)
             }
-            Outgoing::Ping(token) => {
-                let token: SyncToken = token.parse().unwrap();
-                for partition in log.used() {
-                    self.cover(partition, token.get(partition), log);
-                }
-            }
+            Outgoing::Ping(token) => ping_frame(Some(token)),
             Outgoing::Frame(frame) => panic!("{frame}"),
+        };
+        match serde_json::from_str(&frame).unwrap() {
+            ServerFrame::Event(event) => drop(self.state.take_event(*event)),
+            ServerFrame::Head(head) => drop(self.state.take_head(head)),
+            ServerFrame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
+            other => panic!("{other:?}"),
         }
-    }
-
-    fn take_event(&mut self, partition: Partition, offset: i64, log: &Log) {
-        self.assert_not_below(partition, offset);
-        self.handled.insert((partition, offset));
-        let known = self.known.entry(partition).or_default();
-        match log.event(partition, offset).content {
-            Content::Message {
-                of: [from, to],
-                mid,
-            } => {
-                let peer = if from == self.user { to } else { from };
-                let row = known.contacts.entry(peer).or_default();
-                row.0 = mid.max(row.0);
-            }
-            Content::Pinned { peer, pinned, .. } => {
-                known.contacts.entry(peer).or_default().1 = pinned;
-            }
-            Content::GroupMessage { gid, mid } => {
-                if let Some(known) = known.groups.get_mut(&gid) {
-                    *known = mid.max(*known);
-                }
-            }
-            Content::Member {
-                gid,
-                who,
-                joins,
-                last_mid,
-            } if who == self.user => {
-                if joins {
-                    known.groups.insert(gid, last_mid);
-                } else {
-                    known.groups.remove(&gid);
-                }
-            }
-            Content::Member { .. } => {}
+        for partition in log.used() {
+            self.cover(partition, before.get(partition), log);
         }
     }
 
     fn assert_not_below(&self, partition: Partition, offset: i64) {
-        let token = self.token.as_ref().unwrap();
+        let token = self.token().unwrap();
         assert!(
             !token.covers(partition, offset),
             "{offset} of {partition:?} is below the token"
@@ -141,12 +91,13 @@ impl Device {
 
     /// The token moves over events: each that is the user's was handed over, or a head has stood for it. Those from before the user joined a group
     /// last are none: the membership row no longer says that there was a time before.
-    fn cover(&mut self, partition: Partition, next: NextOffset, log: &Log) {
-        let token = self.token.as_mut().unwrap();
-        let covered = token.get(partition).get()..next.get();
-        token.advance(partition, next);
+    fn cover(&self, partition: Partition, from: NextOffset, log: &Log) {
+        let covered = from.get()..self.token().unwrap().get(partition).get();
+        if covered.is_empty() {
+            return;
+        }
         let rows = log.rows(self.user, partition, log.end(partition));
-        let known = self.known.get(&partition);
+        let known = self.known(partition);
         for offset in covered {
             let logged = log.event(partition, offset);
             let is_handled = self.handled.contains(&(partition, offset));
@@ -154,7 +105,7 @@ impl Device {
                 continue;
             }
             let (gid, mid) = match logged.content {
-                Content::GroupMessage { gid, mid } => (gid, mid),
+                Content::GroupMessage { gid, mid, .. } => (gid, mid),
                 Content::Member { gid, who, .. } if who != self.user => (gid, i64::MAX),
                 other => panic!(
                     "user {} lacks {offset} of {partition:?}: {other:?}",
@@ -163,9 +114,8 @@ impl Device {
             };
             let is_earlier = rows.memberships[&gid].left_pos.is_some()
                 || rows.memberships[&gid].join_pos > offset;
-            let is_stood_for = known
-                .and_then(|known| known.groups.get(&gid))
-                .is_some_and(|known| mid <= *known);
+            let known = known.groups.get(&gid);
+            let is_stood_for = known.is_some_and(|(last_mid, _)| mid <= *last_mid);
             assert!(
                 is_earlier || is_stood_for,
                 "user {} lacks {offset} of {partition:?}: {:?}",
@@ -177,7 +127,7 @@ impl Device {
 
     /// Where its token covers the whole of a partition, it knows what there is. Whether it covers all of them.
     pub(super) fn check(&self, log: &Log) -> bool {
-        let Some(token) = &self.token else {
+        let Some(token) = self.token() else {
             return false;
         };
         let mut covers_all = true;
@@ -186,9 +136,8 @@ impl Device {
                 covers_all = false;
                 continue;
             }
-            let known = self.known.get(&partition).cloned().unwrap_or_default();
             assert_eq!(
-                known,
+                self.known(partition),
                 truth(log, self.user, partition),
                 "user {}, {partition:?}",
                 self.user
@@ -196,19 +145,43 @@ impl Device {
         }
         covers_all
     }
+
+    fn known(&self, partition: Partition) -> Known {
+        let mut known = Known::default();
+        for (key, chat) in self.state.chats() {
+            let last_mid = chat.last_mid.get();
+            match (key, &chat.with) {
+                (ChatKey::User(peer), ChatWith::User { flags, .. })
+                    if DirectConversation::new(uid(self.user), *peer).partition() == partition =>
+                {
+                    known.contacts.insert(peer.get(), (last_mid, flags.pinned));
+                }
+                (ChatKey::Group(gid), _) if gid.partition() == partition => {
+                    let unread = chat.unread.pc.unwrap();
+                    known.groups.insert(gid.get(), (last_mid, unread));
+                }
+                _ => {}
+            }
+        }
+        known
+    }
 }
 
 fn truth(log: &Log, user: i64, partition: Partition) -> Known {
     let end = log.end(partition);
     let rows = log.rows(user, partition, end);
     let contacts = rows.contacts.iter();
-    let joined = rows.memberships.keys().filter(|gid| rows.is_member(**gid));
+    let joined = rows.memberships.iter();
+    let joined = joined.filter(|(_, row)| row.left_pos.is_none());
     Known {
         contacts: contacts
             .map(|(peer, row)| (*peer, (row.mid, row.pinned)))
             .collect(),
         groups: joined
-            .map(|gid| (*gid, log.head(*gid, end).unwrap().mid))
+            .map(|(gid, row)| {
+                let last_mid = log.head(*gid, end).unwrap().mid;
+                (*gid, (last_mid, last_mid - row.read_mid))
+            })
             .collect(),
     }
 }

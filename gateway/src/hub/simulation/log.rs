@@ -33,6 +33,7 @@ pub(super) enum Content {
     },
     GroupMessage {
         gid: i64,
+        by: i64,
         mid: i64,
     },
     Member {
@@ -62,6 +63,8 @@ pub(super) struct Membership {
     pub(super) join_pos: i64,
     pub(super) left_pos: Option<i64>,
     pub(super) pos: i64,
+    /// The newest message when the user joined, or one of the user's own since.
+    pub(super) read_mid: i64,
 }
 
 /// A group's row: its newest message, and the last event that changed it.
@@ -149,7 +152,8 @@ impl Log {
         let mid = self.last_mid(gid) + 1;
         let members = self.members(gid);
         let body = group_message_body(gid, by, "x", mid);
-        self.append(partition, body, Content::GroupMessage { gid, mid }, members);
+        let content = Content::GroupMessage { gid, by, mid };
+        self.append(partition, body, content, members);
     }
 
     /// Joins, or leaves where a member.
@@ -227,8 +231,15 @@ impl Rows {
                 let row = self.contacts.entry(peer).or_default();
                 (row.pinned, row.pos) = (pinned, offset);
             }
+            Content::GroupMessage { gid, by, mid } if by == user => {
+                let row = self.memberships.get_mut(&gid);
+                row.into_iter().for_each(|row| row.read_mid = mid);
+            }
             Content::Member {
-                gid, who, joins, ..
+                gid,
+                who,
+                joins,
+                last_mid,
             } if who == user => {
                 let left = self.memberships.get(&gid).map(|row| row.join_pos);
                 let row = Membership {
@@ -239,6 +250,7 @@ impl Rows {
                     },
                     left_pos: (!joins).then_some(offset),
                     pos: offset,
+                    read_mid: last_mid,
                 };
                 self.memberships.insert(gid, row);
             }

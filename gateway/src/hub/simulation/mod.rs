@@ -152,7 +152,7 @@ impl World {
         self.connections += 1;
         let connection = Arc::new(Connection::new(of, self.connections, QUEUE_BYTES));
         let hub = &mut self.hubs[gateway];
-        let welcomed = match &device.token {
+        let welcomed = match device.token() {
             None => Err(NoStream::SyncRequired),
             Some(token) => {
                 let known = hub.memberships_of(uid(device.user));
@@ -167,9 +167,7 @@ impl World {
             }
             Err(NoStream::MembershipsBehind) => self.outcomes.behind += 1,
             Err(NoStream::SyncRequired) => {
-                let answer = self
-                    .stores
-                    .sync(&self.log, device.user, device.token.as_ref());
+                let answer = self.stores.sync(&self.log, device.user, device.token());
                 if let Some(answer) = answer {
                     self.outcomes.syncs += 1;
                     device.synced(answer);
@@ -240,7 +238,7 @@ impl World {
             }
             Next::Write(item) => {
                 self.outcomes.heads += usize::from(matches!(item, super::Outgoing::Head(_)));
-                device.take(item, &self.log);
+                device.take(&item, &self.log);
                 true
             }
         }

@@ -1,9 +1,11 @@
 //! MySQL: two sinks that lag and coalesce, and the answer of a sync (Y1 to Y7) and of a read of memberships from them.
 
+use client::SyncAnswer;
 use rand::{Rng as _, rngs::StdRng};
 use schemas::{GroupId, NextOffset, Partition, PartitionMap, SyncToken};
+use serde_json::json;
 
-use super::log::{Contact, Log};
+use super::log::{Contact, GroupHead, Log, Membership};
 use crate::hub::{Span, StoredMemberships};
 
 /// How far the sinks are: contacts and memberships in the users' database, groups in theirs.
@@ -13,17 +15,10 @@ pub(super) struct Stores {
 }
 
 /// A row of a sync.
-pub(super) enum Row {
+enum Row {
     Contact(i64, Contact),
-    /// With the newest message.
-    Group(i64, i64),
+    Group(i64, Membership, GroupHead),
     Left(i64),
-}
-
-pub(super) struct Answer {
-    pub(super) rows: Vec<(Partition, Row)>,
-    pub(super) next: SyncToken,
-    pub(super) full: bool,
 }
 
 impl Stores {
@@ -75,7 +70,12 @@ impl Stores {
     }
 
     /// `None` where a store has not applied what the device knows (Y7): the answer is waited for.
-    pub(super) fn sync(&self, log: &Log, user: i64, since: Option<&SyncToken>) -> Option<Answer> {
+    pub(super) fn sync(
+        &self,
+        log: &Log,
+        user: i64,
+        since: Option<&SyncToken>,
+    ) -> Option<SyncAnswer> {
         let mut rows = Vec::new();
         let mut applied = self.contacts.clone();
         for partition in log.used() {
@@ -102,17 +102,41 @@ impl Stores {
                 let head = log.head(*gid, self.groups[partition]);
                 match head.filter(|_| is_member && in_groups.is_member(*gid)) {
                     Some(head) if has_moved || head.pos >= least_pos => {
-                        rows.push((partition, Row::Group(*gid, head.mid)));
+                        rows.push((partition, Row::Group(*gid, *row, head)));
                     }
                     None if !is_member && has_moved => rows.push((partition, Row::Left(*gid))),
                     _ => {}
                 }
             }
         }
-        Some(Answer {
-            rows,
-            next: SyncToken::new(0, &applied),
-            full: since.is_none(),
-        })
+        Some(answer(rows, &applied, since.is_none()))
     }
+}
+
+/// As query-api returns it.
+fn answer(
+    rows: Vec<(Partition, Row)>,
+    applied: &PartitionMap<NextOffset>,
+    full: bool,
+) -> SyncAnswer {
+    let (mut conversations, mut groups, mut left) = (Vec::new(), Vec::new(), Vec::new());
+    let by_class = |count: i64| json!({"pc": count, "mobile": count});
+    for (partition, row) in rows {
+        match row {
+            Row::Contact(peer, row) => conversations.push(json!({
+                "peer": peer.to_string(), "last": null, "last_mid": row.mid, "favourite": false, "pinned": row.pinned, "muted": false,
+                "blocked": false, "unread": by_class(0), "read_mid": by_class(0), "peer_n": 0, "at": format!("{partition}:{}", row.pos),
+            })),
+            Row::Group(gid, row, head) => groups.push(json!({
+                "gid": gid.to_string(), "name": "Lunch", "role": "member", "muted": false, "dissolved": false, "member_count": 1,
+                "whole_history": false, "join_mid": 0, "last": null, "last_mid": head.mid, "chg": 0,
+                "unread": by_class((head.mid - row.read_mid).max(0)), "read_mid": by_class(row.read_mid),
+                "at": format!("{partition}:{}", row.pos.max(head.pos)),
+            })),
+            Row::Left(gid) => left.push(gid.to_string()),
+        }
+    }
+    let next = SyncToken::new(0, applied);
+    let answer = json!({"conversations": conversations, "groups": groups, "left": left, "next": next, "more": false, "full": full});
+    serde_json::from_value(answer).unwrap()
 }
