@@ -2,8 +2,9 @@
 
 mod from_client;
 mod from_server;
+mod values;
 
 pub(crate) use self::{
     from_client::{ClientFrame, Hello, ReadFrame, SendFrame, parse},
-    from_server::{ServerFrame, event_frame, head_frame, ping_frame},
+    from_server::{ServerFrame, event_frame, head_frame},
 };

@@ -39,6 +39,7 @@ impl RingEvent {
 
     /// The frame that devices get: one JSON object.
     pub(crate) fn frame(&self) -> &Utf8Bytes {
-        self.frame.get_or_init(|| event_frame(self).into())
+        self.frame
+            .get_or_init(|| event_frame(self).to_json().into())
     }
 }

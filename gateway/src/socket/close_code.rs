@@ -16,7 +16,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseCode {
+pub(crate) enum CloseCode {
     /// The gateway ends.
     GoingAway = 4000,
     /// The device takes its frames too slowly.
@@ -43,7 +43,25 @@ pub(super) enum CloseCode {
 pub(super) type Ended = Option<CloseCode>;
 
 impl CloseCode {
-    fn reason(self) -> &'static str {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::GoingAway,
+        Self::QueueFull,
+        Self::TimedOut,
+        Self::TooFast,
+        Self::Overloaded,
+        Self::Malformed,
+        Self::Replaced,
+        Self::Expired,
+        Self::TooLarge,
+        Self::Binary,
+    ];
+
+    /// Whether the device comes back with its token.
+    pub(crate) fn comes_back(self) -> bool {
+        (self as u16) < 4100
+    }
+
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::GoingAway => "the gateway ends: come back with your token",
             Self::QueueFull => "too much waits: come back with your token",

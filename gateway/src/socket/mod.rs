@@ -18,10 +18,11 @@ use problem::{Problem, Query};
 use schemas::UserId;
 use serde::Deserialize;
 
+pub(crate) use self::close_code::CloseCode;
 use self::session::Session;
 use crate::state::Gateway;
 
-const SUBPROTOCOL: &str = "tidemark.v1.json";
+pub(crate) const SUBPROTOCOL: &str = "tidemark.v1.json";
 
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;

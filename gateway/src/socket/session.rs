@@ -16,7 +16,7 @@ use super::{
     posting,
 };
 use crate::{
-    frames::{ClientFrame, Hello, ServerFrame, head_frame, parse, ping_frame},
+    frames::{ClientFrame, Hello, ServerFrame, head_frame, parse},
     hub::{Connection, DeviceOf, End, Next, NoStream, Outgoing},
     metrics,
     rates::TooMuch,
@@ -305,7 +305,8 @@ impl<'a> Session<'a> {
             return;
         }
         if !self.is_streaming {
-            self.connection.push_frame(ping_frame(None));
+            let frame = ServerFrame::Ping { token: None }.to_json();
+            self.connection.push_frame(frame);
             self.liveness.ping_written(None, now);
         } else if let Some(hub) = self.gateway.hub() {
             hub.ping(&self.connection);
@@ -342,10 +343,13 @@ impl<'a> Session<'a> {
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();
-                (head_frame(&head).into(), "head")
+                (head_frame(&head).to_json().into(), "head")
             }
             Outgoing::Ping(token) => {
-                let frame = ping_frame(Some(&token));
+                let frame = ServerFrame::Ping {
+                    token: Some(&token),
+                };
+                let frame = frame.to_json();
                 self.liveness.ping_written(Some(token), Instant::now());
                 (frame.into(), "ping")
             }

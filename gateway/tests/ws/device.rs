@@ -11,7 +11,7 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, http::Request},
 };
 
-use crate::deployment::PATIENCE;
+use crate::{deployment::PATIENCE, description};
 
 pub struct Device {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -46,7 +46,9 @@ impl Device {
         self.send(&hello).await;
     }
 
+    /// Sends a frame that is described.
     pub async fn send(&mut self, frame: &Value) {
+        description::check("device", frame);
         self.send_raw(Message::text(frame.to_string()))
             .await
             .unwrap();
@@ -101,7 +103,12 @@ impl Device {
 
     pub async fn next(&mut self) -> Result<Message, Error> {
         let next = timeout(PATIENCE, self.socket.next()).await;
-        next.expect("a frame in time")
-            .expect("a frame before the end")
+        let next = next
+            .expect("a frame in time")
+            .expect("a frame before the end");
+        if let Ok(Message::Text(text)) = &next {
+            description::check("gateway", &serde_json::from_str(text).unwrap());
+        }
+        next
     }
 }

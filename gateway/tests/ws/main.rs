@@ -6,6 +6,7 @@
 )]
 
 mod deployment;
+mod description;
 mod device;
 mod devices;
 mod gateway;

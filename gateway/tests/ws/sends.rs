@@ -2,6 +2,7 @@
 
 use schemas::{InboundPosition, dead_letter::Reason};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     deployment::{Deployment, group_message, message, token},
@@ -144,7 +145,8 @@ async fn what_ingest_refuses_is_refused_at_once() {
             "invalid-field",
         ),
     ] {
-        device.send(&frame).await;
+        let frame = Message::text(frame.to_string());
+        device.send_raw(frame).await.unwrap();
         let answer = device.content().await;
         assert_eq!(
             (&answer["type"], &answer["ref"], &answer["reason"]),
