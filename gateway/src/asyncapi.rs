@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use self::frame::{Frame, frames, leave_out_null};
 use crate::{
-    frames::{ClientFrame, ServerFrame},
-    socket::{CloseCode, SUBPROTOCOL},
+    frames::{ClientFrame, Format, ServerFrame},
+    socket::CloseCode,
 };
 
 /// Where schemas are, in an AsyncAPI document as in one of OpenAPI.
@@ -17,6 +17,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `hello`; a ping is answered with `pong`. \
     Members and types that a device does not know are of a later version, and are passed over. \
     An upgrade is refused as calls of HTTP are, with a problem (RFC 9457): 400, 401, 403, 429, and 503 where this gateway takes no connections. \
+    With the subprotocol `tidemark.v1.proto` the same frames are protobuf, in `schemas/proto/chat/v1/gateway.proto`. \
     What is no frame is answered with `error`, the eleventh ends the connection. `x-close-codes` has the codes with which the gateway closes.";
 
 /// The description of the gateway's WebSocket. Schemas of frames come from the frames' types.
@@ -93,7 +94,7 @@ fn upgrade() -> Value {
             "uid": {"type": "string", "pattern": "^[1-9][0-9]{0,18}$", "description": uid},
         }},
         "headers": {"type": "object", "properties": {
-            "Sec-WebSocket-Protocol": {"type": "string", "enum": [SUBPROTOCOL]},
+            "Sec-WebSocket-Protocol": {"type": "string", "enum": Format::ALL.map(Format::subprotocol)},
         }},
         "bindingVersion": "0.1.0",
     })

@@ -108,14 +108,6 @@ pub(crate) struct ReadFrame {
     pub(crate) mid: i64,
 }
 
-/// Reads a frame.
-///
-/// # Errors
-/// What is wrong, for the developer of the device.
-pub(crate) fn parse(text: &str) -> Result<ClientFrame, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
-}
-
 impl SendFrame {
     /// The event that ingest takes: a line of `POST /v1/events`.
     pub(crate) fn to_event(&self, srcid: UserId) -> String {
@@ -158,6 +150,7 @@ impl ReadFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::json::parse;
 
     fn since(hello: &str) -> Option<Option<String>> {
         let text = format!(r#"{{"type":"hello","device":{{"id":"a","class":"pc"}}{hello}}}"#);

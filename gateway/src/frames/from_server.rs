@@ -1,12 +1,12 @@
 use schemas::{
-    DeviceClass, GroupChange, GroupId, Ordinal, Partition, Recipient, TimestampMs, UserId,
+    DeviceClass, GroupChange, GroupId, Ordinal, Recipient, UserId,
     event::{Body, Event},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::values::{At, Id};
+use super::values::{At, Id, Time};
 use crate::hub::{Head, RingEvent};
 
 /// A frame to the device.
@@ -29,8 +29,7 @@ pub(crate) enum ServerFrame<'a> {
     Accepted {
         #[serde(rename = "ref")]
         reference: &'a str,
-        #[schema(value_type = At)]
-        at: &'a str,
+        at: At,
     },
     /// A send has its number. A repeat has that of the first one, which is not said where that was long ago.
     Sent {
@@ -39,8 +38,7 @@ pub(crate) enum ServerFrame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         mid: Option<i64>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schema(format = DateTime)]
-        ts: Option<&'a str>,
+        ts: Option<Time>,
     },
     /// A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`.
     Refused {
@@ -63,8 +61,7 @@ pub(crate) enum ServerFrame<'a> {
     },
     /// How far a group has come, in place of messages and changes that did not fit.
     Head {
-        #[schema(value_type = At)]
-        at: String,
+        at: At,
         #[schema(value_type = Id)]
         gid: GroupId,
         /// Its newest message.
@@ -89,16 +86,10 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl ServerFrame<'_> {
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("frames have string keys and no other failures")
-    }
-}
-
 /// How far a group has come, in place of what does not fit.
 pub(crate) fn head_frame(head: &Head) -> ServerFrame<'static> {
     ServerFrame::Head {
-        at: at(head.gid.partition(), head.offset),
+        at: At((head.gid.partition(), head.offset)),
         gid: head.gid,
         mid: head.mid.get(),
         chg: head.chg.get(),
@@ -108,25 +99,23 @@ pub(crate) fn head_frame(head: &Head) -> ServerFrame<'static> {
 /// An event with its position in `chat.events`.
 pub(crate) fn event_frame(event: &RingEvent) -> ServerFrame<'_> {
     ServerFrame::Event(EventFrame {
-        at: at(event.partition, event.offset),
+        at: At((event.partition, event.offset)),
         body: EventBody::of(&event.event),
+        event: &event.event,
     })
-}
-
-fn at(partition: Partition, offset: i64) -> String {
-    format!("{}:{offset}", partition.get())
 }
 
 /// Something has happened. The device's token moves behind `at`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct EventFrame<'a> {
     /// Its position in `chat.events`.
-    #[schema(value_type = At)]
-    at: String,
+    pub(super) at: At,
     /// None concerns a device without one.
     #[serde(flatten)]
     #[schema(value_type = EventBody)]
     body: Option<EventBody<'a>>,
+    #[serde(skip)]
+    pub(super) event: &'a Event,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -155,8 +144,7 @@ struct MessageBody<'a> {
     #[schema(value_type = Option<Id>)]
     gid: Option<GroupId>,
     msg: &'a str,
-    #[schema(format = DateTime)]
-    ts: String,
+    ts: Time,
     client_msg_id: &'a str,
 }
 
@@ -191,8 +179,7 @@ struct ChangeBody<'a> {
     mid: i64,
     kind: &'static str,
     chg: i64,
-    #[schema(format = DateTime)]
-    ts: String,
+    ts: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     msg: Option<&'a str>,
     /// Of a clear, as of a read position.
@@ -272,7 +259,7 @@ impl<'a> EventBody<'a> {
                     destid,
                     gid,
                     msg: &message.msg,
-                    ts: utc(event.ts),
+                    ts: Time(event.ts),
                     client_msg_id: message.client_msg_id.as_str(),
                 })
             }
@@ -296,7 +283,7 @@ impl<'a> EventBody<'a> {
                     mid: change.mid.get(),
                     kind: change.change.kind(),
                     chg: change.chg.get(),
-                    ts: utc(event.ts),
+                    ts: Time(event.ts),
                     msg: change.change.msg(),
                     n: change.n.map(Ordinal::get),
                 })
@@ -358,11 +345,4 @@ impl<'a> GroupChangeBody<'a> {
             members: members.collect(),
         }
     }
-}
-
-/// RFC 3339 in UTC; a time that has no such form, which no store takes, is the epoch.
-fn utc(ts: TimestampMs) -> String {
-    ts.rfc3339()
-        .or_else(|| TimestampMs(0).rfc3339())
-        .unwrap_or_default()
 }

@@ -35,8 +35,8 @@ pub(crate) enum CloseCode {
     Expired = 4102,
     /// A frame is larger than a frame may be.
     TooLarge = 4103,
-    /// A binary frame.
-    Binary = 4104,
+    /// A binary frame on JSON, or a text frame on protobuf.
+    WrongKind = 4104,
 }
 
 /// How a connection ends: with a code of ours, or it is gone.
@@ -53,7 +53,7 @@ impl CloseCode {
         Self::Replaced,
         Self::Expired,
         Self::TooLarge,
-        Self::Binary,
+        Self::WrongKind,
     ];
 
     /// Whether the device comes back with its token.
@@ -72,7 +72,7 @@ impl CloseCode {
             Self::Replaced => "another connection has taken its place",
             Self::Expired => "the token has expired: come back with a new one",
             Self::TooLarge => "a frame is too large",
-            Self::Binary => "a binary frame: tidemark.v1.json has text frames",
+            Self::WrongKind => "tidemark.v1.json has text frames, tidemark.v1.proto binary ones",
         }
     }
 }

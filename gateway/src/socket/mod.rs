@@ -20,9 +20,7 @@ use serde::Deserialize;
 
 pub(crate) use self::close_code::CloseCode;
 use self::session::Session;
-use crate::state::Gateway;
-
-pub(crate) const SUBPROTOCOL: &str = "tidemark.v1.json";
+use crate::{frames::Format, state::Gateway};
 
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
@@ -70,15 +68,16 @@ pub(crate) async fn connect(
         ));
     }
     let upgrade = upgrade
-        .protocols([SUBPROTOCOL])
+        .protocols(Format::ALL.map(Format::subprotocol))
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
         .max_frame_size(gateway.poster.max_body_bytes())
         .max_message_size(gateway.poster.max_body_bytes());
     let peer = Peer { uid, caller, until };
+    let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
         if let Some(_place) = gateway.take_place() {
-            Session::run(&gateway, peer, socket).await;
+            Session::run(&gateway, peer, format, socket).await;
         }
     }))
 }

@@ -11,5 +11,6 @@ mod device;
 mod devices;
 mod gateway;
 mod limits;
+mod proto_as_json;
 mod sends;
 mod streams;

@@ -90,7 +90,7 @@ impl Device {
                     self.cover(partition, token.get(partition), log);
                 }
             }
-            Outgoing::Frame(frame) => panic!("{frame}"),
+            Outgoing::Frame(frame) => panic!("{frame:?}"),
         }
     }
 
