@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk conformance fmt lint ci release toolchain openssl valgrind
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ sabotage: toolchain ## show that tests and chaos notice a program that is broken
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
+
+# With the features of the whole workspace, as the tests have built it.
+conformance: toolchain ## run Autobahn's cases against a WebSocket as the gateway's
+	@cargo build --locked --workspace --example echo $(TEST_FEATURES)
+	@gateway/tests/conformance/run '$(TARGET_DIR)/debug/examples/echo' '$(TARGET_DIR)/tools/kosoku'
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all

@@ -17,3 +17,4 @@ mod tail;
 pub use asyncapi::asyncapi;
 pub use config::{Config, GatewayConfig};
 pub use service::{serve, start};
+pub use socket::limit_socket;

@@ -67,12 +67,8 @@ pub(crate) async fn connect(
             1,
         ));
     }
-    let upgrade = upgrade
-        .protocols(Format::ALL.map(Format::subprotocol))
-        .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(0)
-        .max_frame_size(gateway.poster.max_body_bytes())
-        .max_message_size(gateway.poster.max_body_bytes());
+    let upgrade = upgrade.protocols(Format::ALL.map(Format::subprotocol));
+    let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
     let peer = Peer { uid, caller, until };
     let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
@@ -80,6 +76,15 @@ pub(crate) async fn connect(
             Session::run(&gateway, peer, format, socket).await;
         }
     }))
+}
+
+/// The buffers of a connection, and the largest frame.
+pub fn limit_socket(upgrade: WebSocketUpgrade, max_bytes: usize) -> WebSocketUpgrade {
+    upgrade
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_frame_size(max_bytes)
+        .max_message_size(max_bytes)
 }
 
 /// A browser sends `Origin` with every WebSocket, and asks nobody whether the page may connect.

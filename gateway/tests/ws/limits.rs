@@ -6,7 +6,14 @@ use futures::StreamExt as _;
 use gateway::{Config, GatewayConfig};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_tungstenite::tungstenite::{Error, Message, http::HeaderValue};
+use tokio_tungstenite::tungstenite::{
+    Error, Message,
+    http::HeaderValue,
+    protocol::frame::{
+        Frame,
+        coding::{Data, OpCode},
+    },
+};
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
@@ -74,6 +81,10 @@ async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection(
     assert_eq!(device.content().await["type"], "error");
     device.send_raw(Message::text("{}")).await.unwrap();
     assert_eq!(device.closed().await.0, 4104);
+    let mut device = stream(&gateway).await;
+    let no_utf8 = Frame::message(vec![0xff], OpCode::Data(Data::Text), true);
+    device.send_raw(Message::Frame(no_utf8)).await.unwrap();
+    assert_eq!(device.closed().await.0, 4100);
 }
 
 #[tokio::test(flavor = "multi_thread")]
