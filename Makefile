@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk conformance fmt lint ci release toolchain openssl valgrind pip
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,7 +69,13 @@ sabotage: toolchain ## show that tests and chaos notice a program that is broken
 # The same build as that of `make test`: of the programs alone it would be another one, since tests add features.
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
-	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
+	@TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' .ci/with-node '$(TARGET_DIR)/tools/node' \
+		sh -c 'cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && npm test'
+
+# With the features of the whole workspace, as the tests have built it.
+conformance: toolchain ## run Autobahn's cases against a WebSocket as the gateway's
+	@cargo build --locked --workspace --example echo $(TEST_FEATURES)
+	@gateway/tests/conformance/run '$(TARGET_DIR)/debug/examples/echo' '$(TARGET_DIR)/tools/kosoku'
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all
@@ -103,3 +109,7 @@ openssl:
 
 valgrind:
 	$(call install,valgrind is,valgrind)
+
+# It brings Node, and the runner of Autobahn's cases.
+pip:
+	$(call install,pip is,python3-pip)

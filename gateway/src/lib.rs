@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod asyncapi;
 mod config;
 mod dead_letters;
 mod devices;
@@ -13,5 +14,7 @@ mod socket;
 mod state;
 mod tail;
 
+pub use asyncapi::asyncapi;
 pub use config::{Config, GatewayConfig};
 pub use service::{serve, start};
+pub use socket::limit_socket;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use access::Access;
 use axum::{
-    Router,
+    Json, Router,
     extract::Request,
     http::{HeaderValue, header},
     middleware::{Next, from_fn},
@@ -17,7 +17,10 @@ use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
 use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{config::Config, dead_letters, devices, metrics, socket, state::Gateway, tail};
+use crate::{
+    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, socket, state::Gateway,
+    tail,
+};
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
 ///
@@ -59,7 +62,10 @@ pub async fn start(
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
     let calls = OpenApiRouter::new().route("/v1/connect", get(socket::connect));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
-    Ok(calls.layer(from_fn(token_from_subprotocol)))
+    let calls = calls.layer(from_fn(token_from_subprotocol));
+    let description = Arc::new(asyncapi());
+    let description = get(async move || Json(Arc::clone(&description)));
+    Ok(calls.merge(Router::new().route("/asyncapi.json", description)))
 }
 
 /// Reads events and dead letters until the shutdown.

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::{
     config::{Config, GatewayConfig},
     devices::Devices,
+    frames::Format,
     hub::{Connection, DeviceOf, Hub},
     rates::Rates,
 };
@@ -73,9 +74,9 @@ impl Gateway {
     }
 
     /// The connection of a device that has said hello.
-    pub(crate) fn connection(&self, of: DeviceOf) -> Connection {
+    pub(crate) fn connection(&self, of: DeviceOf, format: Format) -> Connection {
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        Connection::new(of, number, self.config.queue_bytes)
+        Connection::new(of, number, format, self.config.queue_bytes)
     }
 
     /// `None` before the gateway has begun to read.

@@ -227,7 +227,11 @@ pub(crate) fn uid(field: &'static str, value: i64) -> Result<UserId, Malformed> 
 }
 
 /// Checks a device class of a protobuf message.
-pub(crate) fn device(value: i32) -> Result<DeviceClass, Malformed> {
+/// A device class from its number in the `.proto` files.
+///
+/// # Errors
+/// [`Malformed`] where there is none.
+pub fn device(value: i32) -> Result<DeviceClass, Malformed> {
     match proto::DeviceClass::try_from(value) {
         Ok(proto::DeviceClass::Pc) => Ok(DeviceClass::Pc),
         Ok(proto::DeviceClass::Mobile) => Ok(DeviceClass::Mobile),

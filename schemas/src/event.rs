@@ -351,19 +351,9 @@ impl Event {
 
     /// Appends the record's value to `buffer`.
     pub fn encode_to(self, buffer: &mut Vec<u8>) {
-        let event = match self.body {
-            Body::Message(message) => sequenced_event::Event::Message(message.into()),
-            Body::ReadPosition(position) => sequenced_event::Event::ReadPosition(position.into()),
-            Body::Control(rules) => sequenced_event::Event::Control(rules.into()),
-            Body::Progress => sequenced_event::Event::Progress(proto::Progress {}),
-            Body::MessageChange(change) => sequenced_event::Event::MessageChange(change.into()),
-            Body::ContactChange(change) => sequenced_event::Event::ContactChange(change.into()),
-            Body::GroupChange(change) => sequenced_event::Event::GroupChange((*change).into()),
-            Body::Profile(profile) => sequenced_event::Event::Profile(profile.into()),
-        };
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
-            event: Some(event),
+            event: Some(self.body.into()),
             words: self.words.map(Into::into),
         };
         event.encode(buffer).expect("a vector grows as needed");
@@ -388,6 +378,21 @@ impl Event {
         match &self.body {
             Body::Profile(profile) => Some(Profile::partition_of(profile.uid)),
             _ => self.conversation().map(ConversationId::partition),
+        }
+    }
+}
+
+impl From<Body> for sequenced_event::Event {
+    fn from(body: Body) -> Self {
+        match body {
+            Body::Message(message) => Self::Message(message.into()),
+            Body::ReadPosition(position) => Self::ReadPosition(position.into()),
+            Body::Control(rules) => Self::Control(rules.into()),
+            Body::Progress => Self::Progress(proto::Progress {}),
+            Body::MessageChange(change) => Self::MessageChange(change.into()),
+            Body::ContactChange(change) => Self::ContactChange(change.into()),
+            Body::GroupChange(change) => Self::GroupChange((*change).into()),
+            Body::Profile(profile) => Self::Profile(profile.into()),
         }
     }
 }

@@ -1,9 +1,12 @@
 use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, UserId};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
+use utoipa::ToSchema;
+
+use super::values::{Id, ShortId};
 
 /// A frame from the device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ClientFrame {
     /// The first frame: which device it is, and its token, if it has one.
@@ -19,24 +22,29 @@ pub(crate) enum ClientFrame {
 }
 
 /// Which device it is, and what it has.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hello {
     pub(crate) device: Device,
     /// Its token. Where the field is absent the device has lost its token and not what it knows: it goes on from the one that was kept for it. Null: it
     /// knows nothing.
     #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>)]
     pub(crate) since: Option<Option<String>>,
 }
 
 /// A device of a user.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Device {
+    /// Its own id; no two devices of a user have the same.
+    #[schema(value_type = ShortId)]
     pub(crate) id: DeviceId,
+    #[schema(value_type = super::values::DeviceClass)]
     pub(crate) class: DeviceClass,
     /// For people.
     #[serde(default)]
+    #[schema(value_type = Option<String>, max_length = 64)]
     pub(crate) name: DeviceName,
 }
 
@@ -61,39 +69,43 @@ fn present<'de, D: Deserializer<'de>>(since: D) -> Result<Option<Option<String>>
 }
 
 /// A message to a user or into a group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SendFrame {
     /// Of the device's own choice; answers have it.
     #[serde(rename = "ref")]
     pub(crate) reference: String,
+    /// A user.
     #[serde(default)]
+    #[schema(value_type = Option<Id>)]
     pub(crate) to: Option<UserId>,
+    /// In place of `to`: a group.
     #[serde(default)]
+    #[schema(value_type = Option<Id>)]
     pub(crate) gid: Option<String>,
+    /// The author's own id of this send: with the same one it is the same message.
+    #[schema(min_length = 1, max_length = 64)]
     pub(crate) client_msg_id: String,
     pub(crate) msg: String,
 }
 
 /// A read-ack of a direct conversation or a group, on the class of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFrame {
     #[serde(rename = "ref")]
     pub(crate) reference: String,
+    /// The other user of a direct conversation.
     #[serde(default)]
+    #[schema(value_type = Option<Id>)]
     pub(crate) peer: Option<UserId>,
+    /// In place of `peer`: a group.
     #[serde(default)]
+    #[schema(value_type = Option<Id>)]
     pub(crate) gid: Option<String>,
+    /// The newest message that is read.
+    #[schema(minimum = 0)]
     pub(crate) mid: i64,
-}
-
-/// Reads a frame.
-///
-/// # Errors
-/// What is wrong, for the developer of the device.
-pub(crate) fn parse(text: &str) -> Result<ClientFrame, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 impl SendFrame {
@@ -138,6 +150,7 @@ impl ReadFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frames::json::parse;
 
     fn since(hello: &str) -> Option<Option<String>> {
         let text = format!(r#"{{"type":"hello","device":{{"id":"a","class":"pc"}}{hello}}}"#);

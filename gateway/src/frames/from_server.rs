@@ -1,18 +1,23 @@
 use schemas::{
-    DeviceClass, GroupChange, GroupId, Ordinal, Partition, Recipient, TimestampMs, UserId,
+    DeviceClass, GroupChange, GroupId, Ordinal, Recipient, UserId,
     event::{Body, Event},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
+use super::values::{At, Id, Time};
 use crate::hub::{Head, RingEvent};
 
-/// A frame to the device, but for those of events, which are encoded once for all.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A frame to the device.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerFrame<'a> {
     /// The stream begins: with what the device missed where it `resumed`.
-    Welcome { resumed: bool, token: &'a str },
+    Welcome {
+        resumed: bool,
+        token: &'a str,
+    },
     /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
     /// device that has none: it syncs from there.
     SyncRequired {
@@ -24,7 +29,7 @@ pub(crate) enum ServerFrame<'a> {
     Accepted {
         #[serde(rename = "ref")]
         reference: &'a str,
-        at: &'a str,
+        at: At,
     },
     /// A send has its number. A repeat has that of the first one, which is not said where that was long ago.
     Sent {
@@ -33,7 +38,7 @@ pub(crate) enum ServerFrame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         mid: Option<i64>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        ts: Option<&'a str>,
+        ts: Option<Time>,
     },
     /// A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`.
     Refused {
@@ -42,14 +47,38 @@ pub(crate) enum ServerFrame<'a> {
         reason: &'a str,
         detail: &'a str,
         #[serde(skip_serializing_if = "is_false")]
+        #[schema(value_type = Option<bool>)]
         retry: bool,
     },
     /// What the device sent is no frame; the connection goes on.
-    Error { detail: &'a str },
+    Error {
+        detail: &'a str,
+    },
+    /// A token that covers everything before it; none before the stream begins. The device answers `pong`.
+    Ping {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        token: Option<&'a str>,
+    },
+    /// How far a group has come, in place of messages and changes that did not fit: from `at` to `until`.
+    Head {
+        at: At,
+        until: At,
+        #[schema(value_type = Id)]
+        gid: GroupId,
+        /// The newest message among them, or that was changed.
+        mid: i64,
+        /// The last change among them; 0 where there is none.
+        chg: i64,
+        /// The newest message of the user's own among them; 0 where there is none.
+        own_mid: i64,
+    },
+    Event(EventFrame<'a>),
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
-    Reconnect { after_ms: u64 },
+    Reconnect {
+        after_ms: u64,
+    },
 }
 
 #[expect(
@@ -60,69 +89,41 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl ServerFrame<'_> {
-    pub(crate) fn to_json(&self) -> String {
-        json(self)
-    }
-}
-
-fn json(frame: &impl Serialize) -> String {
-    serde_json::to_string(frame).expect("frames have string keys and no other failures")
-}
-
-/// A token that covers all that came before it; none for a device without a stream.
-pub(crate) fn ping_frame(token: Option<&str>) -> String {
-    #[derive(Serialize)]
-    #[serde(tag = "type", rename = "ping")]
-    struct Ping<'a> {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        token: Option<&'a str>,
-    }
-    json(&Ping { token })
-}
-
 /// How far a group has come, in place of what does not fit.
-pub(crate) fn head_frame(head: &Head) -> String {
-    #[derive(Serialize)]
-    #[serde(tag = "type", rename = "head")]
-    struct Frame {
-        at: String,
-        until: String,
-        gid: GroupId,
-        mid: i64,
-        chg: i64,
-        own_mid: i64,
-    }
-    json(&Frame {
-        at: at(head.gid.partition(), head.offset),
-        until: at(head.gid.partition(), head.last_offset),
+pub(crate) fn head_frame(head: &Head) -> ServerFrame<'static> {
+    ServerFrame::Head {
+        at: At((head.gid.partition(), head.offset)),
+        until: At((head.gid.partition(), head.last_offset)),
         gid: head.gid,
         mid: head.mid.get(),
         chg: head.chg.get(),
         own_mid: head.own_mid.get(),
-    })
+    }
 }
 
 /// An event with its position in `chat.events`.
-pub(crate) fn event_frame(event: &RingEvent) -> String {
-    #[derive(Serialize)]
-    #[serde(tag = "type", rename = "event")]
-    struct Frame<'a> {
-        at: String,
-        #[serde(flatten)]
-        body: EventBody<'a>,
-    }
-    json(&Frame {
-        at: at(event.partition, event.offset),
+pub(crate) fn event_frame(event: &RingEvent) -> ServerFrame<'_> {
+    ServerFrame::Event(EventFrame {
+        at: At((event.partition, event.offset)),
         body: EventBody::of(&event.event),
+        event: &event.event,
     })
 }
 
-fn at(partition: Partition, offset: i64) -> String {
-    format!("{}:{offset}", partition.get())
+/// Something has happened. The device's token moves behind `at`.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct EventFrame<'a> {
+    /// Its position in `chat.events`.
+    pub(super) at: At,
+    /// None concerns a device without one.
+    #[serde(flatten)]
+    #[schema(value_type = EventBody)]
+    body: Option<EventBody<'a>>,
+    #[serde(skip)]
+    pub(super) event: &'a Event,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum EventBody<'a> {
     Message(MessageBody<'a>),
@@ -131,33 +132,38 @@ enum EventBody<'a> {
     GroupChange(GroupChangeBody<'a>),
     ContactChange(ContactBody),
     Profile(ProfileBody<'a>),
-    /// Concerns nobody.
-    Nothing {},
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct MessageBody<'a> {
     mid: i64,
     /// Its number among those of the sender; absent in a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<i64>,
+    #[schema(value_type = Id)]
     srcid: UserId,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     destid: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     gid: Option<GroupId>,
     msg: &'a str,
-    ts: String,
+    ts: Time,
     client_msg_id: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct ReadBody {
+    #[schema(value_type = Id)]
     uid: UserId,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     peer: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     gid: Option<GroupId>,
+    #[schema(value_type = super::values::DeviceClass)]
     device: DeviceClass,
     mid: i64,
     /// How many messages the peer had sent up to there; absent where that is not known, and in a group.
@@ -165,17 +171,20 @@ struct ReadBody {
     n: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct ChangeBody<'a> {
+    #[schema(value_type = Id)]
     by: UserId,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     peer: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
     gid: Option<GroupId>,
     mid: i64,
     kind: &'static str,
     chg: i64,
-    ts: String,
+    ts: Time,
     #[serde(skip_serializing_if = "Option::is_none")]
     msg: Option<&'a str>,
     /// Of a clear, as of a read position.
@@ -183,12 +192,15 @@ struct ChangeBody<'a> {
     n: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct GroupChangeBody<'a> {
+    #[schema(value_type = Id)]
     gid: GroupId,
+    #[schema(value_type = Id)]
     by: UserId,
     kind: &'static str,
     name: &'a str,
+    #[schema(value_type = Id)]
     owner: UserId,
     open: bool,
     whole_history: bool,
@@ -199,18 +211,22 @@ struct GroupChangeBody<'a> {
     members: Vec<MemberBody>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct MemberBody {
+    #[schema(value_type = Id)]
     uid: UserId,
     /// `null` for who is no member any more.
+    #[schema(required)]
     role: Option<&'static str>,
     muted: bool,
     joined: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct ContactBody {
+    #[schema(value_type = Id)]
     uid: UserId,
+    #[schema(value_type = Id)]
     peer: UserId,
     favourite: bool,
     pinned: bool,
@@ -224,19 +240,21 @@ struct ContactBody {
     deleted_n: Option<i64>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 struct ProfileBody<'a> {
+    #[schema(value_type = Id)]
     uid: UserId,
     nick: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     avatar: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     extra: Option<&'a RawValue>,
 }
 
 impl<'a> EventBody<'a> {
-    fn of(event: &'a Event) -> Self {
-        match &event.body {
+    fn of(event: &'a Event) -> Option<Self> {
+        Some(match &event.body {
             Body::Message(message) => {
                 let (destid, gid) = ids(message.to);
                 Self::Message(MessageBody {
@@ -246,7 +264,7 @@ impl<'a> EventBody<'a> {
                     destid,
                     gid,
                     msg: &message.msg,
-                    ts: utc(event.ts),
+                    ts: Time(event.ts),
                     client_msg_id: message.client_msg_id.as_str(),
                 })
             }
@@ -270,7 +288,7 @@ impl<'a> EventBody<'a> {
                     mid: change.mid.get(),
                     kind: change.change.kind(),
                     chg: change.chg.get(),
-                    ts: utc(event.ts),
+                    ts: Time(event.ts),
                     msg: change.change.msg(),
                     n: change.n.map(Ordinal::get),
                 })
@@ -295,8 +313,8 @@ impl<'a> EventBody<'a> {
                     .as_deref()
                     .and_then(|extra| serde_json::from_str(extra).ok()),
             }),
-            Body::Control(_) | Body::Progress => Self::Nothing {},
-        }
+            Body::Control(_) | Body::Progress => return None,
+        })
     }
 }
 
@@ -332,11 +350,4 @@ impl<'a> GroupChangeBody<'a> {
             members: members.collect(),
         }
     }
-}
-
-/// RFC 3339 in UTC; a time that has no such form, which no store takes, is the epoch.
-fn utc(ts: TimestampMs) -> String {
-    ts.rfc3339()
-        .or_else(|| TimestampMs(0).rfc3339())
-        .unwrap_or_default()
 }

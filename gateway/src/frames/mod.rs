@@ -1,9 +1,18 @@
-//! What goes over a connection: one JSON object a text frame (see the README).
+//! What goes over a connection: one JSON object a text frame, or one protobuf message a binary frame (see the README).
 
+mod format;
 mod from_client;
 mod from_server;
+mod json;
+mod proto;
+mod values;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use self::{
-    from_client::{ClientFrame, Hello, ReadFrame, SendFrame, parse},
-    from_server::{ServerFrame, event_frame, head_frame, ping_frame},
+    format::Format,
+    from_client::{ClientFrame, Hello, ReadFrame, SendFrame},
+    from_server::{ServerFrame, event_frame, head_frame},
+    values::Time,
 };

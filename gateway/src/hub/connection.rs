@@ -14,6 +14,7 @@ use super::{
     queue::{Outgoing, Queue},
     ring_event::RingEvent,
 };
+use crate::frames::{Format, ServerFrame};
 
 /// A device of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub(crate) struct Connection {
     device: DeviceOf,
     /// Those that began later have higher ones.
     number: u64,
+    format: Format,
     state: Mutex<State>,
     /// Something waits, or the connection is to end.
     changed: Notify,
@@ -65,9 +67,10 @@ pub(crate) enum Next {
 
 impl Connection {
     /// Without a stream; `queue_bytes` may wait.
-    pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
+    pub(crate) fn new(device: DeviceOf, number: u64, format: Format, queue_bytes: usize) -> Self {
         Self {
             number,
+            format,
             state: Mutex::new(State {
                 queue: Queue::new(device.uid, queue_bytes),
                 ahead: PartitionMap::new(),
@@ -85,6 +88,11 @@ impl Connection {
 
     pub(crate) fn device(&self) -> &DeviceOf {
         &self.device
+    }
+
+    /// How its frames are written.
+    pub(crate) fn format(&self) -> Format {
+        self.format
     }
 
     pub(super) fn began_before(&self, other: &Self) -> bool {
@@ -111,8 +119,9 @@ impl Connection {
     }
 
     /// Adds a frame for this connection alone.
-    pub(crate) fn push_frame(&self, frame: String) {
-        self.push(&mut self.state(), Outgoing::Frame(frame.into()));
+    pub(crate) fn push_frame(&self, frame: &ServerFrame<'_>) {
+        let frame = self.format.encode(frame);
+        self.push(&mut self.state(), Outgoing::Frame(frame));
     }
 
     /// How many sends have no outcome yet.
@@ -126,10 +135,11 @@ impl Connection {
     }
 
     /// The outcome of a send.
-    pub(super) fn end_send(&self, at: InboundPosition, frame: String) {
+    pub(super) fn end_send(&self, at: InboundPosition, frame: &ServerFrame<'_>) {
+        let frame = self.format.encode(frame);
         let mut state = self.state();
         state.sends.remove(&at);
-        self.push(&mut state, Outgoing::Frame(frame.into()));
+        self.push(&mut state, Outgoing::Frame(frame));
     }
 
     /// The sends without an outcome; there are none from here on.

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use axum::extract::ws::Utf8Bytes;
+use axum::extract::ws::Message;
 use schemas::{Chg, GroupId, Mid, UserId};
 
 use super::{body::head_of, ring_event::RingEvent};
@@ -20,7 +20,7 @@ pub(crate) enum Outgoing {
     /// A token that covers everything before it.
     Ping(Arc<str>),
     /// A frame for this connection alone.
-    Frame(Utf8Bytes),
+    Frame(Message),
 }
 
 /// How far a group has come. Its place in the queue is that of the first event that it stands for.
@@ -157,7 +157,9 @@ fn bytes_of(item: &Outgoing) -> usize {
         Outgoing::Event(event) => event.bytes,
         Outgoing::Head(_) => HEAD_BYTES,
         Outgoing::Ping(token) => token.len(),
-        Outgoing::Frame(frame) => frame.len(),
+        Outgoing::Frame(Message::Text(frame)) => frame.len(),
+        Outgoing::Frame(Message::Binary(frame)) => frame.len(),
+        Outgoing::Frame(_) => 0,
     }
 }
 
@@ -175,7 +177,7 @@ mod tests {
                     head.offset, head.last_offset, head.gid, head.mid, head.own_mid
                 ),
                 Outgoing::Ping(token) => format!("ping {token}"),
-                Outgoing::Frame(frame) => frame.to_string(),
+                Outgoing::Frame(frame) => frame.to_text().unwrap().to_owned(),
             })
             .collect()
     }

@@ -2,13 +2,13 @@
 
 use std::sync::OnceLock;
 
-use axum::extract::ws::Utf8Bytes;
+use axum::extract::ws::Message;
 use schemas::{Partition, event::Event};
 
 use super::{audience::Audience, body::audience_of};
-use crate::frames::event_frame;
+use crate::frames::{Format, event_frame};
 
-/// An event of `chat.events`. Its frame is encoded once, however many devices get it.
+/// An event of `chat.events`. Its frame is encoded once in each format, however many devices get it.
 #[derive(Debug)]
 pub(crate) struct RingEvent {
     pub(crate) partition: Partition,
@@ -17,7 +17,7 @@ pub(crate) struct RingEvent {
     pub(crate) audience: Audience,
     /// About what it takes in the ring.
     pub(crate) bytes: usize,
-    frame: OnceLock<Utf8Bytes>,
+    frames: [OnceLock<Message>; Format::ALL.len()],
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
@@ -31,14 +31,14 @@ impl RingEvent {
             offset,
             audience: audience_of(&event),
             event,
-            // The value decoded, and as a frame.
-            bytes: OVERHEAD_BYTES + 3 * value_bytes,
-            frame: OnceLock::new(),
+            // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
+            bytes: OVERHEAD_BYTES + 4 * value_bytes,
+            frames: Default::default(),
         }
     }
 
-    /// The frame that devices get: one JSON object.
-    pub(crate) fn frame(&self) -> &Utf8Bytes {
-        self.frame.get_or_init(|| event_frame(self).into())
+    /// The frame that devices get.
+    pub(crate) fn frame(&self, format: Format) -> &Message {
+        self.frames[format as usize].get_or_init(|| format.encode(&event_frame(self)))
     }
 }

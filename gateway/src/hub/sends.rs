@@ -17,7 +17,7 @@ use super::{
     body::message_of,
     ring::{Key, PartitionRing},
 };
-use crate::frames::ServerFrame;
+use crate::frames::{ServerFrame, Time};
 
 /// How many events of the ring are looked at for the message that a send repeats.
 const LOOKED_AT: usize = 1_000;
@@ -188,11 +188,10 @@ impl Sends {
 impl PostedSend {
     /// Without an event: of a repeat whose first message is not here any more.
     fn sent(&self, event: Option<&Event>) {
-        let ts = event.and_then(|event| event.ts.rfc3339());
         self.answer(&ServerFrame::Sent {
             reference: &self.reference,
             mid: event.and_then(message_of).map(|message| message.mid.get()),
-            ts: ts.as_deref(),
+            ts: event.map(|event| Time(event.ts)),
         });
     }
 
@@ -226,7 +225,7 @@ impl PostedSend {
     }
 
     fn answer(&self, frame: &ServerFrame<'_>) {
-        self.connection.end_send(self.at, frame.to_json());
+        self.connection.end_send(self.at, frame);
     }
 }
 

@@ -16,7 +16,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CloseCode {
+pub(crate) enum CloseCode {
     /// The gateway ends.
     GoingAway = 4000,
     /// The device takes its frames too slowly.
@@ -35,15 +35,33 @@ pub(super) enum CloseCode {
     Expired = 4102,
     /// A frame is larger than a frame may be.
     TooLarge = 4103,
-    /// A binary frame.
-    Binary = 4104,
+    /// A binary frame on JSON, or a text frame on protobuf.
+    WrongKind = 4104,
 }
 
 /// How a connection ends: with a code of ours, or it is gone.
 pub(super) type Ended = Option<CloseCode>;
 
 impl CloseCode {
-    fn reason(self) -> &'static str {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::GoingAway,
+        Self::QueueFull,
+        Self::TimedOut,
+        Self::TooFast,
+        Self::Overloaded,
+        Self::Malformed,
+        Self::Replaced,
+        Self::Expired,
+        Self::TooLarge,
+        Self::WrongKind,
+    ];
+
+    /// Whether the device comes back with its token.
+    pub(crate) fn comes_back(self) -> bool {
+        (self as u16) < 4100
+    }
+
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::GoingAway => "the gateway ends: come back with your token",
             Self::QueueFull => "too much waits: come back with your token",
@@ -54,7 +72,7 @@ impl CloseCode {
             Self::Replaced => "another connection has taken its place",
             Self::Expired => "the token has expired: come back with a new one",
             Self::TooLarge => "a frame is too large",
-            Self::Binary => "a binary frame: tidemark.v1.json has text frames",
+            Self::WrongKind => "tidemark.v1.json has text frames, tidemark.v1.proto binary ones",
         }
     }
 }

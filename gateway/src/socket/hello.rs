@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::close_code::{CloseCode, Ended, of_error};
 use crate::{
-    frames::{ClientFrame, Hello, ServerFrame, parse},
+    frames::{ClientFrame, Format, Hello, ServerFrame},
     hub::{Connection, NoStream, StoredMemberships},
     memberships,
     state::Gateway,
@@ -19,25 +19,24 @@ const ATTEMPTS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The first frame.
-pub(super) async fn read(socket: &mut WebSocket) -> Result<Hello, Ended> {
-    loop {
+pub(super) async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello, Ended> {
+    let message = loop {
         match socket.recv().await {
-            Some(Ok(Message::Text(text))) => {
-                let detail = match parse(&text) {
-                    Ok(ClientFrame::Hello(hello)) => return Ok(hello),
-                    Ok(_) => "the first frame is hello".to_owned(),
-                    Err(error) => error,
-                };
-                let frame = ServerFrame::Error { detail: &detail }.to_json();
-                let written = socket.send(Message::Text(frame.into())).await;
-                return Err(written.is_ok().then_some(CloseCode::Malformed));
-            }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Binary(_))) => return Err(Some(CloseCode::Binary)),
             Some(Ok(Message::Close(_))) | None => return Err(None),
+            Some(Ok(message)) => break message,
             Some(Err(error)) => return Err(of_error(error)),
         }
-    }
+    };
+    let detail = match format.parse(&message) {
+        Some(Ok(ClientFrame::Hello(hello))) => return Ok(hello),
+        Some(Ok(_)) => "the first frame is hello".to_owned(),
+        Some(Err(error)) => error,
+        None => return Err(Some(CloseCode::WrongKind)),
+    };
+    let frame = format.encode(&ServerFrame::Error { detail: &detail });
+    let written = socket.send(frame).await;
+    Err(written.is_ok().then_some(CloseCode::Malformed))
 }
 
 /// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.

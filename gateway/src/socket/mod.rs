@@ -18,10 +18,9 @@ use problem::{Problem, Query};
 use schemas::UserId;
 use serde::Deserialize;
 
+pub(crate) use self::close_code::CloseCode;
 use self::session::Session;
-use crate::state::Gateway;
-
-const SUBPROTOCOL: &str = "tidemark.v1.json";
+use crate::{frames::Format, state::Gateway};
 
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
@@ -68,18 +67,24 @@ pub(crate) async fn connect(
             1,
         ));
     }
-    let upgrade = upgrade
-        .protocols([SUBPROTOCOL])
-        .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(0)
-        .max_frame_size(gateway.poster.max_body_bytes())
-        .max_message_size(gateway.poster.max_body_bytes());
+    let upgrade = upgrade.protocols(Format::ALL.map(Format::subprotocol));
+    let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
     let peer = Peer { uid, caller, until };
+    let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
         if let Some(_place) = gateway.take_place() {
-            Session::run(&gateway, peer, socket).await;
+            Session::run(&gateway, peer, format, socket).await;
         }
     }))
+}
+
+/// The buffers of a connection, and the largest frame.
+pub fn limit_socket(upgrade: WebSocketUpgrade, max_bytes: usize) -> WebSocketUpgrade {
+    upgrade
+        .read_buffer_size(READ_BUFFER_BYTES)
+        .write_buffer_size(0)
+        .max_frame_size(max_bytes)
+        .max_message_size(max_bytes)
 }
 
 /// A browser sends `Origin` with every WebSocket, and asks nobody whether the page may connect.

@@ -29,7 +29,7 @@ pub(super) async fn send(
             detail: "what became of so many sends is not known yet; send it again when some are answered",
             retry: true,
         };
-        return connection.push_frame(refused.to_json());
+        return connection.push_frame(&refused);
     }
     let event = frame.to_event(peer.uid);
     let Some(at) = post(gateway, peer, connection, &event, &frame.reference).await else {
@@ -73,9 +73,9 @@ async fn post(
         Ok(at) => {
             let accepted = ServerFrame::Accepted {
                 reference,
-                at: &at.to_string(),
+                at: at.into(),
             };
-            connection.push_frame(accepted.to_json());
+            connection.push_frame(&accepted);
             Some(at)
         }
         Err(problem) => {
@@ -85,7 +85,7 @@ async fn post(
                 detail: &problem.detail,
                 retry: may_be_repeated(&problem),
             };
-            connection.push_frame(refused.to_json());
+            connection.push_frame(&refused);
             None
         }
     }

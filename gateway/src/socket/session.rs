@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, WebSocket};
 use rand::Rng as _;
 use schemas::SyncToken;
 use time::OffsetDateTime;
@@ -16,7 +16,7 @@ use super::{
     posting,
 };
 use crate::{
-    frames::{ClientFrame, Hello, ServerFrame, head_frame, parse, ping_frame},
+    frames::{ClientFrame, Format, Hello, ServerFrame, head_frame},
     hub::{Connection, DeviceOf, End, Next, NoStream, Outgoing},
     metrics,
     rates::TooMuch,
@@ -49,9 +49,9 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn run(gateway: &Gateway, peer: Peer, mut socket: WebSocket) {
+    pub(super) async fn run(gateway: &Gateway, peer: Peer, format: Format, mut socket: WebSocket) {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
-        let hello = match timeout(answer_time, hello::read(&mut socket)).await {
+        let hello = match timeout(answer_time, hello::read(&mut socket, format)).await {
             Ok(Ok(hello)) => hello,
             Ok(Err(ended)) => return close(socket, ended).await,
             Err(_) => return close(socket, Some(CloseCode::TimedOut)).await,
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
             gateway,
             peer: &peer,
             socket,
-            connection: Arc::new(gateway.connection(of)),
+            connection: Arc::new(gateway.connection(of, format)),
             name: device.name.0,
             is_streaming: false,
             syncs: 0,
@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
                     token: &token,
                 };
                 // Before anything that waits in the queue.
-                self.write(frame.to_json().into()).await?;
+                self.write_frame(&frame).await?;
                 // What was kept may be older than what another gateway is about to save.
                 if kept.is_none() {
                     self.handled(token.into());
@@ -208,7 +208,7 @@ impl<'a> Session<'a> {
             false => 0,
         };
         let frame = ServerFrame::SyncRequired { after_ms, token };
-        self.write(frame.to_json().into()).await?;
+        self.write_frame(&frame).await?;
         self.write_waiting().await
     }
 
@@ -218,15 +218,15 @@ impl<'a> Session<'a> {
         posting: &mut Option<Posting<'a>>,
     ) -> Result<(), Ended> {
         self.charge(&message)?;
-        let text = match message {
-            Message::Text(text) => text,
+        match message {
             Message::Close(_) => return Err(None),
             // axum answers pings by itself.
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
-            Message::Binary(_) => return Err(Some(CloseCode::Binary)),
-        };
+            Message::Text(_) | Message::Binary(_) => {}
+        }
+        let frame = self.connection.format().parse(&message);
         let (gateway, peer, connection) = (self.gateway, self.peer, Arc::clone(&self.connection));
-        match parse(&text) {
+        match frame.ok_or(Some(CloseCode::WrongKind))? {
             Ok(ClientFrame::Pong {}) => {
                 if let Some(token) = self.liveness.pong() {
                     self.handled(token);
@@ -277,8 +277,7 @@ impl<'a> Session<'a> {
         if self.errors > MAX_ERRORS {
             return Err(Some(CloseCode::Malformed));
         }
-        self.write(ServerFrame::Error { detail }.to_json().into())
-            .await
+        self.write_frame(&ServerFrame::Error { detail }).await
     }
 
     /// The device has handled everything that a token covers.
@@ -305,7 +304,8 @@ impl<'a> Session<'a> {
             return;
         }
         if !self.is_streaming {
-            self.connection.push_frame(ping_frame(None));
+            self.connection
+                .push_frame(&ServerFrame::Ping { token: None });
             self.liveness.ping_written(None, now);
         } else if let Some(hub) = self.gateway.hub() {
             hub.ping(&self.connection);
@@ -324,7 +324,7 @@ impl<'a> Session<'a> {
                 }
                 Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull)),
                 Next::Close(End::Replaced) => {
-                    self.write(ServerFrame::Replaced.to_json().into()).await?;
+                    self.write_frame(&ServerFrame::Replaced).await?;
                     return Err(Some(CloseCode::Replaced));
                 }
             };
@@ -335,19 +335,22 @@ impl<'a> Session<'a> {
     }
 
     async fn write_item(&mut self, item: Outgoing) -> Result<(), Ended> {
+        let format = self.connection.format();
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
                 self.liveness.event_written();
-                (event.frame().clone(), "event")
+                (event.frame(format).clone(), "event")
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();
-                (head_frame(&head).into(), "head")
+                (format.encode(&head_frame(&head)), "head")
             }
             Outgoing::Ping(token) => {
-                let frame = ping_frame(Some(&token));
+                let frame = format.encode(&ServerFrame::Ping {
+                    token: Some(&token),
+                });
                 self.liveness.ping_written(Some(token), Instant::now());
-                (frame.into(), "ping")
+                (frame, "ping")
             }
             Outgoing::Frame(frame) => (frame, "other"),
         };
@@ -355,8 +358,13 @@ impl<'a> Session<'a> {
         self.write(frame).await
     }
 
-    async fn write(&mut self, frame: Utf8Bytes) -> Result<(), Ended> {
-        let written = self.socket.send(Message::Text(frame));
+    async fn write_frame(&mut self, frame: &ServerFrame<'_>) -> Result<(), Ended> {
+        let frame = self.connection.format().encode(frame);
+        self.write(frame).await
+    }
+
+    async fn write(&mut self, frame: Message) -> Result<(), Ended> {
+        let written = self.socket.send(frame);
         match timeout(self.gateway.config.answer_time(), written).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(None),
@@ -367,8 +375,7 @@ impl<'a> Session<'a> {
     /// The gateway ends: its devices come to others, not all at once.
     async fn leave(&mut self) -> Ended {
         let after_ms = rand::rng().random_range(0..=self.gateway.config.drain_ms);
-        let frame = ServerFrame::Reconnect { after_ms }.to_json();
-        match self.write(frame.into()).await {
+        match self.write_frame(&ServerFrame::Reconnect { after_ms }).await {
             Ok(()) => Some(CloseCode::GoingAway),
             Err(ended) => ended,
         }

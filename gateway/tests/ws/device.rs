@@ -1,6 +1,8 @@
 //! A device at the other end of a WebSocket.
 
 use futures::{SinkExt as _, StreamExt as _};
+use prost::Message as _;
+use schemas::proto::ServerFrame;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpSocket, TcpStream},
@@ -11,14 +13,20 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, http::Request},
 };
 
-use crate::deployment::PATIENCE;
+use crate::{deployment::PATIENCE, description, proto_as_json};
+
+/// Of a gateway, the preferred one first.
+pub const SUBPROTOCOLS: [&str; 2] = ["tidemark.v1.json", "tidemark.v1.proto"];
 
 pub struct Device {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// What is JSON here is protobuf on the wire.
+    is_proto: bool,
 }
 
 impl Device {
     pub async fn connect(request: Request<()>) -> Result<Self, Error> {
+        let offered = request.headers()["sec-websocket-protocol"].clone();
         // The kernel keeps little of what the device does not read.
         let socket = TcpSocket::new_v4()?;
         socket.set_recv_buffer_size(16_384)?;
@@ -28,9 +36,10 @@ impl Device {
             .await
             .unwrap();
         let (socket, response) = connected?;
-        let protocol = &response.headers()["sec-websocket-protocol"];
-        assert_eq!(protocol, "tidemark.v1.json");
-        Ok(Self { socket })
+        let subprotocol = &response.headers()["sec-websocket-protocol"];
+        assert!(offered.as_bytes().starts_with(subprotocol.as_bytes()));
+        let is_proto = subprotocol == SUBPROTOCOLS[1];
+        Ok(Self { socket, is_proto })
     }
 
     /// Says hello: with a token, with null, or without the field.
@@ -46,10 +55,14 @@ impl Device {
         self.send(&hello).await;
     }
 
+    /// Sends a frame that is described.
     pub async fn send(&mut self, frame: &Value) {
-        self.send_raw(Message::text(frame.to_string()))
-            .await
-            .unwrap();
+        description::check("device", frame);
+        let message = match self.is_proto {
+            true => Message::binary(proto_as_json::from_json(frame).encode_to_vec()),
+            false => Message::text(frame.to_string()),
+        };
+        self.send_raw(message).await.unwrap();
     }
 
     pub async fn send_raw(&mut self, message: Message) -> Result<(), Error> {
@@ -101,7 +114,17 @@ impl Device {
 
     pub async fn next(&mut self) -> Result<Message, Error> {
         let next = timeout(PATIENCE, self.socket.next()).await;
-        next.expect("a frame in time")
-            .expect("a frame before the end")
+        let next = next
+            .expect("a frame in time")
+            .expect("a frame before the end");
+        let frame = match &next {
+            Ok(Message::Text(text)) if !self.is_proto => serde_json::from_str(text).unwrap(),
+            Ok(Message::Binary(bytes)) if self.is_proto => {
+                proto_as_json::to_json(ServerFrame::decode(bytes.clone()).unwrap())
+            }
+            _ => return next,
+        };
+        description::check("gateway", &frame);
+        Ok(Message::text(frame.to_string()))
     }
 }

@@ -13,13 +13,15 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{
     deployment::{Deployment, PATIENCE},
-    device::Device,
+    device::{Device, SUBPROTOCOLS},
 };
 
 pub struct Gateway {
     pub addr: SocketAddr,
     pub deployment: &'static Deployment,
     pub supervisor: Supervisor,
+    /// What devices speak.
+    pub subprotocol: &'static str,
 }
 
 impl Gateway {
@@ -29,6 +31,13 @@ impl Gateway {
 
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         Self::start_on(Deployment::shared().await, change).await
+    }
+
+    /// Starts one whose devices speak this.
+    pub async fn speaking(subprotocol: &'static str) -> Self {
+        let mut gateway = Self::start().await;
+        gateway.subprotocol = subprotocol;
+        gateway
     }
 
     /// Starts one on logs of its own.
@@ -57,13 +66,14 @@ impl Gateway {
             addr,
             deployment,
             supervisor,
+            subprotocol: SUBPROTOCOLS[0],
         }
     }
 
     pub fn request(&self, uid: UserId) -> Request<()> {
         let url = format!("ws://{}/v1/connect?uid={uid}", self.addr);
         let mut request = url.into_client_request().unwrap();
-        let protocol = HeaderValue::from_static("tidemark.v1.json");
+        let protocol = HeaderValue::from_static(self.subprotocol);
         request
             .headers_mut()
             .insert("sec-websocket-protocol", protocol);

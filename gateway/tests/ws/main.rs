@@ -6,9 +6,11 @@
 )]
 
 mod deployment;
+mod description;
 mod device;
 mod devices;
 mod gateway;
 mod limits;
+mod proto_as_json;
 mod sends;
 mod streams;

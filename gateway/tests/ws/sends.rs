@@ -2,10 +2,11 @@
 
 use schemas::{InboundPosition, dead_letter::Reason};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     deployment::{Deployment, group_message, message, token},
-    device::Device,
+    device::{Device, SUBPROTOCOLS},
     gateway::Gateway,
 };
 
@@ -25,7 +26,13 @@ fn send(reference: &str, to: &Value, id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_is_accepted_and_then_has_its_number() {
-    let gateway = Gateway::start().await;
+    for subprotocol in SUBPROTOCOLS {
+        accepted_and_numbered(subprotocol).await;
+    }
+}
+
+async fn accepted_and_numbered(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(10);
     let mut device = gateway.stream(me, "a", &token(10, 0)).await;
@@ -44,7 +51,13 @@ async fn a_send_is_accepted_and_then_has_its_number() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_is_refused_has_the_reason_and_a_repeat_the_first_number() {
-    let gateway = Gateway::start().await;
+    for subprotocol in SUBPROTOCOLS {
+        refused_and_repeated(subprotocol).await;
+    }
+}
+
+async fn refused_and_repeated(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(11);
     let mut device = gateway.stream(me, "a", &token(11, 0)).await;
@@ -91,7 +104,13 @@ async fn a_repeat_of_what_is_no_longer_in_memory_is_sent_without_its_number() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_has_sends_too_and_reads_are_accepted() {
-    let gateway = Gateway::start().await;
+    for subprotocol in SUBPROTOCOLS {
+        group_and_read(subprotocol).await;
+    }
+}
+
+async fn group_and_read(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(13);
     let gid = 13 + 64 * me.get();
@@ -144,7 +163,8 @@ async fn what_ingest_refuses_is_refused_at_once() {
             "invalid-field",
         ),
     ] {
-        device.send(&frame).await;
+        let frame = Message::text(frame.to_string());
+        device.send_raw(frame).await.unwrap();
         let answer = device.content().await;
         assert_eq!(
             (&answer["type"], &answer["ref"], &answer["reason"]),

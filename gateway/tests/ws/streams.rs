@@ -7,12 +7,19 @@ use tokio::time::Instant;
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
+    device::SUBPROTOCOLS,
     gateway::Gateway,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_arrives_at_all_devices_of_its_users_and_at_nobody_else() {
-    let gateway = Gateway::start().await;
+    for subprotocol in SUBPROTOCOLS {
+        arrives_at_all_devices(subprotocol).await;
+    }
+}
+
+async fn arrives_at_all_devices(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(1);
     let [other, _] = Deployment::users(1);
@@ -101,7 +108,13 @@ async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_gets_what_happens_in_a_group_between_joining_and_leaving() {
-    let gateway = Gateway::start().await;
+    for subprotocol in SUBPROTOCOLS {
+        between_joining_and_leaving(subprotocol).await;
+    }
+}
+
+async fn between_joining_and_leaving(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let log = gateway.deployment;
     let [me, other] = Deployment::users(4);
     let gid = 4 + 64 * me.get();
@@ -132,7 +145,14 @@ async fn a_member_gets_what_happens_in_a_group_between_joining_and_leaving() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn for_a_device_that_reads_slowly_messages_of_groups_collapse() {
-    let gateway = Gateway::start_with(|config| config.gateway.queue_bytes = 1 << 18).await;
+    for subprotocol in SUBPROTOCOLS {
+        collapse_for_who_reads_slowly(subprotocol).await;
+    }
+}
+
+async fn collapse_for_who_reads_slowly(subprotocol: &'static str) {
+    let mut gateway = Gateway::start_with(|config| config.gateway.queue_bytes = 1 << 18).await;
+    gateway.subprotocol = subprotocol;
     let log = gateway.deployment;
     let [me, other] = Deployment::users(5);
     let gid = 5 + 64 * me.get();

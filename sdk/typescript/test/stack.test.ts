@@ -94,12 +94,21 @@ describe("on a stack", { skip: PROGRAM === undefined }, () => {
     await fresh.close();
   }
 
-  test("the generated types are those of the services", async () => {
-    const script = new URL("../../scripts/generate.mjs", import.meta.url);
-    const urls = { TIDEMARK_INGEST: stack.ingest, TIDEMARK_QUERY: stack.query };
+  async function script(name: string, urls: object, ...args: string[]) {
+    const file = new URL(`../../scripts/${name}`, import.meta.url);
     const env = { ...process.env, ...urls };
-    const args = [fileURLToPath(script), "--check"];
-    await promisify(execFile)(process.execPath, args, { env });
+    const all = [fileURLToPath(file), ...args];
+    await promisify(execFile)(process.execPath, all, { env });
+  }
+
+  test("the generated types are those of the services", async () => {
+    const urls = { TIDEMARK_INGEST: stack.ingest, TIDEMARK_QUERY: stack.query };
+    await script("generate.mjs", urls, "--check");
+  });
+
+  test("what the gateway says about itself is AsyncAPI", async () => {
+    const url = stack.gateway.replace("ws:", "http:");
+    await script("check-asyncapi.mjs", { TIDEMARK_GATEWAY: url });
   });
 
   test("a message reaches all devices, and so does what is read", async () => {

@@ -6,6 +6,7 @@ use schemas::{
 };
 use serde_json::{Value, json};
 
+use crate::frames::Format;
 use crate::hub::{
     Connection, DeviceOf, Hub, HubLimits, Key, Next, Outgoing, PostedSend, Refusal,
     test_events::{event, message_body, uid},
@@ -33,7 +34,7 @@ impl Gateway {
         };
         Self {
             hub: Hub::new(limits, 0, &PartitionMap::new()),
-            connection: Arc::new(Connection::new(device, 0, 10_000)),
+            connection: Arc::new(Connection::new(device, 0, Format::Json, 10_000)),
         }
     }
 
@@ -76,7 +77,8 @@ impl Gateway {
         let mut answers = Vec::new();
         while let Next::Write(item) = self.connection.next() {
             if let Outgoing::Frame(frame) = item {
-                let frame: Value = serde_json::from_str(&frame).unwrap();
+                let frame = frame.to_text().unwrap();
+                let frame: Value = serde_json::from_str(frame).unwrap();
                 let what = frame.get("reason").unwrap_or(&frame["mid"]).clone();
                 answers.push((frame["ref"].as_str().unwrap().to_owned(), what));
             }

@@ -8,13 +8,13 @@ use std::{
 
 use client::{
     SyncAnswer,
-    device::{ChatKey, ChatWith, DeviceState, ServerFrame},
+    device::{ChatKey, ChatWith, DeviceState, ServerFrame as Frame},
 };
 use schemas::{DirectConversation, NextOffset, Partition, SyncToken};
 
 use super::log::{Content, Log};
 use crate::{
-    frames::{head_frame, ping_frame},
+    frames::{Format, ServerFrame, head_frame},
     hub::{Connection, Outgoing, test_events::uid},
 };
 
@@ -61,19 +61,19 @@ impl Device {
             Outgoing::Event(event) => {
                 self.assert_not_below(event.partition, event.offset);
                 self.handled.insert((event.partition, event.offset));
-                event.frame().to_string()
+                event.frame(Format::Json).clone()
             }
             Outgoing::Head(head) => {
                 self.assert_not_below(head.gid.partition(), head.offset);
-                head_frame(head)
+                Format::Json.encode(&head_frame(head))
             }
-            Outgoing::Ping(token) => ping_frame(Some(token)),
-            Outgoing::Frame(frame) => panic!("{frame}"),
+            Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
+            Outgoing::Frame(frame) => panic!("{frame:?}"),
         };
-        match serde_json::from_str(&frame).unwrap() {
-            ServerFrame::Event(event) => drop(self.state.take_event(*event)),
-            ServerFrame::Head(head) => drop(self.state.take_head(head)),
-            ServerFrame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
+        match serde_json::from_str(frame.to_text().unwrap()).unwrap() {
+            Frame::Event(event) => drop(self.state.take_event(*event)),
+            Frame::Head(head) => drop(self.state.take_head(head)),
+            Frame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
             other => panic!("{other:?}"),
         }
         for partition in log.used() {

@@ -20,6 +20,7 @@ use super::{
     Connection, DeviceOf, Hub, HubLimits, Next, NoStream,
     test_events::{event, uid},
 };
+use crate::frames::Format;
 
 const GATEWAYS: usize = 2;
 const STEPS: usize = 600;
@@ -150,7 +151,12 @@ impl World {
             class: DeviceClass::Pc,
         };
         self.connections += 1;
-        let connection = Arc::new(Connection::new(of, self.connections, QUEUE_BYTES));
+        let connection = Arc::new(Connection::new(
+            of,
+            self.connections,
+            Format::Json,
+            QUEUE_BYTES,
+        ));
         let hub = &mut self.hubs[gateway];
         let welcomed = match device.token() {
             None => Err(NoStream::SyncRequired),

@@ -1,0 +1,127 @@
+//! What `/asyncapi.json` says: AsyncAPI 3.0 of `/v1/connect`.
+
+mod frame;
+
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use self::frame::{Frame, frames, leave_out_null};
+use crate::{
+    frames::{ClientFrame, Format, ServerFrame},
+    socket::CloseCode,
+};
+
+/// Where schemas are, in an AsyncAPI document as in one of OpenAPI.
+const SCHEMAS: &str = "#/components/schemas/";
+
+const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `hello`; a ping is answered with `pong`. \
+    Members and types that a device does not know are of a later version, and are passed over. \
+    An upgrade is refused as calls of HTTP are, with a problem (RFC 9457): 400, 401, 403, 429, and 503 where this gateway takes no connections. \
+    With the subprotocol `tidemark.v1.proto` the same frames are protobuf, in `schemas/proto/chat/v1/gateway.proto`. \
+    What is no frame is answered with `error`, the eleventh ends the connection. `x-close-codes` has the codes with which the gateway closes.";
+
+/// The description of the gateway's WebSocket. Schemas of frames come from the frames' types.
+#[must_use]
+pub fn asyncapi() -> Value {
+    let mut schemas = named_schemas();
+    let mut from_device = frames::<ClientFrame>("device", &schemas);
+    let mut to_device = frames::<ServerFrame<'_>>("gateway", &schemas);
+    from_device.iter_mut().for_each(Frame::close);
+    to_device.iter_mut().for_each(Frame::leave_out_null);
+    schemas.values_mut().for_each(leave_out_null);
+    let messages = from_device.iter().chain(&to_device);
+    let messages: Map<String, Value> = messages
+        .map(|frame| (frame.id.clone(), frame.message()))
+        .collect();
+    drop_unused(&mut schemas, &messages);
+    let ids = messages.keys().map(|id| (id.clone(), reference(id)));
+    json!({
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Tidemark gateway",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+        },
+        "defaultContentType": "application/json",
+        "channels": {"connect": {
+            "address": "/v1/connect",
+            "title": "A device's connection",
+            "messages": ids.collect::<Map<_, _>>(),
+            "bindings": {"ws": upgrade()},
+        }},
+        "operations": {
+            "receive": operation("receive", "What a device sends", &from_device),
+            "send": operation("send", "What a device gets", &to_device),
+        },
+        "components": {
+            "messages": messages,
+            "schemas": schemas,
+            "securitySchemes": {"bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "bearerFormat": "JWT",
+                "description": "As for calls of HTTP. A browser offers it as a second subprotocol, `bearer.<token>`.",
+            }},
+        },
+        "x-close-codes": CloseCode::ALL.map(close_code),
+    })
+}
+
+fn reference(id: &str) -> Value {
+    json!({ "$ref": format!("#/components/messages/{id}") })
+}
+
+fn operation(action: &str, title: &str, frames: &[Frame]) -> Value {
+    let messages = frames.iter().map(|frame| {
+        let id = &frame.id;
+        json!({ "$ref": format!("#/channels/connect/messages/{id}") })
+    });
+    json!({
+        "action": action,
+        "title": title,
+        "channel": {"$ref": "#/channels/connect"},
+        "messages": messages.collect::<Vec<_>>(),
+        "security": [{"$ref": "#/components/securitySchemes/bearer"}],
+    })
+}
+
+/// The request that is upgraded.
+fn upgrade() -> Value {
+    let uid = "Whose device it is, where the caller is no user.";
+    json!({
+        "method": "GET",
+        "query": {"type": "object", "properties": {
+            "uid": {"type": "string", "pattern": "^[1-9][0-9]{0,18}$", "description": uid},
+        }},
+        "headers": {"type": "object", "properties": {
+            "Sec-WebSocket-Protocol": {"type": "string", "enum": Format::ALL.map(Format::subprotocol)},
+        }},
+        "bindingVersion": "0.1.0",
+    })
+}
+
+fn close_code(code: CloseCode) -> Value {
+    json!({"code": code as u16, "reason": code.reason(), "comes_back": code.comes_back()})
+}
+
+fn named_schemas() -> Map<String, Value> {
+    let mut schemas = Vec::new();
+    ClientFrame::schemas(&mut schemas);
+    ServerFrame::schemas(&mut schemas);
+    let json = |(name, schema)| (name, serde_json::to_value(schema).unwrap_or_default());
+    schemas.into_iter().map(json).collect()
+}
+
+/// Drops what no message refers to: parts of frames that are in the messages themselves.
+fn drop_unused(schemas: &mut Map<String, Value>, messages: &Map<String, Value>) {
+    loop {
+        let (text, count) = (json!([schemas, messages]).to_string(), schemas.len());
+        schemas.retain(|name, _| text.contains(&format!("\"{SCHEMAS}{name}\"")));
+        if schemas.len() == count {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let description = asyncapi();
+    let text = description.to_string();
+    let references: Vec<&str> = text.split("\"$ref\":\"#").skip(1).collect();
+    assert!(references.len() > 50);
+    for reference in references {
+        let pointer = reference.split('"').next().unwrap();
+        assert!(description.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+/// In a row of the first column of a table there are one or several frames.
+fn types_in_readme(section: &str) -> BTreeSet<String> {
+    let readme = include_str!("../../README.md");
+    let table = readme.split_once(section).unwrap().1;
+    let rows = table.lines().skip(1).take_while(|row| !row.is_empty());
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let frames = cells.flat_map(|cell| cell.split(r#"{"type":""#).skip(1));
+    let kinds = frames.filter_map(|rest| rest.split('"').next());
+    kinds.map(str::to_owned).collect()
+}
+
+/// The frames of a message of the `.proto` file.
+fn types_in_proto(message: &str) -> BTreeSet<String> {
+    let file = include_str!("../../../schemas/proto/chat/v1/gateway.proto");
+    let frames = file.split_once(message).unwrap().1;
+    let frames = frames.split_once("oneof frame {").unwrap().1;
+    let fields = frames.lines().skip(1).take_while(|line| line.trim() != "}");
+    let names = fields.filter_map(|field| field.split_whitespace().nth(1));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_frames_described_are_those_of_the_readme_and_of_protobuf() {
+    let description = asyncapi();
+    let messages = description["components"]["messages"].as_object().unwrap();
+    for (from, section, message) in [
+        ("device.", "| from the device |", "message ClientFrame {"),
+        ("gateway.", "| to the device |", "message ServerFrame {"),
+    ] {
+        let described = messages.keys().filter_map(|id| id.strip_prefix(from));
+        let described: BTreeSet<String> = described.map(str::to_owned).collect();
+        assert_eq!(described, types_in_readme(section));
+        assert_eq!(described, types_in_proto(message));
+    }
+}
+
+#[test]
+fn null_is_described_only_where_it_means_something() {
+    let description = asyncapi();
+    let device = &description["components"]["messages"];
+    let hello = &device["device.hello"]["payload"]["properties"]["since"]["type"];
+    assert_eq!(hello, &json!(["string", "null"]));
+    let member = &description["components"]["schemas"]["MemberBody"];
+    assert_eq!(
+        member["properties"]["role"]["type"],
+        json!(["string", "null"])
+    );
+    let ping = &description["components"]["messages"]["gateway.ping"]["payload"];
+    assert_eq!(ping["properties"]["token"]["type"], "string");
+}
+
+#[test]
+fn every_close_code_says_whether_the_device_comes_back() {
+    let mut codes: Vec<u16> = CloseCode::ALL.map(|code| code as u16).to_vec();
+    let operations = include_str!("../../../docs/OPERATIONS.md");
+    for code in &codes {
+        assert!(operations.contains(&code.to_string()), "{code}");
+    }
+    codes.dedup();
+    assert_eq!(codes.len(), CloseCode::ALL.len());
+    assert!(CloseCode::QueueFull.comes_back() && !CloseCode::Replaced.comes_back());
+}
