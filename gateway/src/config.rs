@@ -7,6 +7,7 @@ use garde::Validate;
 use message_store::MySqlConfig;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
+use unread_store::RedisConfig;
 
 use crate::hub::HubLimits;
 
@@ -17,6 +18,8 @@ pub struct Config {
     pub gateway: GatewayConfig,
     /// Section `mysql`: memberships.
     pub mysql: MySqlConfig,
+    /// Section `redis`: what gateways tell each other.
+    pub redis: RedisConfig,
     /// What devices send: the sections of ingest, Kafka and callers among them.
     #[serde(flatten)]
     pub ingest: ingest::Config,
@@ -31,6 +34,7 @@ impl Config {
         Ok(Self {
             gateway: source.section("gateway")?,
             mysql: source.section("mysql")?,
+            redis: source.section("redis")?,
             ingest: ingest::Config::load(source)?,
         })
     }

@@ -1,17 +1,21 @@
 #![doc = include_str!("../README.md")]
 
 mod config;
+mod contacts;
 mod dead_letters;
 mod devices;
+mod focus;
 mod frames;
 mod hub;
 mod memberships;
 mod metrics;
+mod notices;
 mod rates;
 mod service;
 mod socket;
 mod state;
 mod tail;
+mod typing;
 
 pub use config::{Config, GatewayConfig};
 pub use service::{serve, start};

@@ -13,19 +13,27 @@ use message_store::MessageStore;
 use schemas::topics::Topic;
 use service_runtime::Shutdown;
 use tokio::sync::watch;
+use unread_store::{SharedConnections, UnreadError, UnreadStore};
 
 use crate::{
     config::{Config, GatewayConfig},
+    contacts::Contacts,
     devices::Devices,
+    focus::Focus,
     hub::{Connection, DeviceOf, Hub},
     rates::Rates,
+    typing::Typing,
 };
 
 pub(crate) struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) store: MessageStore,
     pub(crate) poster: Poster,
+    pub(crate) redis: SharedConnections,
     pub(crate) devices: Devices,
+    pub(crate) contacts: Contacts,
+    pub(crate) focus: Focus,
+    pub(crate) typing: Typing,
     pub(crate) rates: Rates,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
@@ -49,10 +57,20 @@ impl Drop for Place<'_> {
 }
 
 impl Gateway {
-    pub(crate) fn new(config: &Config, poster: Poster, shutdown: Shutdown) -> Self {
+    /// # Errors
+    /// The URL or the files for TLS of Redis cannot be used.
+    pub(crate) fn new(
+        config: &Config,
+        poster: Poster,
+        shutdown: Shutdown,
+    ) -> Result<Self, UnreadError> {
         let kafka = &config.ingest.kafka;
-        Self {
+        Ok(Self {
             store: MessageStore::connect(&config.mysql),
+            redis: SharedConnections::new(UnreadStore::new(&config.redis)?),
+            contacts: Contacts::default(),
+            focus: Focus::default(),
+            typing: Typing::default(),
             devices: Devices::new(2 * config.gateway.max_connections),
             rates: Rates::new(&config.gateway),
             events_topic: kafka.topic(Topic::Events),
@@ -64,7 +82,7 @@ impl Gateway {
             connections: watch::Sender::new(0),
             next_connection: AtomicU64::new(0),
             started: Instant::now(),
-        }
+        })
     }
 
     pub(crate) fn begin(&self, hub: Hub) {

@@ -1,4 +1,4 @@
-use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, UserId};
+use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
@@ -16,6 +16,10 @@ pub(crate) enum ClientFrame {
     Read(ReadFrame),
     /// The answer to a ping: everything before it is handled.
     Pong {},
+    /// The user types.
+    Typing(TypingFrame),
+    /// What the user looks at, in place of what it was before.
+    Focus(FocusFrame),
 }
 
 /// Which device it is, and what it has.
@@ -86,6 +90,59 @@ pub(crate) struct ReadFrame {
     #[serde(default)]
     pub(crate) gid: Option<String>,
     pub(crate) mid: i64,
+}
+
+/// The user types a message to a user or into a group.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TypingFrame {
+    #[serde(default)]
+    to: Option<UserId>,
+    #[serde(default)]
+    gid: Option<GroupId>,
+}
+
+/// The conversation or group that the user looks at; with neither, at none.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FocusFrame {
+    #[serde(default)]
+    peer: Option<UserId>,
+    #[serde(default)]
+    gid: Option<GroupId>,
+}
+
+impl TypingFrame {
+    /// To whom.
+    ///
+    /// # Errors
+    /// It does not say, or says two things.
+    pub(crate) fn recipient(&self) -> Result<Recipient, &'static str> {
+        let to = one_of(self.to, self.gid, "typing has to or gid, not both")?;
+        to.ok_or("typing has to or gid")
+    }
+}
+
+impl FocusFrame {
+    /// At what.
+    ///
+    /// # Errors
+    /// It says two things.
+    pub(crate) fn at(&self) -> Result<Option<Recipient>, &'static str> {
+        one_of(self.peer, self.gid, "focus has peer or gid, not both")
+    }
+}
+
+fn one_of(
+    uid: Option<UserId>,
+    gid: Option<GroupId>,
+    both: &'static str,
+) -> Result<Option<Recipient>, &'static str> {
+    match (uid, gid) {
+        (Some(_), Some(_)) => Err(both),
+        (Some(uid), None) => Ok(Some(Recipient::User(uid))),
+        (None, gid) => Ok(gid.map(Recipient::Group)),
+    }
 }
 
 /// Reads a frame.

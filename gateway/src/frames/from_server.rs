@@ -46,6 +46,14 @@ pub(crate) enum ServerFrame<'a> {
     },
     /// What the device sent is no frame; the connection goes on.
     Error { detail: &'a str },
+    /// A user types, to this one or into a group.
+    Typing {
+        from: UserId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<UserId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gid: Option<GroupId>,
+    },
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
@@ -61,6 +69,11 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl ServerFrame<'_> {
+    pub(crate) fn typing(from: UserId, to: Recipient) -> Self {
+        let (to, gid) = ids(to);
+        Self::Typing { from, to, gid }
+    }
+
     pub(crate) fn to_json(&self) -> String {
         json(self)
     }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use axum::extract::ws::Utf8Bytes;
 use schemas::{
     DeviceClass, DeviceId, InboundPosition, NextOffset, PartitionMap, SyncToken, UserId,
 };
@@ -87,6 +88,11 @@ impl Connection {
         &self.device
     }
 
+    /// Another one for each connection of this gateway.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) fn began_before(&self, other: &Self) -> bool {
         self.number < other.number
     }
@@ -113,6 +119,14 @@ impl Connection {
     /// Adds a frame for this connection alone.
     pub(crate) fn push_frame(&self, frame: String) {
         self.push(&mut self.state(), Outgoing::Frame(frame.into()));
+    }
+
+    /// Adds a frame that may be lost: where it does not fit behind what waits, it is.
+    pub(crate) fn push_fleeting(&self, frame: &Utf8Bytes) {
+        let mut state = self.state();
+        if state.queue.has_room_for(frame.len()) {
+            self.push(&mut state, Outgoing::Frame(frame.clone()));
+        }
     }
 
     /// How many sends have no outcome yet.
@@ -180,7 +194,7 @@ impl Connection {
     }
 
     /// Another connection takes its place.
-    pub(super) fn replace(&self) {
+    pub(crate) fn replace(&self) {
         self.state().ends.get_or_insert(End::Replaced);
         self.changed.notify_one();
     }

@@ -20,6 +20,7 @@ use std::{
     sync::Arc,
 };
 
+use axum::extract::ws::Utf8Bytes;
 use schemas::{GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId};
 
 use self::{
@@ -31,6 +32,7 @@ use self::{
     user::ConnectedUser,
 };
 pub(crate) use self::{
+    body::block_of,
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
@@ -202,6 +204,22 @@ impl Hub {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring.
+    pub(crate) fn is_member(&self, uid: UserId, gid: GroupId) -> bool {
+        let members = self.members.get(&gid);
+        let user = self.users.get(&uid);
+        members.is_some_and(|members| members.contains(&uid))
+            && user
+                .is_some_and(|user| user.is_member(gid, self.rings[gid.partition()].next().get()))
+    }
+
+    /// Hands a frame that may be lost to all connections of a user that have a stream.
+    pub(crate) fn push_fleeting(&self, uid: UserId, frame: &Utf8Bytes) {
+        if let Some(user) = self.users.get(&uid) {
+            user.push_fleeting(frame);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use axum::extract::ws::Utf8Bytes;
 use schemas::GroupId;
 
 use super::{Connection, RingEvent, Span, body::Named};
@@ -20,6 +21,12 @@ impl ConnectedUser {
     pub(super) fn push(&self, event: &Arc<RingEvent>) {
         for connection in &self.connections {
             connection.push_event(event);
+        }
+    }
+
+    pub(super) fn push_fleeting(&self, frame: &Utf8Bytes) {
+        for connection in &self.connections {
+            connection.push_fleeting(frame);
         }
     }
 

@@ -10,9 +10,9 @@ use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
 use message_store::{MessageStore, MySqlConfig, OffsetUpdate, Sink};
 use schemas::{
-    ClientMsgId, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
-    InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient,
-    SyncToken, TimestampMs, UserId,
+    ClientMsgId, ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap,
+    Recipient, SyncToken, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
@@ -47,6 +47,8 @@ impl Deployment {
             connections_per_server: 4,
             ..MySqlConfig::default()
         };
+        config.redis.url.clone_from(&servers.redis_url);
+        config.redis.key_prefix = format!("t{id}:");
         let store = MessageStore::connect(&config.mysql);
         store.apply_schema(now()).await.unwrap();
         let settings = ProducerSettings {
@@ -208,6 +210,20 @@ pub fn member(gid: i64, who: UserId, joins: bool) -> Body {
             joined: joins,
         }],
     }))
+}
+
+/// A user says about another one that he is blocked, or is not.
+pub fn block([uid, peer]: [UserId; 2], blocked: bool) -> Body {
+    let flags = ContactFlags {
+        blocked,
+        ..ContactFlags::default()
+    };
+    Body::ContactChange(ContactChange {
+        uid,
+        peer,
+        flags,
+        deleted: None,
+    })
 }
 
 fn client_msg_id(id: &str) -> ClientMsgId {

@@ -12,3 +12,4 @@ mod gateway;
 mod limits;
 mod sends;
 mod streams;
+mod typing;
