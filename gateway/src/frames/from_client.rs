@@ -1,4 +1,6 @@
-use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId};
+use schemas::{
+    ClientMsgId, DeviceClass, DeviceId, DirectConversation, GroupId, Partition, Recipient, UserId,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
@@ -171,6 +173,14 @@ impl SendFrame {
     /// The group, where it is for one and ingest takes it.
     pub(crate) fn group(&self) -> Option<GroupId> {
         self.gid.as_ref()?.parse().ok()
+    }
+
+    /// The partition of its record.
+    pub(crate) fn partition(&self, srcid: UserId) -> Option<Partition> {
+        match self.group() {
+            Some(gid) => Some(gid.partition()),
+            None => Some(DirectConversation::new(srcid, self.to?).partition()),
+        }
     }
 
     pub(crate) fn client_msg_id(&self) -> Option<ClientMsgId> {

@@ -21,7 +21,10 @@ use std::{
 };
 
 use axum::extract::ws::Utf8Bytes;
-use schemas::{GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId};
+use schemas::{
+    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
+    event::SourceOffset,
+};
 
 use self::{
     audience::Audience,
@@ -318,6 +321,11 @@ impl Hub {
         if let Some(user) = self.users.get_mut(&connection.uid()) {
             user.disconnect(connection, now_ms);
         }
+    }
+
+    /// Up to where `chat.inbound` is decided, as far as the rings go.
+    pub(crate) fn decided(&self, partition: Partition) -> Option<SourceOffset> {
+        self.sends.decided(partition)
     }
 
     /// A device's send is on `chat.inbound`: the device is told what becomes of it.
