@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use schemas::Recipient;
+use axum::extract::ws::Utf8Bytes;
+use schemas::{Recipient, UserId};
 
 use crate::hub::Connection;
 
@@ -18,7 +19,13 @@ pub(crate) struct Focus {
 #[derive(Default)]
 struct State {
     by_connection: HashMap<u64, Recipient>,
-    watchers: HashMap<Recipient, HashMap<u64, Arc<Connection>>>,
+    watchers: HashMap<Recipient, HashMap<u64, Watcher>>,
+}
+
+struct Watcher {
+    connection: Arc<Connection>,
+    /// What it was told last of who is there.
+    told: Option<Utf8Bytes>,
 }
 
 impl Focus {
@@ -37,7 +44,11 @@ impl Focus {
         if let Some(at) = at {
             state.by_connection.insert(number, at);
             let watchers = state.watchers.entry(at).or_default();
-            watchers.insert(number, Arc::clone(connection));
+            let watcher = Watcher {
+                connection: Arc::clone(connection),
+                told: None,
+            };
+            watchers.insert(number, watcher);
         }
     }
 
@@ -45,7 +56,38 @@ impl Focus {
     pub(crate) fn watchers(&self, at: Recipient) -> Vec<Arc<Connection>> {
         let state = self.state();
         let watchers = state.watchers.get(&at);
-        watchers.map_or_else(Vec::new, |watchers| watchers.values().cloned().collect())
+        let watchers = watchers.into_iter().flat_map(HashMap::values);
+        watchers
+            .map(|watcher| Arc::clone(&watcher.connection))
+            .collect()
+    }
+
+    /// Whether any looks at this.
+    pub(crate) fn is_watched(&self, at: Recipient) -> bool {
+        self.state().watchers.contains_key(&at)
+    }
+
+    /// The users that any looks at.
+    pub(crate) fn watched_users(&self) -> Vec<UserId> {
+        let state = self.state();
+        let users = state.watchers.keys().filter_map(|at| match at {
+            Recipient::User(uid) => Some(*uid),
+            Recipient::Group(_) => None,
+        });
+        users.collect()
+    }
+
+    /// Tells a connection that looks at this who is there, unless it was told the same before. What does not fit is told the next time.
+    pub(crate) fn tell(&self, connection: &Connection, at: Recipient, frame: Utf8Bytes) {
+        let mut state = self.state();
+        let watchers = state.watchers.get_mut(&at);
+        let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
+        if let Some(watcher) = watcher
+            && watcher.told.as_ref() != Some(&frame)
+            && connection.push_fleeting(&frame)
+        {
+            watcher.told = Some(frame);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -10,6 +10,7 @@ mod hub;
 mod memberships;
 mod metrics;
 mod notices;
+mod presence;
 mod rates;
 mod service;
 mod socket;

@@ -10,6 +10,7 @@ const WRITTEN: &str = "tidemark_gateway_frames_written_total";
 const RING: &str = "tidemark_gateway_ring_bytes";
 const NOTICES: &str = "tidemark_gateway_notices_total";
 const REDIS: &str = "tidemark_gateway_redis_up";
+const LEASES: &str = "tidemark_gateway_leases";
 const UNSAVED: &str = "tidemark_gateway_unsaved_devices";
 
 pub(crate) fn describe() {
@@ -33,6 +34,10 @@ pub(crate) fn describe() {
         REDIS,
         "Whether this gateway hears the others; without it there is no typing"
     );
+    metrics::describe_gauge!(
+        LEASES,
+        "Slots of Redis in which this gateway's lease holds and it knows who is away: 1, or 64 of a cluster"
+    );
     metrics::describe_gauge!(UNSAVED, "Devices whose newest token is not in MySQL yet");
 }
 
@@ -48,10 +53,11 @@ pub(crate) fn written(kind: &'static str, count: u64) {
     metrics::counter!(WRITTEN, "kind" => kind).increment(count);
 }
 
-pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize) {
+pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize, leases: usize) {
     metrics::gauge!(CONNECTIONS).set(connections as f64);
     metrics::gauge!(STREAMS).set(streams as f64);
     metrics::gauge!(RING).set(ring_bytes as f64);
+    metrics::gauge!(LEASES).set(leases as f64);
 }
 
 pub(crate) fn unsaved(devices: usize) {

@@ -47,7 +47,14 @@ async fn follow(
                 metrics::notice("typing");
                 typing::tell(gateway, from, to);
             }
-            Notice::Presence(_) | Notice::Replaced(..) => {}
+            Notice::Presence(uid) => {
+                metrics::notice("presence");
+                gateway.look_again(uid);
+            }
+            Notice::Replaced(uid, id) => {
+                metrics::notice("replaced");
+                gateway.replace(uid, &id);
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    config::Config, dead_letters, devices, metrics, notices, socket, state::Gateway, tail,
+    config::Config, dead_letters, devices, metrics, notices, presence, socket, state::Gateway, tail,
 };
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
@@ -59,8 +59,11 @@ pub async fn start(
         async move { read(gateway, kafka, check).await }
     });
     supervisor.spawn("gateway notices", notices::listen(Arc::clone(&gateway)));
+    supervisor.spawn("gateway presence", presence::keep(Arc::clone(&gateway)));
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
-    let calls = OpenApiRouter::new().route("/v1/connect", get(socket::connect));
+    let calls = OpenApiRouter::new()
+        .route("/v1/connect", get(socket::connect))
+        .route("/v1/presence", get(presence::get_presence));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
     Ok(calls.layer(from_fn(token_from_subprotocol)))
 }

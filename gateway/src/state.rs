@@ -21,6 +21,7 @@ use crate::{
     devices::Devices,
     focus::Focus,
     hub::{Connection, DeviceOf, Hub},
+    presence::Presence,
     rates::Rates,
     typing::Typing,
 };
@@ -34,6 +35,7 @@ pub(crate) struct Gateway {
     pub(crate) contacts: Contacts,
     pub(crate) focus: Focus,
     pub(crate) typing: Typing,
+    pub(crate) presence: Presence,
     pub(crate) rates: Rates,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
@@ -65,9 +67,11 @@ impl Gateway {
         shutdown: Shutdown,
     ) -> Result<Self, UnreadError> {
         let kafka = &config.ingest.kafka;
+        let redis = UnreadStore::new(&config.redis)?;
         Ok(Self {
             store: MessageStore::connect(&config.mysql),
-            redis: SharedConnections::new(UnreadStore::new(&config.redis)?),
+            presence: Presence::new(redis.slots().len()),
+            redis: SharedConnections::new(redis),
             contacts: Contacts::default(),
             focus: Focus::default(),
             typing: Typing::default(),
@@ -123,6 +127,12 @@ impl Gateway {
             has_place
         });
         is_taken.then(|| Place(&self.connections))
+    }
+
+    /// Waits until the gateway ends and there is no connection any more.
+    pub(crate) async fn all_closed_at_shutdown(&self) {
+        self.shutdown.soft().cancelled().await;
+        self.all_closed().await;
     }
 
     /// Waits until there is no connection.

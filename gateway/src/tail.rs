@@ -128,6 +128,7 @@ fn take(
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
             if let Some((uid, of, blocked)) = block_of(&event) {
                 gateway.contacts.learn(uid, of, blocked);
+                gateway.look_again(uid);
             }
             let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());

@@ -54,10 +54,37 @@ pub(crate) enum ServerFrame<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         gid: Option<GroupId>,
     },
+    /// Whether the user that the device looks at is connected.
+    Presence(PresenceBody),
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
     Reconnect { after_ms: u64 },
+}
+
+/// Whether a user is connected to any gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PresenceBody {
+    pub(crate) uid: UserId,
+    /// `null` where that is not known, or not to be told.
+    pub(crate) online: Option<bool>,
+    /// Of the devices that are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) classes: Vec<DeviceClass>,
+    /// Of a user who is not: when he was seen last, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_seen: Option<String>,
+}
+
+impl PresenceBody {
+    pub(crate) fn unknown(uid: UserId) -> Self {
+        Self {
+            uid,
+            online: None,
+            classes: Vec::new(),
+            last_seen: None,
+        }
+    }
 }
 
 #[expect(

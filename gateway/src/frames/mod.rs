@@ -5,5 +5,5 @@ mod from_server;
 
 pub(crate) use self::{
     from_client::{ClientFrame, Hello, ReadFrame, SendFrame, parse},
-    from_server::{ServerFrame, event_frame, head_frame, ping_frame},
+    from_server::{PresenceBody, ServerFrame, event_frame, head_frame, ping_frame},
 };

@@ -121,12 +121,14 @@ impl Connection {
         self.push(&mut self.state(), Outgoing::Frame(frame.into()));
     }
 
-    /// Adds a frame that may be lost: where it does not fit behind what waits, it is.
-    pub(crate) fn push_fleeting(&self, frame: &Utf8Bytes) {
+    /// Adds a frame that may be lost: where it does not fit behind what waits, it is. Whether it was added.
+    pub(crate) fn push_fleeting(&self, frame: &Utf8Bytes) -> bool {
         let mut state = self.state();
-        if state.queue.has_room_for(frame.len()) {
+        let fits = state.queue.has_room_for(frame.len());
+        if fits {
             self.push(&mut state, Outgoing::Frame(frame.clone()));
         }
+        fits
     }
 
     /// How many sends have no outcome yet.

@@ -50,6 +50,7 @@ pub(super) struct Session<'a> {
     handled: Option<Arc<str>>,
     save_at: Instant,
     errors: usize,
+    begun: Instant,
     /// When the user typed last.
     typed_at: Option<Instant>,
 }
@@ -81,10 +82,11 @@ impl<'a> Session<'a> {
             handled: None,
             save_at: now,
             errors: 0,
+            begun: now,
             typed_at: None,
         };
         let ended = session.serve(since).await;
-        gateway.focus.set(&session.connection, None);
+        gateway.exit(&session.connection);
         if let Some(mut hub) = gateway.hub() {
             hub.close(&session.connection, gateway.now_ms());
         }
@@ -184,6 +186,7 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
+                self.gateway.enter(&self.connection, self.begun);
                 let token = since.to_string();
                 let frame = ServerFrame::Welcome {
                     resumed: true,
@@ -263,7 +266,7 @@ impl<'a> Session<'a> {
                 Err(wrong) => return self.complain(wrong).await,
             },
             Ok(ClientFrame::Focus(frame)) => match frame.at() {
-                Ok(at) => self.gateway.focus.set(&connection, at),
+                Ok(at) => self.gateway.look(&connection, at),
                 Err(wrong) => return self.complain(wrong).await,
             },
             Err(error) => return self.complain(&error).await,

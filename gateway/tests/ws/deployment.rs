@@ -8,11 +8,11 @@ use std::{
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
-use message_store::{MessageStore, MySqlConfig, OffsetUpdate, Sink};
+use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, Sink, UserRows};
 use schemas::{
     ClientMsgId, ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
     GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap,
-    Recipient, SyncToken, TimestampMs, UserId,
+    Recipient, SyncToken, TableNumber, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
@@ -47,6 +47,7 @@ impl Deployment {
             connections_per_server: 4,
             ..MySqlConfig::default()
         };
+        config.gateway.lease_ms = 1_000;
         config.redis.url.clone_from(&servers.redis_url);
         config.redis.key_prefix = format!("t{id}:");
         let store = MessageStore::connect(&config.mysql);
@@ -110,6 +111,21 @@ impl Deployment {
             let moved = store.update_resume_offsets(shard, Sink::Contacts, &topic, &moves);
             moved.await.unwrap();
         }
+    }
+
+    /// MySQL has that this user has written to the other one.
+    pub async fn store_contact(&self, [uid, peer]: [UserId; 2]) {
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let mut contact = ContactDelta::new(uid, peer);
+        contact.own_n = Ordinal::ZERO.next();
+        let rows = UserRows {
+            contacts: vec![&contact],
+            ..UserRows::default()
+        };
+        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let written = store.write_user_rows(shard, &topic, rows, &[]);
+        written.await.unwrap();
     }
 
     async fn append(
