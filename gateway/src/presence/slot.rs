@@ -22,6 +22,8 @@ const BATCH: usize = 256;
 const REFRESHED: usize = 1_000;
 /// How soon something that failed is tried again, at most.
 const RETRY: Duration = Duration::from_millis(500);
+/// What Redis takes longer for says nothing about which connection is the earlier one.
+const IN_TIME: Duration = Duration::from_millis(500);
 /// At the end.
 const END_TIME: Duration = Duration::from_secs(1);
 
@@ -115,25 +117,36 @@ impl Slot {
         loop {
             let batch = self.entries().take(Instant::now(), BATCH);
             let Some(batch) = batch else { return Ok(()) };
-            let written = self.write_batch(gateway, index, &batch).await;
-            if let Err(error) = written {
-                self.entries().put_back(batch);
-                return Err(error);
+            match self.write_batch(gateway, index, &batch).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.entries().put_back(batch);
+                    // After a look at the lease.
+                    self.changed.notify_one();
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.entries().put_back(batch);
+                    return Err(error);
+                }
             }
         }
     }
 
+    /// False where it took so long that the order of connections, which follows from how long ago they began, may be wrong: they are to be written
+    /// again, and nobody is replaced.
     async fn write_batch(
         &self,
         gateway: &Gateway,
         index: usize,
         batch: &Batch,
-    ) -> Result<(), UnreadError> {
+    ) -> Result<bool, UnreadError> {
         let Batch {
             lease,
             ended,
             added,
         } = batch;
+        let begun = Instant::now();
         let redis = gateway.redis.get(index).await?;
         let mut changed = Vec::new();
         if !ended.is_empty() {
@@ -142,6 +155,9 @@ impl Slot {
         if !added.is_empty() {
             let max_devices = gateway.config.max_devices;
             let answers = redis.add_connections(lease, added, max_devices).await?;
+            if begun.elapsed() > IN_TIME {
+                return Ok(false);
+            }
             for (added, answer) in added.iter().zip(answers) {
                 // Where the lease has ended the next renewal notices it, and everything is written again.
                 let Some(answer) = answer else { continue };
@@ -155,7 +171,7 @@ impl Slot {
         for uid in changed {
             gateway.redis.publish(&Notice::Presence(uid)).await?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Ends the connections whose place is taken, wherever they are. A notice that is lost is repeated when the connection is written again.
