@@ -496,7 +496,7 @@ pub(crate) struct SyncArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A line of standard input is a message, `1001 hello` to a user or `#5000 hello` into a group, or `read 1001`, `read #5000`: everything of it is read."
+    after_help = "A line of standard input is a message, `1001 hello` to a user or `#5000 hello` into a group, or `read 1001`, `read #5000`: everything of it is read; `typing` in place of `read`: the user types; `focus`: he looks at it, and is told whether the user is there."
 )]
 pub(crate) struct ConnectArgs {
     /// The user

@@ -7,6 +7,7 @@ use garde::Validate;
 use message_store::MySqlConfig;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
+use unread_store::RedisConfig;
 
 use crate::hub::HubLimits;
 
@@ -17,6 +18,8 @@ pub struct Config {
     pub gateway: GatewayConfig,
     /// Section `mysql`: memberships.
     pub mysql: MySqlConfig,
+    /// Section `redis`: what gateways tell each other.
+    pub redis: RedisConfig,
     /// What devices send: the sections of ingest, Kafka and callers among them.
     #[serde(flatten)]
     pub ingest: ingest::Config,
@@ -31,6 +34,7 @@ impl Config {
         Ok(Self {
             gateway: source.section("gateway")?,
             mysql: source.section("mysql")?,
+            redis: source.section("redis")?,
             ingest: ingest::Config::load(source)?,
         })
     }
@@ -55,7 +59,7 @@ pub struct GatewayConfig {
     /// The most connections; more are answered 503.
     #[garde(range(min = 1, max = 10_000_000))]
     pub max_connections: usize,
-    /// The most devices of one user and class that are connected here; for another one the oldest is closed.
+    /// The most devices of one user and class that are connected, over all gateways; for another one the oldest is closed.
     #[garde(range(min = 1, max = 1_000))]
     pub max_devices: usize,
     /// Frames a second that one user's devices may send, in the long run; for ten seconds' worth at once.
@@ -70,6 +74,9 @@ pub struct GatewayConfig {
     /// Bytes a second that all devices may send.
     #[garde(range(min = 1_024, max = u32::MAX))]
     pub bytes_per_s: u32,
+    /// How long the connections of a gateway count that has died, milliseconds; it says three times as often that it lives.
+    #[garde(range(min = 300, max = 600_000))]
+    pub lease_ms: u64,
     /// How often a connection gets a ping with a token, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub ping_seconds: u64,
@@ -94,6 +101,7 @@ impl Default for GatewayConfig {
             user_bytes_per_s: 256 << 10,
             frames_per_s: 50_000,
             bytes_per_s: 64 << 20,
+            lease_ms: 10_000,
             ping_seconds: 25,
             answer_seconds: 8,
             drain_ms: 2_000,
@@ -110,6 +118,10 @@ impl GatewayConfig {
             max_devices: self.max_devices,
             letters_ms: 2 * append.as_millis() as u64,
         }
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
     }
 
     pub(crate) fn ping_interval(&self) -> Duration {

@@ -111,6 +111,7 @@ pub(crate) async fn keep(gateway: Arc<Gateway>) -> anyhow::Result<()> {
                 gateway.connection_count(),
                 hub.stream_count(),
                 hub.ring_bytes(),
+                gateway.presence.lease_count(),
             );
         }
         gateway.devices.write(&gateway.store).await;

@@ -2,17 +2,22 @@
 
 mod asyncapi;
 mod config;
+mod contacts;
 mod dead_letters;
 mod devices;
+mod focus;
 mod frames;
 mod hub;
 mod memberships;
 mod metrics;
+mod notices;
+mod presence;
 mod rates;
 mod service;
 mod socket;
 mod state;
 mod tail;
+mod typing;
 
 pub use asyncapi::asyncapi;
 pub use config::{Config, GatewayConfig};

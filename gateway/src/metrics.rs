@@ -8,6 +8,9 @@ const HELLOS: &str = "tidemark_gateway_hellos_total";
 const CLOSED: &str = "tidemark_gateway_closed_total";
 const WRITTEN: &str = "tidemark_gateway_frames_written_total";
 const RING: &str = "tidemark_gateway_ring_bytes";
+const NOTICES: &str = "tidemark_gateway_notices_total";
+const REDIS: &str = "tidemark_gateway_redis_up";
+const LEASES: &str = "tidemark_gateway_leases";
 const UNSAVED: &str = "tidemark_gateway_unsaved_devices";
 
 pub(crate) fn describe() {
@@ -23,6 +26,18 @@ pub(crate) fn describe() {
         "Frames written: events, heads in place of events, pings and others"
     );
     metrics::describe_gauge!(RING, Unit::Bytes, "What the rings hold");
+    metrics::describe_counter!(
+        NOTICES,
+        "What gateways told each other and this one heard, by kind: typing, presence, replaced"
+    );
+    metrics::describe_gauge!(
+        REDIS,
+        "Whether this gateway hears the others; without it there is no typing"
+    );
+    metrics::describe_gauge!(
+        LEASES,
+        "Slots of Redis in which this gateway's lease holds and it knows who is away: 1, or 64 of a cluster"
+    );
     metrics::describe_gauge!(UNSAVED, "Devices whose newest token is not in MySQL yet");
 }
 
@@ -38,12 +53,21 @@ pub(crate) fn written(kind: &'static str, count: u64) {
     metrics::counter!(WRITTEN, "kind" => kind).increment(count);
 }
 
-pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize) {
+pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize, leases: usize) {
     metrics::gauge!(CONNECTIONS).set(connections as f64);
     metrics::gauge!(STREAMS).set(streams as f64);
     metrics::gauge!(RING).set(ring_bytes as f64);
+    metrics::gauge!(LEASES).set(leases as f64);
 }
 
 pub(crate) fn unsaved(devices: usize) {
     metrics::gauge!(UNSAVED).set(devices as f64);
+}
+
+pub(crate) fn notice(kind: &'static str) {
+    metrics::counter!(NOTICES, "kind" => kind).increment(1);
+}
+
+pub(crate) fn redis_up(is_up: bool) {
+    metrics::gauge!(REDIS).set(f64::from(u8::from(is_up)));
 }

@@ -18,8 +18,8 @@ use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, socket, state::Gateway,
-    tail,
+    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, notices, presence, socket,
+    state::Gateway, tail,
 };
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
@@ -42,7 +42,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// and while Kafka is down, connections are refused with 503.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting, or the dictionary of words is not right.
+/// Where librdkafka refuses a setting, the dictionary of words is not right, or the URL or the files for TLS of Redis cannot be used.
 pub async fn start(
     config: Config,
     access: &Access,
@@ -53,14 +53,18 @@ pub async fn start(
     let kafka = config.ingest.kafka.clone();
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
-    let gateway = Arc::new(Gateway::new(&config, poster, shutdown));
+    let gateway = Arc::new(Gateway::new(&config, poster, shutdown)?);
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {
         let gateway = Arc::clone(&gateway);
         async move { read(gateway, kafka, check).await }
     });
+    supervisor.spawn("gateway notices", notices::listen(Arc::clone(&gateway)));
+    supervisor.spawn("gateway presence", presence::keep(Arc::clone(&gateway)));
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
-    let calls = OpenApiRouter::new().route("/v1/connect", get(socket::connect));
+    let calls = OpenApiRouter::new()
+        .route("/v1/connect", get(socket::connect))
+        .route("/v1/presence", get(presence::get_presence));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
     let calls = calls.layer(from_fn(token_from_subprotocol));
     let description = Arc::new(asyncapi());

@@ -13,20 +13,30 @@ use message_store::MessageStore;
 use schemas::topics::Topic;
 use service_runtime::Shutdown;
 use tokio::sync::watch;
+use unread_store::{SharedConnections, UnreadError, UnreadStore};
 
 use crate::{
     config::{Config, GatewayConfig},
+    contacts::Contacts,
     devices::Devices,
+    focus::Focus,
     frames::Format,
     hub::{Connection, DeviceOf, Hub},
+    presence::Presence,
     rates::Rates,
+    typing::Typing,
 };
 
 pub(crate) struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) store: MessageStore,
     pub(crate) poster: Poster,
+    pub(crate) redis: SharedConnections,
     pub(crate) devices: Devices,
+    pub(crate) contacts: Contacts,
+    pub(crate) focus: Focus,
+    pub(crate) typing: Typing,
+    pub(crate) presence: Presence,
     pub(crate) rates: Rates,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
@@ -50,10 +60,22 @@ impl Drop for Place<'_> {
 }
 
 impl Gateway {
-    pub(crate) fn new(config: &Config, poster: Poster, shutdown: Shutdown) -> Self {
+    /// # Errors
+    /// The URL or the files for TLS of Redis cannot be used.
+    pub(crate) fn new(
+        config: &Config,
+        poster: Poster,
+        shutdown: Shutdown,
+    ) -> Result<Self, UnreadError> {
         let kafka = &config.ingest.kafka;
-        Self {
+        let redis = UnreadStore::new(&config.redis)?;
+        Ok(Self {
             store: MessageStore::connect(&config.mysql),
+            presence: Presence::new(redis.slots().len()),
+            redis: SharedConnections::new(redis),
+            contacts: Contacts::default(),
+            focus: Focus::default(),
+            typing: Typing::default(),
             devices: Devices::new(2 * config.gateway.max_connections),
             rates: Rates::new(&config.gateway),
             events_topic: kafka.topic(Topic::Events),
@@ -65,7 +87,7 @@ impl Gateway {
             connections: watch::Sender::new(0),
             next_connection: AtomicU64::new(0),
             started: Instant::now(),
-        }
+        })
     }
 
     pub(crate) fn begin(&self, hub: Hub) {
@@ -106,6 +128,12 @@ impl Gateway {
             has_place
         });
         is_taken.then(|| Place(&self.connections))
+    }
+
+    /// Waits until the gateway ends and there is no connection any more.
+    pub(crate) async fn all_closed_at_shutdown(&self) {
+        self.shutdown.soft().cancelled().await;
+        self.all_closed().await;
     }
 
     /// Waits until there is no connection.

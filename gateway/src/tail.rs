@@ -13,7 +13,7 @@ use service_runtime::ReadinessCheck;
 use tokio::time::sleep;
 
 use crate::{
-    hub::{Hub, RingEvent},
+    hub::{Hub, RingEvent, block_of},
     state::Gateway,
 };
 
@@ -126,6 +126,10 @@ fn take(
     let partition = record.partition;
     match record.event() {
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
+            if let Some((uid, of, blocked)) = block_of(&event) {
+                gateway.contacts.learn(uid, of, blocked);
+                gateway.look_again(uid);
+            }
             let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());
         }

@@ -28,6 +28,10 @@ enum Line {
     Send(ChatKey, String),
     /// The user has read everything of a chat.
     Read(ChatKey),
+    /// The user types in a chat.
+    Typing(ChatKey),
+    /// The user looks at a chat.
+    Focus(ChatKey),
 }
 
 /// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
@@ -111,21 +115,28 @@ async fn post(device: &mut Device, line: &str) -> anyhow::Result<()> {
                 device.read(of, mid).await;
             }
         }
+        Some(Line::Typing(to)) => device.typing(to).await,
+        Some(Line::Focus(at)) => device.focus(Some(at)).await,
     }
     Ok(())
 }
 
-/// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that everything is read.
+/// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that everything is read, `typing` in place of
+/// `read` that the user types, `focus` that he looks at it.
 fn parse(line: &str) -> anyhow::Result<Option<Line>> {
     let line = line.trim();
     if line.is_empty() {
         return Ok(None);
     }
     let Some((first, rest)) = line.split_once(' ') else {
-        bail!("{line:?}: must be `<uid> <text>`, `#<gid> <text>` or `read <uid or #gid>`");
+        bail!(
+            "{line:?}: must be `<uid> <text>`, `#<gid> <text>`, or `read`, `typing` or `focus` with a uid or #gid"
+        );
     };
     Ok(Some(match first {
         "read" => Line::Read(chat_key(rest.trim())?),
+        "typing" => Line::Typing(chat_key(rest.trim())?),
+        "focus" => Line::Focus(chat_key(rest.trim())?),
         to => Line::Send(chat_key(to)?, rest.to_owned()),
     }))
 }
@@ -158,6 +169,10 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
         Update::Refused(id, reason) => {
             json!({ "refused": { "client_msg_id": id.as_str(), "reason": reason } })
         }
+        Update::Typing(chat, from) => json!({ "typing": { "chat": name(chat), "from": from } }),
+        Update::Presence(presence) => json!({ "presence": {
+            "uid": presence.uid, "online": presence.online, "classes": presence.classes, "last_seen": presence.last_seen,
+        } }),
         _ => return,
     };
     println!("{line}");
@@ -203,6 +218,14 @@ mod tests {
         assert!(matches!(
             parse("read #5000").unwrap(),
             Some(Line::Read(ChatKey::Group(_)))
+        ));
+        assert!(matches!(
+            parse("typing 1001").unwrap(),
+            Some(Line::Typing(ChatKey::User(_)))
+        ));
+        assert!(matches!(
+            parse("focus #5000").unwrap(),
+            Some(Line::Focus(ChatKey::Group(_)))
         ));
         assert!(parse("  ").unwrap().is_none());
         for wrong in ["hello", "x y", "#x y", "-1 y", "read x", "0 y"] {

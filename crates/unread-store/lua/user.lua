@@ -4,11 +4,6 @@
 local STATE, REQUESTS, SHADOW = KEYS[1], KEYS[4], KEYS[5]
 local VIEWS = { KEYS[2], KEYS[3] }
 
-local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-
 -- UNLINK frees the memory of a large key in the background.
 local function drop()
   redis.call('UNLINK', STATE, VIEWS[1], VIEWS[2], SHADOW)

@@ -39,6 +39,23 @@ impl KeyNames {
         self.of_user("user", uid)
     }
 
+    /// The hash with a user's connections to gateways.
+    #[must_use]
+    pub fn presence(&self, uid: UserId) -> String {
+        self.of_user("presence", uid)
+    }
+
+    /// The sorted set with the leases of gateways, by their end.
+    #[must_use]
+    pub fn gateway_leases(&self) -> String {
+        format!("{}tidemark:gateways", self.prefix)
+    }
+
+    /// The channel on which gateways tell each other something: of all slots, that of the first.
+    pub(crate) fn notices(&self) -> String {
+        format!("{}tidemark:notices", self.prefix)
+    }
+
     /// How far a partition of `chat.events` is applied.
     #[must_use]
     pub fn position(&self, partition: Partition) -> String {

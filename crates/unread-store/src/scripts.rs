@@ -23,7 +23,18 @@ macro_rules! scripts {
 /// A script on a user's keys, behind the files that it uses.
 macro_rules! user_script {
     ($($file:literal),+) => {
-        concat!(include_str!("../lua/user.lua"), $(include_str!(concat!("../lua/", $file, ".lua"))),+)
+        concat!(include_str!("../lua/now.lua"), include_str!("../lua/user.lua"), $(include_str!(concat!("../lua/", $file, ".lua"))),+)
+    };
+}
+
+/// A script on a user's presence, behind the files that it uses.
+macro_rules! presence_script {
+    ($file:literal) => {
+        concat!(
+            include_str!("../lua/now.lua"),
+            include_str!("../lua/presence.lua"),
+            include_str!(concat!("../lua/", $file, ".lua"))
+        )
     };
 }
 
@@ -40,6 +51,10 @@ scripts! {
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");
     MOVE_POSITIONS = include_str!("../lua/move_positions.lua");
     SET_PROFILE = include_str!("../lua/set_profile.lua");
+    HOLD_LEASE = concat!(include_str!("../lua/now.lua"), include_str!("../lua/hold_lease.lua"));
+    ADD_CONNECTION = presence_script!("add_connection");
+    REMOVE_CONNECTION = presence_script!("remove_connection");
+    READ_PRESENCE = presence_script!("read_presence");
 }
 
 /// Loads all scripts into the server; those that it has already stay.

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use redis::{AsyncConnectionConfig, Client};
+use redis::{AsyncConnectionConfig, Client, RedisResult};
 use schemas::{TableNumber, UserId};
 
 use crate::{
@@ -121,14 +121,16 @@ impl Slot {
     /// # Errors
     /// [`UnreadError::Transient`].
     pub async fn connect(&self) -> Result<Connection, UnreadError> {
-        let client = match &self.settings.server {
-            Server::One(client) => (**client).clone(),
-            Server::InCluster { cluster, n } => {
-                let master = cluster.master(hash_slot(&n.to_string()));
-                master.await.map_err(UnreadError::Transient)?
-            }
-        };
+        let client = self.client().await.map_err(UnreadError::Transient)?;
         Connection::open(self.clone(), &client).await
+    }
+
+    /// The server that has it.
+    pub(crate) async fn client(&self) -> RedisResult<Client> {
+        match &self.settings.server {
+            Server::One(client) => Ok((**client).clone()),
+            Server::InCluster { cluster, n } => cluster.master(hash_slot(&n.to_string())).await,
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -1,4 +1,6 @@
-use schemas::{ClientMsgId, DeviceClass, DeviceId, GroupId, UserId};
+use schemas::{
+    ClientMsgId, DeviceClass, DeviceId, DirectConversation, GroupId, Partition, Recipient, UserId,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -19,6 +21,10 @@ pub(crate) enum ClientFrame {
     Read(ReadFrame),
     /// The answer to a ping: everything before it is handled.
     Pong {},
+    /// The user types.
+    Typing(TypingFrame),
+    /// What the user looks at, in place of what it was before.
+    Focus(FocusFrame),
 }
 
 /// Which device it is, and what it has.
@@ -108,6 +114,63 @@ pub(crate) struct ReadFrame {
     pub(crate) mid: i64,
 }
 
+/// The user types a message to a user or into a group.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TypingFrame {
+    #[serde(default)]
+    #[schema(value_type = Option<Id>)]
+    pub(super) to: Option<UserId>,
+    #[serde(default)]
+    #[schema(value_type = Option<Id>)]
+    pub(super) gid: Option<GroupId>,
+}
+
+/// The conversation or group that the user looks at; with neither, at none.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FocusFrame {
+    #[serde(default)]
+    #[schema(value_type = Option<Id>)]
+    pub(super) peer: Option<UserId>,
+    #[serde(default)]
+    #[schema(value_type = Option<Id>)]
+    pub(super) gid: Option<GroupId>,
+}
+
+impl TypingFrame {
+    /// To whom.
+    ///
+    /// # Errors
+    /// It does not say, or says two things.
+    pub(crate) fn recipient(&self) -> Result<Recipient, &'static str> {
+        let to = one_of(self.to, self.gid, "typing has to or gid, not both")?;
+        to.ok_or("typing has to or gid")
+    }
+}
+
+impl FocusFrame {
+    /// At what.
+    ///
+    /// # Errors
+    /// It says two things.
+    pub(crate) fn at(&self) -> Result<Option<Recipient>, &'static str> {
+        one_of(self.peer, self.gid, "focus has peer or gid, not both")
+    }
+}
+
+fn one_of(
+    uid: Option<UserId>,
+    gid: Option<GroupId>,
+    both: &'static str,
+) -> Result<Option<Recipient>, &'static str> {
+    match (uid, gid) {
+        (Some(_), Some(_)) => Err(both),
+        (Some(uid), None) => Ok(Some(Recipient::User(uid))),
+        (None, gid) => Ok(gid.map(Recipient::Group)),
+    }
+}
+
 impl SendFrame {
     /// The event that ingest takes: a line of `POST /v1/events`.
     pub(crate) fn to_event(&self, srcid: UserId) -> String {
@@ -126,6 +189,14 @@ impl SendFrame {
     /// The group, where it is for one and ingest takes it.
     pub(crate) fn group(&self) -> Option<GroupId> {
         self.gid.as_ref()?.parse().ok()
+    }
+
+    /// The partition of its record.
+    pub(crate) fn partition(&self, srcid: UserId) -> Option<Partition> {
+        match self.group() {
+            Some(gid) => Some(gid.partition()),
+            None => Some(DirectConversation::new(srcid, self.to?).partition()),
+        }
     }
 
     pub(crate) fn client_msg_id(&self) -> Option<ClientMsgId> {

@@ -73,6 +73,19 @@ pub(crate) enum ServerFrame<'a> {
         own_mid: i64,
     },
     Event(EventFrame<'a>),
+    /// A user types, to this one or into a group.
+    Typing {
+        #[schema(value_type = Id)]
+        from: UserId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<Id>)]
+        to: Option<UserId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<Id>)]
+        gid: Option<GroupId>,
+    },
+    /// Whether the user that the device looks at is connected.
+    Presence(PresenceBody),
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
@@ -81,12 +94,46 @@ pub(crate) enum ServerFrame<'a> {
     },
 }
 
+/// Whether a user is connected to any gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct PresenceBody {
+    #[schema(value_type = Id)]
+    pub(crate) uid: UserId,
+    /// `null` where that is not known, or not to be told.
+    pub(crate) online: Option<bool>,
+    /// Of the devices that are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<super::values::DeviceClass>>)]
+    pub(crate) classes: Vec<DeviceClass>,
+    /// Of a user who is not: when he was seen last, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_seen: Option<Time>,
+}
+
+impl PresenceBody {
+    pub(crate) fn unknown(uid: UserId) -> Self {
+        Self {
+            uid,
+            online: None,
+            classes: Vec::new(),
+            last_seen: None,
+        }
+    }
+}
+
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference"
 )]
 fn is_false(value: &bool) -> bool {
     !*value
+}
+
+impl ServerFrame<'_> {
+    pub(crate) fn typing(from: UserId, to: Recipient) -> Self {
+        let (to, gid) = ids(to);
+        Self::Typing { from, to, gid }
+    }
 }
 
 /// How far a group has come, in place of what does not fit.

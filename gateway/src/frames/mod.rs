@@ -13,6 +13,6 @@ mod tests;
 pub(crate) use self::{
     format::Format,
     from_client::{ClientFrame, Hello, ReadFrame, SendFrame},
-    from_server::{ServerFrame, event_frame, head_frame},
+    from_server::{PresenceBody, ServerFrame, event_frame, head_frame},
     values::Time,
 };

@@ -1,8 +1,10 @@
 //! Frames of `tidemark.v1.proto`.
 
+use std::fmt;
+
 use prost::Message as _;
 use schemas::{
-    UserId,
+    GroupId, UserId,
     command::device,
     proto::{
         self, RecordPosition, SequencedEvent,
@@ -13,7 +15,7 @@ use schemas::{
 
 use super::{
     ClientFrame, Hello, ReadFrame, SendFrame, ServerFrame,
-    from_client::{Device, DeviceName},
+    from_client::{Device, DeviceName, FocusFrame, TypingFrame},
     from_server::EventFrame,
     values::At,
 };
@@ -32,18 +34,26 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, String> {
         },
         Some(Client::Send(send)) => ClientFrame::Send(SendFrame {
             reference: send.r#ref,
-            to: uid("to", send.to)?,
+            to: id("to", send.to)?,
             gid: gid(send.gid),
             client_msg_id: send.client_msg_id,
             msg: send.msg,
         }),
         Some(Client::Read(read)) => ClientFrame::Read(ReadFrame {
             reference: read.r#ref,
-            peer: uid("peer", read.peer)?,
+            peer: id("peer", read.peer)?,
             gid: gid(read.gid),
             mid: read.mid,
         }),
         Some(Client::Pong(client_frame::Pong {})) => ClientFrame::Pong {},
+        Some(Client::Typing(typing)) => ClientFrame::Typing(TypingFrame {
+            to: id("to", typing.to)?,
+            gid: id("gid", typing.gid)?,
+        }),
+        Some(Client::Focus(focus)) => ClientFrame::Focus(FocusFrame {
+            peer: id("peer", focus.peer)?,
+            gid: id("gid", focus.gid)?,
+        }),
         None => return Err("none of the frames that this gateway knows".to_owned()),
     })
 }
@@ -63,14 +73,10 @@ fn hello_frame(hello: client_frame::Hello) -> Result<Hello, String> {
     })
 }
 
-fn uid(field: &str, uid: i64) -> Result<Option<UserId>, String> {
-    match uid {
-        0 => Ok(None),
-        uid => match UserId::try_from(uid) {
-            Ok(uid) => Ok(Some(uid)),
-            Err(error) => Err(format!("{field} {error}")),
-        },
-    }
+/// A user or a group; 0 stands for none.
+fn id<T: TryFrom<i64, Error: fmt::Display>>(field: &str, id: i64) -> Result<Option<T>, String> {
+    let id = (id != 0).then(|| T::try_from(id));
+    id.transpose().map_err(|error| format!("{field} {error}"))
 }
 
 fn gid(gid: i64) -> Option<String> {
@@ -130,6 +136,21 @@ pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
         }),
         ServerFrame::Error { detail } => Server::Error(server::Error {
             detail: detail.to_owned(),
+        }),
+        ServerFrame::Typing { from, to, gid } => Server::Typing(server::Typing {
+            from: from.get(),
+            to: to.map_or(0, UserId::get),
+            gid: gid.map_or(0, GroupId::get),
+        }),
+        ServerFrame::Presence(ref presence) => Server::Presence(server::Presence {
+            uid: presence.uid.get(),
+            online: presence.online,
+            classes: presence
+                .classes
+                .iter()
+                .map(|class| proto::DeviceClass::from(*class).into())
+                .collect(),
+            last_seen_ms: presence.last_seen.map(|time| time.0.0),
         }),
         ServerFrame::Replaced => Server::Replaced(server::Replaced {}),
         ServerFrame::Reconnect { after_ms } => Server::Reconnect(server::Reconnect { after_ms }),

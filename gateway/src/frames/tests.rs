@@ -12,7 +12,7 @@ use schemas::{
 use serde_json::{Value, json};
 
 use super::{
-    ClientFrame, Format, ServerFrame, event_frame, head_frame,
+    ClientFrame, Format, PresenceBody, ServerFrame, event_frame, head_frame,
     values::{At, Time},
 };
 use crate::hub::{Head, RingEvent};
@@ -243,6 +243,13 @@ fn id() -> impl Strategy<Value = i64> {
     any::<i64>().prop_filter("none", |id| *id != 0)
 }
 
+fn one_of_two(kind: &'static str, user: &'static str) -> impl Strategy<Value = Value> {
+    (id(), any::<bool>()).prop_map(move |(id, is_group)| {
+        let of_what = if is_group { "gid" } else { user };
+        json!({"type": kind, of_what: id.to_string()})
+    })
+}
+
 /// Frames of a device, and some that are none.
 fn client_frame() -> impl Strategy<Value = Value> {
     let since = prop_oneof![Just(json!(null)), ".{1,9}".prop_map(Value::from)];
@@ -275,6 +282,8 @@ fn client_frame() -> impl Strategy<Value = Value> {
         read,
         ".*".prop_map(|since| json!({"type": "resume", "since": since})),
         Just(json!({"type": "pong"})),
+        one_of_two("typing", "to"),
+        one_of_two("focus", "peer"),
     ]
 }
 
@@ -287,7 +296,7 @@ proptest! {
     #[test]
     fn other_frames_say_the_same_in_both_formats(
         [first, second, third] in any::<[String; 3]>(), token in option::of(".*"), flag: bool,
-        after_ms: u64, (gid, mid, chg) in (gid(), mid(), chg()), number in option::of(0..i64::MAX),
+        after_ms: u64, (uid, gid, mid, chg) in (uid(), gid(), mid(), chg()), number in option::of(0..i64::MAX),
         ts in 0..=4_102_444_800_000_i64, offset in 0..i64::MAX,
     ) {
         let token = token.as_deref();
@@ -300,6 +309,15 @@ proptest! {
             ServerFrame::Sent { reference: &first, mid: number, ts },
             ServerFrame::Refused { reference: &first, reason: &second, detail: &third, retry: flag },
             ServerFrame::Error { detail: &first },
+            ServerFrame::typing(uid, Recipient::Group(gid)),
+            ServerFrame::typing(uid, Recipient::User(uid)),
+            ServerFrame::Presence(PresenceBody::unknown(uid)),
+            ServerFrame::Presence(PresenceBody {
+                online: Some(flag),
+                classes: DeviceClass::ALL.to_vec(),
+                last_seen: ts,
+                ..PresenceBody::unknown(uid)
+            }),
             ServerFrame::Replaced,
             ServerFrame::Reconnect { after_ms },
             head_frame(&Head { gid, offset, last_offset: offset, mid, chg, own_mid: mid }),

@@ -53,6 +53,14 @@ pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
     })
 }
 
+/// What a user says about another one from here on: whether he blocks him.
+pub(crate) fn block_of(event: &Event) -> Option<(UserId, UserId, bool)> {
+    match &event.body {
+        Body::ContactChange(change) => Some((change.uid, change.peer, change.flags.blocked)),
+        _ => None,
+    }
+}
+
 /// A message as its author knows it.
 pub(super) struct Authored<'a> {
     pub(super) author: UserId,

@@ -11,7 +11,7 @@ use schemas::{
 use tokio::sync::Notify;
 
 use super::{
-    queue::{Outgoing, Queue},
+    queue::{Outgoing, Queue, bytes_of},
     ring_event::RingEvent,
 };
 use crate::frames::{Format, ServerFrame};
@@ -95,6 +95,11 @@ impl Connection {
         self.format
     }
 
+    /// Another one for each connection of this gateway.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) fn began_before(&self, other: &Self) -> bool {
         self.number < other.number
     }
@@ -122,6 +127,18 @@ impl Connection {
     pub(crate) fn push_frame(&self, frame: &ServerFrame<'_>) {
         let frame = self.format.encode(frame);
         self.push(&mut self.state(), Outgoing::Frame(frame));
+    }
+
+    /// Adds a frame that may be lost: where it does not fit behind what waits, it is. Whether it was added.
+    pub(crate) fn push_fleeting(&self, frame: &ServerFrame<'_>) -> bool {
+        let frame = self.format.encode(frame);
+        let mut state = self.state();
+        let frame = Outgoing::Frame(frame);
+        let fits = state.queue.has_room_for(bytes_of(&frame));
+        if fits {
+            self.push(&mut state, frame);
+        }
+        fits
     }
 
     /// How many sends have no outcome yet.
@@ -190,7 +207,7 @@ impl Connection {
     }
 
     /// Another connection takes its place.
-    pub(super) fn replace(&self) {
+    pub(crate) fn replace(&self) {
         self.state().ends.get_or_insert(End::Replaced);
         self.changed.notify_one();
     }

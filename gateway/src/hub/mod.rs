@@ -20,7 +20,10 @@ use std::{
     sync::Arc,
 };
 
-use schemas::{GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId};
+use schemas::{
+    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
+    event::SourceOffset,
+};
 
 use self::{
     audience::Audience,
@@ -31,6 +34,7 @@ use self::{
     user::ConnectedUser,
 };
 pub(crate) use self::{
+    body::block_of,
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
@@ -38,6 +42,7 @@ pub(crate) use self::{
     ring_event::RingEvent,
     sends::{PostedSend, Refusal},
 };
+use crate::frames::ServerFrame;
 
 /// What the hub may hold.
 #[derive(Clone, Copy, Debug)]
@@ -205,6 +210,22 @@ impl Hub {
         }
     }
 
+    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring.
+    pub(crate) fn is_member(&self, uid: UserId, gid: GroupId) -> bool {
+        let members = self.members.get(&gid);
+        let user = self.users.get(&uid);
+        members.is_some_and(|members| members.contains(&uid))
+            && user
+                .is_some_and(|user| user.is_member(gid, self.rings[gid.partition()].next().get()))
+    }
+
+    /// Hands a frame that may be lost to all connections of a user that have a stream.
+    pub(crate) fn push_fleeting(&self, uid: UserId, frame: &ServerFrame<'_>) {
+        if let Some(user) = self.users.get(&uid) {
+            user.push_fleeting(frame);
+        }
+    }
+
     /// The memberships of a user who is connected, or was a while ago, as of the end of the rings.
     pub(crate) fn memberships_of(&self, uid: UserId) -> Option<StoredMemberships> {
         let user = self.users.get(&uid)?;
@@ -300,6 +321,11 @@ impl Hub {
         if let Some(user) = self.users.get_mut(&connection.uid()) {
             user.disconnect(connection, now_ms);
         }
+    }
+
+    /// Up to where `chat.inbound` is decided, as far as the rings go.
+    pub(crate) fn decided(&self, partition: Partition) -> Option<SourceOffset> {
+        self.sends.decided(partition)
     }
 
     /// A device's send is on `chat.inbound`: the device is told what becomes of it.

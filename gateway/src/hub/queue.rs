@@ -152,7 +152,7 @@ impl Queue {
     }
 }
 
-fn bytes_of(item: &Outgoing) -> usize {
+pub(super) fn bytes_of(item: &Outgoing) -> usize {
     match item {
         Outgoing::Event(event) => event.bytes,
         Outgoing::Head(_) => HEAD_BYTES,

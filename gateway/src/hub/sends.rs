@@ -31,6 +31,8 @@ pub(crate) struct PostedSend {
     pub(crate) client_msg_id: Option<ClientMsgId>,
     /// What its message is found by.
     pub(crate) key: Key,
+    /// What was decided of its partition before it was appended.
+    pub(crate) decided_before: Option<SourceOffset>,
 }
 
 /// Why a send is refused, as its dead letter says.
@@ -63,6 +65,13 @@ impl Sends {
     /// Takes a send, which may be decided already.
     pub(super) fn add(&mut self, send: PostedSend, ring: &PartitionRing) {
         let InboundPosition { partition, offset } = send.at;
+        // Nothing is decided before it is appended: `chat.inbound` was created again, and its offsets are below those of the old one.
+        if send
+            .decided_before
+            .is_some_and(|before| offset <= before.offset)
+        {
+            return send.unknown();
+        }
         let early = self.early.get_mut(partition);
         if let Some((refusal, _)) = early.and_then(|early| early.remove(&offset)) {
             return send.refused(&refusal);
@@ -97,6 +106,11 @@ impl Sends {
         if let Some(waiting) = waiting.and_then(|all| all.remove(&source.offset)) {
             waiting.send.sent(Some(event));
         }
+    }
+
+    /// The source offset of the newest event of a partition.
+    pub(super) fn decided(&self, partition: Partition) -> Option<SourceOffset> {
+        self.decided.get(partition).copied()
     }
 
     /// A dead letter was read.

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use schemas::GroupId;
 
 use super::{Connection, RingEvent, Span, body::Named};
+use crate::frames::ServerFrame;
 
 /// A user with connections, or who had some.
 #[derive(Default)]
@@ -20,6 +21,12 @@ impl ConnectedUser {
     pub(super) fn push(&self, event: &Arc<RingEvent>) {
         for connection in &self.connections {
             connection.push_event(event);
+        }
+    }
+
+    pub(super) fn push_fleeting(&self, frame: &ServerFrame<'_>) {
+        for connection in &self.connections {
+            connection.push_fleeting(frame);
         }
     }
 

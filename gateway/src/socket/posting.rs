@@ -31,6 +31,9 @@ pub(super) async fn send(
         };
         return connection.push_frame(&refused);
     }
+    let decided_before = frame
+        .partition(peer.uid)
+        .and_then(|partition| gateway.hub()?.decided(partition));
     let event = frame.to_event(peer.uid);
     let Some(at) = post(gateway, peer, connection, &event, &frame.reference).await else {
         return;
@@ -46,6 +49,7 @@ pub(super) async fn send(
             client_msg_id: frame.client_msg_id(),
             reference: frame.reference,
             key,
+            decided_before,
         });
     }
 }

@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use axum::extract::ws::{Message, WebSocket};
 use rand::Rng as _;
-use schemas::SyncToken;
+use schemas::{Recipient, SyncToken};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -21,6 +21,7 @@ use crate::{
     metrics,
     rates::TooMuch,
     state::Gateway,
+    typing,
 };
 
 /// Frames that are none, before the connection is closed.
@@ -30,10 +31,13 @@ const WRITTEN_AT_ONCE: usize = 64;
 /// Of a connection that goes on, the token is saved so often.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Of a connection, typing is passed on so often.
+const TYPING_INTERVAL: Duration = Duration::from_secs(1);
+
 type Posting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 pub(super) struct Session<'a> {
-    gateway: &'a Gateway,
+    gateway: &'a Arc<Gateway>,
     peer: &'a Peer,
     socket: WebSocket,
     connection: Arc<Connection>,
@@ -46,10 +50,18 @@ pub(super) struct Session<'a> {
     handled: Option<Arc<str>>,
     save_at: Instant,
     errors: usize,
+    begun: Instant,
+    /// When the user typed last.
+    typed_at: Option<Instant>,
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn run(gateway: &Gateway, peer: Peer, format: Format, mut socket: WebSocket) {
+    pub(super) async fn run(
+        gateway: &Arc<Gateway>,
+        peer: Peer,
+        format: Format,
+        mut socket: WebSocket,
+    ) {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
         let hello = match timeout(answer_time, hello::read(&mut socket, format)).await {
             Ok(Ok(hello)) => hello,
@@ -75,8 +87,11 @@ impl<'a> Session<'a> {
             handled: None,
             save_at: now,
             errors: 0,
+            begun: now,
+            typed_at: None,
         };
         let ended = session.serve(since).await;
+        gateway.exit(&session.connection);
         if let Some(mut hub) = gateway.hub() {
             hub.close(&session.connection, gateway.now_ms());
         }
@@ -176,6 +191,7 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
+                self.gateway.enter(&self.connection, self.begun);
                 let token = since.to_string();
                 let frame = ServerFrame::Welcome {
                     resumed: true,
@@ -223,9 +239,10 @@ impl<'a> Session<'a> {
             // axum answers pings by itself.
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
             Message::Text(_) | Message::Binary(_) => {}
-        }
+        };
         let frame = self.connection.format().parse(&message);
-        let (gateway, peer, connection) = (self.gateway, self.peer, Arc::clone(&self.connection));
+        let (gateway, peer, connection) =
+            (&**self.gateway, self.peer, Arc::clone(&self.connection));
         match frame.ok_or(Some(CloseCode::WrongKind))? {
             Ok(ClientFrame::Pong {}) => {
                 if let Some(token) = self.liveness.pong() {
@@ -249,9 +266,27 @@ impl<'a> Session<'a> {
                     posting::read(gateway, peer, &connection, class, frame).await;
                 }));
             }
+            Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
+                Ok(to) => self.type_to(to),
+                Err(wrong) => return self.complain(wrong).await,
+            },
+            Ok(ClientFrame::Focus(frame)) => match frame.at() {
+                Ok(at) => self.gateway.look(&connection, at),
+                Err(wrong) => return self.complain(wrong).await,
+            },
             Err(error) => return self.complain(&error).await,
         }
         Ok(())
+    }
+
+    /// Nobody types in two places at once: what comes too soon says nothing new.
+    fn type_to(&mut self, to: Recipient) {
+        let now = Instant::now();
+        let is_soon = |at: Instant| now < at + TYPING_INTERVAL;
+        if !self.typed_at.is_some_and(is_soon) {
+            self.typed_at = Some(now);
+            typing::pass_on(self.gateway, self.peer.uid, to);
+        }
     }
 
     fn charge(&self, message: &Message) -> Result<(), Ended> {

@@ -8,11 +8,11 @@ use std::{
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
-use message_store::{MessageStore, MySqlConfig, OffsetUpdate, Sink};
+use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, Sink, UserRows};
 use schemas::{
-    ClientMsgId, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
-    InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient,
-    SyncToken, TimestampMs, UserId,
+    ClientMsgId, ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap,
+    Recipient, SyncToken, TableNumber, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
@@ -47,6 +47,9 @@ impl Deployment {
             connections_per_server: 4,
             ..MySqlConfig::default()
         };
+        config.gateway.lease_ms = 1_000;
+        config.redis.url.clone_from(&servers.redis_url);
+        config.redis.key_prefix = format!("t{id}:");
         let store = MessageStore::connect(&config.mysql);
         store.apply_schema(now()).await.unwrap();
         let settings = ProducerSettings {
@@ -108,6 +111,21 @@ impl Deployment {
             let moved = store.update_resume_offsets(shard, Sink::Contacts, &topic, &moves);
             moved.await.unwrap();
         }
+    }
+
+    /// MySQL has that this user has written to the other one.
+    pub async fn store_contact(&self, [uid, peer]: [UserId; 2]) {
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let mut contact = ContactDelta::new(uid, peer);
+        contact.own_n = Ordinal::ZERO.next();
+        let rows = UserRows {
+            contacts: vec![&contact],
+            ..UserRows::default()
+        };
+        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let written = store.write_user_rows(shard, &topic, rows, &[]);
+        written.await.unwrap();
     }
 
     async fn append(
@@ -208,6 +226,20 @@ pub fn member(gid: i64, who: UserId, joins: bool) -> Body {
             joined: joins,
         }],
     }))
+}
+
+/// A user says about another one that he is blocked, or is not.
+pub fn block([uid, peer]: [UserId; 2], blocked: bool) -> Body {
+    let flags = ContactFlags {
+        blocked,
+        ..ContactFlags::default()
+    };
+    Body::ContactChange(ContactChange {
+        uid,
+        peer,
+        flags,
+        deleted: None,
+    })
 }
 
 fn client_msg_id(id: &str) -> ClientMsgId {

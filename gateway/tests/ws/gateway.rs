@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use access::Access;
 use gateway::Config;
 use schemas::UserId;
+use serde_json::Value;
 use service_runtime::{Health, Supervisor, middleware};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::{
@@ -14,6 +15,7 @@ use tokio_tungstenite::tungstenite::{
 use crate::{
     deployment::{Deployment, PATIENCE},
     device::{Device, SUBPROTOCOLS},
+    redis_server::RedisServer,
 };
 
 pub struct Gateway {
@@ -43,6 +45,23 @@ impl Gateway {
     /// Starts one on logs of its own.
     pub async fn start_alone(change: impl FnOnce(&mut Config)) -> Self {
         Self::start_on(Box::leak(Box::new(Deployment::new().await)), change).await
+    }
+
+    /// Starts one that has a Redis of a test's own.
+    pub async fn start_with_redis(redis: &RedisServer, cluster: bool) -> Self {
+        let change = |config: &mut Config| {
+            config.redis.url = redis.url();
+            config.redis.cluster = cluster;
+        };
+        Self::start_with(change).await
+    }
+
+    /// What `GET /v1/presence` says of users.
+    pub async fn presence(&self, uids: &[UserId]) -> Value {
+        let uids: Vec<String> = uids.iter().map(ToString::to_string).collect();
+        let url = format!("http://{}/v1/presence?uid={}", self.addr, uids.join(","));
+        let answer: Value = reqwest::get(url).await.unwrap().json().await.unwrap();
+        answer["items"].clone()
     }
 
     /// Starts one and waits until it reads.

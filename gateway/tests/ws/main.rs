@@ -11,6 +11,11 @@ mod device;
 mod devices;
 mod gateway;
 mod limits;
+mod presence;
 mod proto_as_json;
+#[expect(dead_code, reason = "tests here need less of it")]
+#[path = "../../../crates/unread-store/tests/it/server.rs"]
+mod redis_server;
 mod sends;
 mod streams;
+mod typing;

@@ -40,11 +40,30 @@ pub fn to_json(frame: ServerFrame) -> Value {
             ("refused", members)
         }
         Frame::Error(f) => ("error", json!({"detail": f.detail})),
+        Frame::Typing(f) => {
+            let members = json!({"from": id(f.from), "to": id(f.to), "gid": id(f.gid)});
+            ("typing", members)
+        }
+        Frame::Presence(f) => return presence(&f),
         Frame::Replaced(_) => ("replaced", json!({})),
         Frame::Reconnect(f) => ("reconnect", json!({"after_ms": f.after_ms})),
     };
     let mut frame = present(members);
     frame["type"] = kind.into();
+    frame
+}
+
+/// `online` is there and null where it is not known.
+fn presence(presence: &proto::server_frame::Presence) -> Value {
+    let classes = presence.classes();
+    let classes: Vec<String> = classes
+        .map(|class| name(class.as_str_name(), "DEVICE_CLASS_"))
+        .collect();
+    let classes = (!classes.is_empty()).then_some(classes);
+    let mut frame = present(json!({
+        "type": "presence", "uid": id(presence.uid), "classes": classes, "last_seen": presence.last_seen_ms.map(time),
+    }));
+    frame["online"] = presence.online.into();
     frame
 }
 
@@ -143,6 +162,14 @@ pub fn from_json(frame: &Value) -> ClientFrame {
             mid: frame["mid"].as_i64().unwrap(),
         }),
         "pong" => client::Frame::Pong(client::Pong {}),
+        "typing" => client::Frame::Typing(client::Typing {
+            to: number("to"),
+            gid: number("gid"),
+        }),
+        "focus" => client::Frame::Focus(client::Focus {
+            peer: number("peer"),
+            gid: number("gid"),
+        }),
         other => panic!("no frame {other}"),
     };
     ClientFrame { frame: Some(frame) }

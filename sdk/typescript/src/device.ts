@@ -18,6 +18,8 @@ import { Updates, type Update } from "./updates.js";
 const MAX_MSG_BYTES = 16_384;
 /** A send that is refused for now goes out again after this. */
 const RETRY_MS = 1_000;
+/** A gateway passes on as much. */
+const TYPING_MS = 1_000;
 
 /** A device that is connected, or tries to be, until it is closed or told not to come back. */
 export class Device {
@@ -33,6 +35,9 @@ export class Device {
   /** Frames and fetches are handled one after the other: a page that is older than what was handled before would undo it. */
   #last: Promise<unknown> = Promise.resolve();
   #isConnected = false;
+  /** What the user looks at. */
+  #focus: ChatKey | null = null;
+  #typedAt = 0;
 
   /**
    * Loads what is stored, and begins to connect.
@@ -129,6 +134,33 @@ export class Device {
     await this.#saver.save();
   }
 
+  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
+  typing(chat: ChatKey): void {
+    this.#checkOpen();
+    const [kind, id] = splitKey(chat);
+    checkId("chat", id);
+    const now = Date.now();
+    if (!this.#isConnected || Math.abs(now - this.#typedAt) < TYPING_MS) return;
+    this.#typedAt = now;
+    const to = kind === "group" ? { gid: id } : { to: id };
+    this.#link.write({ type: "typing", ...to });
+  }
+
+  /** Says which chat the user looks at, or none: updates tell whether its user is there, and who types in it if it is a group. */
+  focus(chat: ChatKey | null): void {
+    this.#checkOpen();
+    if (chat !== null) checkId("chat", splitKey(chat)[1]);
+    this.#focus = chat;
+    if (this.#isConnected) this.#writeFocus();
+  }
+
+  #writeFocus(): void {
+    const [kind, id] = this.#focus === null ? [] : splitKey(this.#focus);
+    const at =
+      id === undefined ? {} : kind === "group" ? { gid: id } : { peer: id };
+    this.#link.write({ type: "focus", ...at });
+  }
+
   /**
    * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
    *
@@ -201,6 +233,7 @@ export class Device {
         this.#link.welcomed();
         this.#isConnected = true;
         this.#flush();
+        if (this.#focus !== null) this.#writeFocus();
         return this.#updates.emit({ type: "connected" });
       case "sync_required":
         await sleep(frame.after_ms, this.#closing.signal);
@@ -222,6 +255,23 @@ export class Device {
         return this.#refused(frame.ref, frame.reason, frame.retry ?? false);
       case "error":
         return this.#updates.emit(frame);
+      case "typing": {
+        const { from, gid } = frame;
+        const chat: ChatKey =
+          gid === undefined ? `user:${from}` : `group:${gid}`;
+        return this.#updates.emit({ type: "typing", chat, from });
+      }
+      case "presence": {
+        const { uid, online, classes = [], last_seen = null } = frame;
+        const lastSeen = last_seen;
+        return this.#updates.emit({
+          type: "presence",
+          uid,
+          online,
+          classes,
+          lastSeen,
+        });
+      }
       case "reconnect":
         return this.#link.reconnect(frame.after_ms);
       case "replaced":

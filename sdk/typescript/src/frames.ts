@@ -127,6 +127,18 @@ export interface HeadFrame {
   own_mid: number;
 }
 
+/** Whether a user is connected to any gateway. */
+export interface PresenceFrame {
+  type: "presence";
+  uid: string;
+  /** `null` where that is not known, or not to be told. */
+  online: boolean | null;
+  /** Of the devices that are. */
+  classes?: DeviceClass[];
+  /** When a user who is not was seen last: RFC 3339, UTC. */
+  last_seen?: string;
+}
+
 /** A frame from a gateway. Other types are of a later version, and are passed over. */
 export type ServerFrame =
   | EventFrame
@@ -139,6 +151,8 @@ export type ServerFrame =
   | { type: "sent"; ref: string; mid?: number; ts?: string }
   | { type: "refused"; ref: string; reason: string; retry?: boolean }
   | { type: "error"; detail: string }
+  | { type: "typing"; from: string; to?: string; gid?: string }
+  | PresenceFrame
   | { type: "replaced" }
   | { type: "reconnect"; after_ms: number };
 
@@ -155,6 +169,10 @@ export type ClientFrame =
     ))
   | ({ type: "read"; ref: string; mid: number } & (
       { peer: string } | { gid: string }
+    ))
+  | ({ type: "typing" } & ({ to: string } | { gid: string }))
+  | ({ type: "focus" } & (
+      { peer: string } | { gid: string } | Record<never, never>
     ))
   | { type: "pong" };
 

@@ -1,4 +1,5 @@
 import type { ChatKey } from "./chat.js";
+import type { DeviceClass } from "./frames.js";
 
 /** Something that a device has learned. */
 export type Update =
@@ -14,6 +15,17 @@ export type Update =
   | { type: "sent"; chat: ChatKey; clientMsgId: string; mid: number | null }
   /** A send will not be done. */
   | { type: "refused"; chat: ChatKey; clientMsgId: string; reason: string }
+  /** Somebody types in a chat, at this moment. */
+  | { type: "typing"; chat: ChatKey; from: string }
+  /** Whether the user that the device looks at is connected: `online` is `null` where that is not known, or not to be told. */
+  | {
+      type: "presence";
+      uid: string;
+      online: boolean | null;
+      classes: DeviceClass[];
+      /** Of a user who is away, if it is known: RFC 3339, UTC. */
+      lastSeen: string | null;
+    }
   /** The gateway does not understand a frame. */
   | { type: "error"; detail: string };
 
@@ -46,20 +58,24 @@ export class Updates {
 type Result = IteratorResult<Update, undefined>;
 
 class Subscriber implements AsyncIterableIterator<Update> {
-  readonly #waiting: Update[] = [];
-  /** A chat waits once, however often it changes: what waits is bounded by what there is. */
-  readonly #chats = new Set<ChatKey>();
+  readonly #waiting: { update: Update }[] = [];
+  /** A chat waits once, however often it changes, and so do who types and who is there: what waits is bounded by what there is. */
+  readonly #once = new Map<string, { update: Update }>();
   #wake: (() => void) | null = null;
   #ended: { error: unknown } | null = null;
 
   constructor(private readonly unsubscribe: () => void) {}
 
   push(update: Update): void {
-    if (update.type === "chat") {
-      if (this.#chats.has(update.chat)) return;
-      this.#chats.add(update.chat);
+    const key = keyOf(update);
+    const waiting = key === null ? undefined : this.#once.get(key);
+    if (waiting !== undefined) {
+      waiting.update = update;
+      return;
     }
-    this.#waiting.push(update);
+    const item = { update };
+    if (key !== null) this.#once.set(key, item);
+    this.#waiting.push(item);
     this.#wake?.();
   }
 
@@ -70,10 +86,11 @@ class Subscriber implements AsyncIterableIterator<Update> {
 
   async next(): Promise<Result> {
     for (;;) {
-      const value = this.#waiting.shift();
-      if (value !== undefined) {
-        if (value.type === "chat") this.#chats.delete(value.chat);
-        return { value, done: false };
+      const item = this.#waiting.shift();
+      if (item !== undefined) {
+        const key = keyOf(item.update);
+        if (key !== null) this.#once.delete(key);
+        return { value: item.update, done: false };
       }
       if (this.#ended !== null) {
         const { error } = this.#ended;
@@ -94,5 +111,19 @@ class Subscriber implements AsyncIterableIterator<Update> {
 
   [Symbol.asyncIterator](): this {
     return this;
+  }
+}
+
+/** What an update is about, where a later one says all that an earlier one does. */
+function keyOf(update: Update): string | null {
+  switch (update.type) {
+    case "chat":
+      return `chat ${update.chat}`;
+    case "typing":
+      return `typing ${update.chat} ${update.from}`;
+    case "presence":
+      return `presence ${update.uid}`;
+    default:
+      return null;
   }
 }

@@ -295,3 +295,48 @@ test("a storage is that of one user", async () => {
   await (await open({ storage })).close();
   await assert.rejects(open({ storage, uid: "1001" }), /that of user 1000/);
 });
+
+test("what the user looks at is said on each connection, and what comes of it is handed on", async () => {
+  const own = await open();
+  const updates = own.updates();
+  own.focus(PEER);
+  own.typing(PEER);
+  let connection = await welcome();
+  const focus: ClientFrame = { type: "focus", peer: "1001" };
+  assert.deepEqual(await connection.next(), focus);
+  connection.send({
+    type: "presence",
+    uid: "1001",
+    online: true,
+    classes: ["pc"],
+  });
+  assert.deepEqual(await until(updates, "presence"), {
+    type: "presence",
+    uid: "1001",
+    online: true,
+    classes: ["pc"],
+    lastSeen: null,
+  });
+  connection.send({ type: "typing", from: "1001", to: ME });
+  connection.send({ type: "typing", from: "1002", gid: "5000" });
+  const typing = [
+    await until(updates, "typing"),
+    await until(updates, "typing"),
+  ];
+  assert.deepEqual(typing, [
+    { type: "typing", chat: PEER, from: "1001" },
+    { type: "typing", chat: "group:5000", from: "1002" },
+  ]);
+  assert.equal(own.chats.size, 0, "they are in no state");
+  // Of many keys that are pressed one frame goes out.
+  for (let n = 0; n < 3; n += 1) own.typing("group:5000");
+  own.focus("group:5000");
+  assert.deepEqual(await connection.next(), { type: "typing", gid: "5000" });
+  const group: ClientFrame = { type: "focus", gid: "5000" };
+  assert.deepEqual(await connection.next(), group);
+  connection.destroy();
+  connection = await welcome();
+  assert.deepEqual(await connection.next(), group);
+  own.focus(null);
+  assert.deepEqual(await connection.next(), { type: "focus" });
+});

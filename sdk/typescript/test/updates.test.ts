@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Updates } from "../src/updates.js";
+import { Updates, type Update } from "../src/updates.js";
 
 test("a chat waits once, however often it changes", async () => {
   const updates = new Updates();
@@ -18,6 +18,25 @@ test("a chat waits once, however often it changes", async () => {
     { type: "chat", chat: "user:2" },
     { type: "chat", chat: "user:1" },
   ]);
+});
+
+test("of who types and who is there the last word waits", async () => {
+  const updates = new Updates();
+  const seen = updates.subscribe();
+  const rest = { uid: "1", classes: [], lastSeen: null };
+  const presence = (online: boolean | null): Update => {
+    return { type: "presence", online, ...rest };
+  };
+  const typing = (from: string): Update => {
+    return { type: "typing", chat: "group:5", from };
+  };
+  updates.emit(presence(true));
+  for (const from of ["1", "2", "1"]) updates.emit(typing(from));
+  updates.emit(presence(null));
+  updates.end(null);
+  const all = [];
+  for await (const update of seen) all.push(update);
+  assert.deepEqual(all, [presence(null), typing("1"), typing("2")]);
 });
 
 test("every iterator has all updates from its beginning on, and the error", async () => {

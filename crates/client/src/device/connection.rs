@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use futures::{SinkExt as _, StreamExt as _};
-use schemas::{ClientMsgId, DeviceClass, DeviceId, Mid};
+use schemas::{ClientMsgId, DeviceClass, DeviceId, Mid, UserId};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpStream,
@@ -14,7 +14,7 @@ use tokio_tungstenite::{
     tungstenite::{ClientRequestBuilder, Message as Frame, protocol::CloseFrame},
 };
 
-use super::{ChatKey, DeviceState, ServerFrame};
+use super::{ChatKey, DeviceState, Presence, ServerFrame};
 use crate::{ChangesQuery, Client, ClientError, MessagesQuery, Order, ReadOptions, SyncAnswer};
 
 /// How long a gateway may be silent: two of its pings do not come.
@@ -62,6 +62,10 @@ pub enum Update {
     Sent(ClientMsgId, Option<Mid>),
     /// A send will not be done, for this reason.
     Refused(ClientMsgId, String),
+    /// A user types in a chat, at this moment.
+    Typing(ChatKey, UserId),
+    /// Whether the user that the device looks at is connected.
+    Presence(Presence),
 }
 
 /// A device that is connected, or tries to be.
@@ -80,6 +84,8 @@ pub struct Device {
     sync_at: Option<Instant>,
     /// When what was refused for the moment is sent again.
     again_at: Option<Instant>,
+    /// What the user looks at.
+    focus: Option<ChatKey>,
 }
 
 impl Device {
@@ -107,6 +113,7 @@ impl Device {
             silent_until: now,
             sync_at: None,
             again_at: None,
+            focus: None,
         };
         device.request()?;
         Ok(device)
@@ -200,6 +207,31 @@ impl Device {
         self.write(&frame).await;
     }
 
+    /// Says that the user types in a chat. Lost where there is no connection.
+    pub async fn typing(&mut self, to: ChatKey) {
+        self.write(&match to {
+            ChatKey::User(uid) => json!({"type": "typing", "to": uid}),
+            ChatKey::Group(gid) => json!({"type": "typing", "gid": gid}),
+        })
+        .await;
+    }
+
+    /// Says which chat the user looks at, or none: [`Update::Presence`] tells whether its user is there, and [`Update::Typing`] who types in it if it
+    /// is a group.
+    pub async fn focus(&mut self, at: Option<ChatKey>) {
+        self.focus = at;
+        self.write_focus().await;
+    }
+
+    async fn write_focus(&mut self) {
+        self.write(&match self.focus {
+            Some(ChatKey::User(peer)) => json!({"type": "focus", "peer": peer}),
+            Some(ChatKey::Group(gid)) => json!({"type": "focus", "gid": gid}),
+            None => json!({"type": "focus"}),
+        })
+        .await;
+    }
+
     /// Fetches what is missing of a chat.
     ///
     /// # Errors
@@ -276,6 +308,9 @@ impl Device {
             ServerFrame::Welcome { .. } => {
                 self.attempt.1 = FIRST_PAUSE;
                 self.send_unanswered().await;
+                if self.focus.is_some() {
+                    self.write_focus().await;
+                }
                 Some(Update::Connected)
             }
             ServerFrame::SyncRequired { after_ms } => {
@@ -307,6 +342,11 @@ impl Device {
                 let id = self.answered(&reference);
                 id.map(|id| Update::Refused(id, reason))
             }
+            ServerFrame::Typing { from, gid } => {
+                let chat = gid.map_or(ChatKey::User(from), ChatKey::Group);
+                Some(Update::Typing(chat, from))
+            }
+            ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
             ServerFrame::Reconnect { after_ms } => {
                 let update = self.disconnected("the gateway ends".into());
                 self.attempt.0 = Instant::now() + Duration::from_millis(after_ms);
@@ -430,4 +470,56 @@ fn send_frame(to: ChatKey, client_msg_id: &ClientMsgId, msg: &str) -> Value {
         ChatKey::Group(gid) => frame["gid"] = json!(gid),
     }
     frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_types_and_who_is_there_is_handed_on_and_is_no_state() {
+        let client = Client::builder("http://127.0.0.1:1", "http://127.0.0.1:1");
+        let settings = DeviceSettings {
+            gateways: vec!["ws://127.0.0.1:1".to_owned()],
+            device: "a".to_owned().try_into().unwrap(),
+            class: DeviceClass::Pc,
+            name: String::new(),
+            token: None,
+        };
+        let uid = |uid: i64| UserId::try_from(uid).unwrap();
+        let state = DeviceState::new(uid(1));
+        let mut device = Device::new(client.build().unwrap(), settings, state).unwrap();
+        let gid = 5.try_into().unwrap();
+        for (frame, update) in [
+            (
+                r#"{"type":"typing","from":"2","to":"1"}"#,
+                Update::Typing(ChatKey::User(uid(2)), uid(2)),
+            ),
+            (
+                r#"{"type":"typing","from":"2","gid":"5"}"#,
+                Update::Typing(ChatKey::Group(gid), uid(2)),
+            ),
+            (
+                r#"{"type":"presence","uid":"2","online":true,"classes":["mobile"]}"#,
+                Update::Presence(Presence {
+                    uid: uid(2),
+                    online: Some(true),
+                    classes: vec![DeviceClass::Mobile],
+                    last_seen: None,
+                }),
+            ),
+            (
+                r#"{"type":"presence","uid":"2","online":null}"#,
+                Update::Presence(Presence {
+                    uid: uid(2),
+                    online: None,
+                    classes: Vec::new(),
+                    last_seen: None,
+                }),
+            ),
+        ] {
+            assert_eq!(device.take(frame).await.unwrap(), Some(update), "{frame}");
+        }
+        assert!(device.state().chats().is_empty());
+    }
 }

@@ -64,6 +64,16 @@ pub enum ServerFrame {
         /// What is wrong.
         detail: String,
     },
+    /// A user types.
+    Typing {
+        /// Who.
+        from: UserId,
+        /// Into this group; `None` where it is to the device's user.
+        #[serde(default)]
+        gid: Option<GroupId>,
+    },
+    /// Whether the user that the device looks at is connected.
+    Presence(Presence),
     /// Another device of the class has taken this one's place.
     Replaced,
     /// The gateway ends: connect again in so many milliseconds.
@@ -74,6 +84,21 @@ pub enum ServerFrame {
     /// Of a later version.
     #[serde(other)]
     Unknown,
+}
+
+/// Whether a user is connected to any gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Presence {
+    /// The user.
+    pub uid: UserId,
+    /// `None` where that is not known, or not to be told.
+    pub online: Option<bool>,
+    /// Of the devices that are.
+    #[serde(default)]
+    pub classes: Vec<DeviceClass>,
+    /// When a user who is not was seen last: RFC 3339, UTC.
+    #[serde(default)]
+    pub last_seen: Option<String>,
 }
 
 /// An event, and where it is in `chat.events`. One of the others is there, unless it is of a later version.

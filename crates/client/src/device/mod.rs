@@ -16,7 +16,7 @@ pub use self::{
     connection::{Device, DeviceSettings, Update},
     frame::{
         ChangedMember, ContactChangeEvent, EventFrame, GroupChangeEvent, HeadFrame,
-        MessageChangeEvent, MessageEvent, ReadPositionEvent, ServerFrame,
+        MessageChangeEvent, MessageEvent, Presence, ReadPositionEvent, ServerFrame,
     },
 };
 use crate::{Changes, Messages, Order, SyncAnswer};

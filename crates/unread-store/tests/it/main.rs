@@ -8,6 +8,7 @@ mod expiry;
 mod model;
 mod outages;
 mod positions;
+mod presence;
 mod profiles;
 mod reading;
 mod rebuild;

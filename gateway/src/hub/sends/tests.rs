@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use schemas::{
-    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap, dead_letter::Reason,
-    event::Body,
+    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap,
+    dead_letter::Reason,
+    event::{Body, SourceOffset},
 };
 use serde_json::{Value, json};
 
@@ -40,12 +41,17 @@ impl Gateway {
 
     /// The user 1 sends a message of this id to user 2, at this offset of `chat.inbound`.
     fn send(&mut self, offset: i64, id: &str) {
+        self.send_after(None, offset, id);
+    }
+
+    fn send_after(&mut self, decided_before: Option<SourceOffset>, offset: i64, id: &str) {
         self.hub.track(PostedSend {
             at: at(offset),
             connection: Arc::clone(&self.connection),
             reference: offset.to_string(),
             client_msg_id: id.to_owned().try_into().ok(),
             key: Key::User(uid(1)),
+            decided_before,
         });
     }
 
@@ -96,6 +102,21 @@ fn at(offset: i64) -> InboundPosition {
 
 fn one(reference: &str, what: Value) -> Vec<(String, Value)> {
     vec![(reference.to_owned(), what)]
+}
+
+#[test]
+fn what_a_new_inbound_topic_has_is_not_answered_as_of_the_old_one() {
+    let mut gateway = Gateway::new();
+    gateway.event(7, message_body(1, 2, "x", 3));
+    gateway.event(9, Body::Progress);
+    let decided = gateway.hub.decided(P);
+    gateway.send_after(decided, 7, "y");
+    assert_eq!(gateway.answers(), one("7", json!("unknown-outcome")));
+    // And it waits for nothing.
+    gateway.read_letters(10);
+    assert_eq!(gateway.answers(), []);
+    gateway.send_after(decided, 10, "z");
+    assert_eq!(gateway.answers(), []);
 }
 
 #[test]

@@ -1,0 +1,210 @@
+//! Who is connected to a gateway: `presence-<uid>`, under leases of gateways.
+
+use std::{fmt, str::FromStr};
+
+use redis::{Cmd, FromRedisValue as _, Value};
+use schemas::{DeviceClass, DeviceId, TimestampMs, UserId};
+
+use crate::{Connection, UnreadError, scripts};
+
+/// How long it is kept when a user was last seen.
+const KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// Names a connection: the lease under which it is written, and its number there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionId {
+    /// The gateway's lease.
+    pub lease: String,
+    /// Of the gateway's own choice.
+    pub number: u64,
+}
+
+/// A connection of a device to a gateway.
+#[derive(Clone, Debug)]
+pub struct PresentConnection {
+    /// Whose device it is.
+    pub uid: UserId,
+    /// Its number under the lease.
+    pub number: u64,
+    /// The device's class.
+    pub class: DeviceClass,
+    /// The device.
+    pub device: DeviceId,
+    /// When it began, as Redis said when it was written first.
+    pub began: Option<TimestampMs>,
+    /// How long ago that was, milliseconds: where Redis has not said it yet.
+    pub age_ms: u64,
+}
+
+/// A connection that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddedConnection {
+    /// When it began.
+    pub began: TimestampMs,
+    /// The user was away before.
+    pub is_first: bool,
+    /// Connections whose place is taken; it may be its own.
+    pub replaced: Vec<ConnectionId>,
+}
+
+/// Whether a user is connected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserPresence {
+    /// The classes of the devices that are; none where the user is away.
+    pub classes: Vec<DeviceClass>,
+    /// When the user who is away was last seen: after a crash of a gateway some minutes before that.
+    pub last_seen: Option<TimestampMs>,
+}
+
+impl Connection {
+    /// Begins or renews a lease: what is written under it counts as long as it lasts. Of one that has ended, whether it `begins` or not, nothing
+    /// counts any more; then it is false.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn hold_lease(
+        &self,
+        lease: &str,
+        lease_ms: u64,
+        begins: bool,
+    ) -> Result<bool, UnreadError> {
+        let keys = [self.keys().gateway_leases()];
+        let mut cmd = scripts::call(&scripts::HOLD_LEASE, &keys);
+        cmd.arg(lease).arg(lease_ms).arg(u8::from(begins));
+        self.run_one(cmd).await
+    }
+
+    /// Ends a lease, and with it what was written under it.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn end_lease(&self, lease: &str) -> Result<(), UnreadError> {
+        let mut cmd = redis::cmd("ZREM");
+        cmd.arg(self.keys().gateway_leases()).arg(lease);
+        self.run_one(cmd).await
+    }
+
+    /// Writes connections of users of this slot, of which a class may have `max_devices`. `None` where the lease has ended.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn add_connections(
+        &self,
+        lease: &str,
+        connections: &[PresentConnection],
+        max_devices: usize,
+    ) -> Result<Vec<Option<AddedConnection>>, UnreadError> {
+        let mut pipe = redis::pipe();
+        for added in connections {
+            let mut cmd = self.presence_command(&scripts::ADD_CONNECTION, added.uid);
+            cmd.arg(lease).arg(added.number);
+            cmd.arg(added.class.as_str()).arg(added.device.as_str());
+            match added.began {
+                Some(began) => cmd.arg(began.0),
+                None => cmd.arg(""),
+            };
+            cmd.arg(added.age_ms).arg(max_devices).arg(KEPT_MS);
+            pipe.add_command(cmd);
+        }
+        let answers: Vec<Vec<Value>> = self.run(&pipe).await?;
+        answers
+            .into_iter()
+            .map(|answer| added(answer).map_err(UnreadError::Transient))
+            .collect()
+    }
+
+    /// Removes connections, each with its user; those of the users who are away now.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn remove_connections(
+        &self,
+        lease: &str,
+        connections: &[(UserId, u64)],
+    ) -> Result<Vec<UserId>, UnreadError> {
+        let mut pipe = redis::pipe();
+        for (uid, number) in connections {
+            let mut cmd = self.presence_command(&scripts::REMOVE_CONNECTION, *uid);
+            cmd.arg(lease).arg(number).arg(KEPT_MS);
+            pipe.add_command(cmd);
+        }
+        let away: Vec<bool> = self.run(&pipe).await?;
+        let users = connections.iter().zip(away);
+        Ok(users
+            .filter_map(|((uid, _), away)| away.then_some(*uid))
+            .collect())
+    }
+
+    /// Whether users of this slot are connected, in their order.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn read_presence(&self, uids: &[UserId]) -> Result<Vec<UserPresence>, UnreadError> {
+        let mut pipe = redis::pipe();
+        for uid in uids {
+            pipe.add_command(self.presence_command(&scripts::READ_PRESENCE, *uid));
+        }
+        let answers: Vec<Vec<Value>> = self.run(&pipe).await?;
+        let answers = answers.into_iter();
+        answers
+            .map(|answer| presence(answer).map_err(UnreadError::Transient))
+            .collect()
+    }
+
+    fn presence_command(&self, script: &redis::Script, uid: UserId) -> Cmd {
+        let keys = [self.keys().presence(uid), self.keys().gateway_leases()];
+        scripts::call(script, &keys)
+    }
+}
+
+fn added(answer: Vec<Value>) -> redis::RedisResult<Option<AddedConnection>> {
+    let mut parts = answer.into_iter();
+    let mut number = || i64::from_redis_value(parts.next().unwrap_or(Value::Nil));
+    if number()? == 0 {
+        return Ok(None);
+    }
+    let (began, is_first) = (number()?, number()? == 1);
+    let replaced: Vec<String> = parts
+        .map(String::from_redis_value)
+        .collect::<Result<_, _>>()?;
+    Ok(Some(AddedConnection {
+        began: TimestampMs(began),
+        is_first,
+        replaced: replaced.iter().filter_map(|id| id.parse().ok()).collect(),
+    }))
+}
+
+fn presence(answer: Vec<Value>) -> redis::RedisResult<UserPresence> {
+    let mut parts = answer.into_iter();
+    let seen = i64::from_redis_value(parts.next().unwrap_or(Value::Nil))?;
+    let classes: Vec<String> = parts
+        .map(String::from_redis_value)
+        .collect::<Result<_, _>>()?;
+    let mut classes: Vec<DeviceClass> = classes
+        .iter()
+        .filter_map(|class| class.parse().ok())
+        .collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let last_seen = (classes.is_empty() && seen > 0).then_some(TimestampMs(seen));
+    Ok(UserPresence { classes, last_seen })
+}
+
+/// `<lease>:<number>`, as in the hash.
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.lease, self.number)
+    }
+}
+
+impl FromStr for ConnectionId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (lease, number) = text.rsplit_once(':').ok_or(())?;
+        Ok(Self {
+            lease: lease.to_owned(),
+            number: number.parse().map_err(|_| ())?,
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! What the devices here look at.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use schemas::{Recipient, UserId};
+
+use crate::{
+    frames::{PresenceBody, ServerFrame},
+    hub::Connection,
+};
+
+/// What each connection looks at, and who looks at it.
+#[derive(Default)]
+pub(crate) struct Focus {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    by_connection: HashMap<u64, Recipient>,
+    watchers: HashMap<Recipient, HashMap<u64, Watcher>>,
+}
+
+struct Watcher {
+    connection: Arc<Connection>,
+    /// What it was told last of who is there.
+    told: Option<PresenceBody>,
+}
+
+impl Focus {
+    /// A connection looks at this, in place of what it was before.
+    pub(crate) fn set(&self, connection: &Arc<Connection>, at: Option<Recipient>) {
+        let mut state = self.state();
+        let number = connection.number();
+        if let Some(before) = state.by_connection.remove(&number)
+            && let Some(watchers) = state.watchers.get_mut(&before)
+        {
+            watchers.remove(&number);
+            if watchers.is_empty() {
+                state.watchers.remove(&before);
+            }
+        }
+        if let Some(at) = at {
+            state.by_connection.insert(number, at);
+            let watchers = state.watchers.entry(at).or_default();
+            let watcher = Watcher {
+                connection: Arc::clone(connection),
+                told: None,
+            };
+            watchers.insert(number, watcher);
+        }
+    }
+
+    /// The connections that look at this.
+    pub(crate) fn watchers(&self, at: Recipient) -> Vec<Arc<Connection>> {
+        let state = self.state();
+        let watchers = state.watchers.get(&at);
+        let watchers = watchers.into_iter().flat_map(HashMap::values);
+        watchers
+            .map(|watcher| Arc::clone(&watcher.connection))
+            .collect()
+    }
+
+    /// Whether any looks at this.
+    pub(crate) fn is_watched(&self, at: Recipient) -> bool {
+        self.state().watchers.contains_key(&at)
+    }
+
+    /// The users that any looks at.
+    pub(crate) fn watched_users(&self) -> Vec<UserId> {
+        let state = self.state();
+        let users = state.watchers.keys().filter_map(|at| match at {
+            Recipient::User(uid) => Some(*uid),
+            Recipient::Group(_) => None,
+        });
+        users.collect()
+    }
+
+    /// Tells a connection that looks at this who is there, unless it was told the same before. What does not fit is told the next time.
+    pub(crate) fn tell(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
+        let mut state = self.state();
+        let watchers = state.watchers.get_mut(&at);
+        let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
+        if let Some(watcher) = watcher
+            && watcher.told.as_ref() != Some(&who)
+            && connection.push_fleeting(&ServerFrame::Presence(who.clone()))
+        {
+            watcher.told = Some(who);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,98 @@
+//! `GET /v1/presence`.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use access::Caller;
+use axum::{Json, extract::State};
+use problem::{Problem, Query};
+use schemas::UserId;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::{may_see, read};
+use crate::{frames::PresenceBody, state::Gateway};
+
+/// How many users a call asks for at most.
+const MAX_USERS: usize = 100;
+/// How long Redis may take; after that nothing is known.
+const READ_TIME: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PresenceQuery {
+    /// With commas between them, or the parameter repeated.
+    #[serde(default)]
+    uid: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct PresenceAnswer {
+    /// By uid.
+    items: Vec<PresenceBody>,
+}
+
+/// Whether users are connected to any gateway. A user learns it of those who have written to him and do not block him.
+pub(crate) async fn get_presence(
+    State(gateway): State<Arc<Gateway>>,
+    caller: Caller,
+    Query(query): Query<PresenceQuery>,
+) -> Result<Json<PresenceAnswer>, Problem> {
+    caller.may_read_as_a_user()?;
+    let uids = users(&query.uid)?;
+    let mut seen = Vec::new();
+    let mut items = Vec::new();
+    for uid in uids {
+        let is_seen = match caller {
+            Caller::User(seer) => may_see(&gateway, seer, uid).await,
+            Caller::Service(_) | Caller::Anyone => true,
+        };
+        match is_seen {
+            true => seen.push(uid),
+            false => items.push(PresenceBody::unknown(uid)),
+        }
+    }
+    let read = timeout(READ_TIME, read(&gateway, &seen)).await;
+    let unknown = || seen.iter().copied().map(PresenceBody::unknown).collect();
+    items.extend(read.unwrap_or_else(|_| unknown()));
+    items.sort_by_key(|presence| presence.uid);
+    Ok(Json(PresenceAnswer { items }))
+}
+
+fn users(given: &[String]) -> Result<BTreeSet<UserId>, Problem> {
+    let right = format_args!("1 to {MAX_USERS} uids, with commas between them");
+    let texts = || given.iter().flat_map(|text| text.split(','));
+    let count = texts().count();
+    if count > MAX_USERS {
+        let wrong = format_args!("has {count} uids");
+        return Err(Problem::invalid_field("uid", wrong, right));
+    }
+    let uids: Result<BTreeSet<UserId>, _> = texts().map(str::parse).collect();
+    match uids {
+        Ok(uids) if uids.is_empty() => Err(Problem::invalid_field("uid", "is absent", right)),
+        Ok(uids) => Ok(uids),
+        Err(wrong) => Err(Problem::invalid_field(
+            "uid",
+            format_args!("has one that {wrong}"),
+            right,
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_100_uids_come_in_either_form() {
+        let parsed = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|text| (*text).to_owned()).collect();
+            let uids = users(&given).ok()?;
+            Some(uids.into_iter().map(UserId::get).collect::<Vec<_>>())
+        };
+        assert_eq!(parsed(&["3,1", "2", "1"]), Some(vec![1, 2, 3]));
+        assert!(parsed(&["1"; 100]).is_some());
+        for wrong in [&[][..], &[""], &["1,"], &["0"], &["x"], &["1"; 101]] {
+            assert_eq!(parsed(wrong), None, "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The connections of one slot of Redis as this gateway has them, and what of them has to be written: no I/O.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use schemas::{TimestampMs, UserId};
+use tokio::time::Instant;
+use unread_store::PresentConnection;
+
+use crate::hub::Connection;
+
+/// What was written is written again after this: a Redis that fails over loses its newest writes.
+const REFRESH: Duration = Duration::from_secs(600);
+
+#[derive(Default)]
+pub(super) struct Entries {
+    lease: Option<Lease>,
+    connections: HashMap<u64, Entry>,
+    /// Numbers of connections that are not written under this lease, or are to be written again.
+    unwritten: BTreeSet<u64>,
+    /// Connections that have ended, and may be written under this lease.
+    ended: Vec<(UserId, u64)>,
+}
+
+struct Lease {
+    id: String,
+    /// It lasts at least until then.
+    until: Instant,
+    /// From then on other gateways have had the time to begin leases of their own.
+    settled_at: Instant,
+}
+
+struct Entry {
+    connection: Arc<Connection>,
+    begun: Instant,
+    /// As Redis said.
+    began: Option<TimestampMs>,
+    /// When it was written under this lease, or was tried to be.
+    tried_at: Option<Instant>,
+}
+
+/// What is to be written next.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) lease: String,
+    pub(super) ended: Vec<(UserId, u64)>,
+    pub(super) added: Vec<PresentConnection>,
+}
+
+impl Entries {
+    /// A connection has a stream. It began at this time.
+    pub(super) fn add(&mut self, connection: &Arc<Connection>, begun: Instant) {
+        let number = connection.number();
+        let entry = Entry {
+            connection: Arc::clone(connection),
+            begun,
+            began: None,
+            tried_at: None,
+        };
+        self.connections.insert(number, entry);
+        self.unwritten.insert(number);
+    }
+
+    /// A connection has ended.
+    pub(super) fn remove(&mut self, connection: &Connection) {
+        let number = connection.number();
+        self.unwritten.remove(&number);
+        let entry = self.connections.remove(&number);
+        if entry.is_some_and(|entry| entry.tried_at.is_some()) {
+            self.ended.push((connection.uid(), number));
+        }
+    }
+
+    /// The lease under which everything is written.
+    pub(super) fn lease(&self) -> Option<&str> {
+        self.lease.as_ref().map(|lease| lease.id.as_str())
+    }
+
+    /// A new lease: everything is to be written, and what was under the one before is void.
+    pub(super) fn begin_lease(&mut self, id: String, until: Instant, settled_at: Instant) {
+        self.lease = Some(Lease {
+            id,
+            until,
+            settled_at,
+        });
+        self.ended.clear();
+        self.unwritten = self.connections.keys().copied().collect();
+        for entry in self.connections.values_mut() {
+            entry.tried_at = None;
+        }
+    }
+
+    pub(super) fn renew_lease(&mut self, until: Instant) {
+        if let Some(lease) = &mut self.lease {
+            lease.until = until;
+        }
+    }
+
+    pub(super) fn lose_lease(&mut self) {
+        self.lease = None;
+    }
+
+    /// Whether a user without a connection in Redis is away: not while gateways may have lost their leases with Redis, or lose them.
+    pub(super) fn knows_who_is_away(&self, now: Instant) -> bool {
+        let lease = self.lease.as_ref();
+        lease.is_some_and(|lease| lease.settled_at <= now && now < lease.until)
+    }
+
+    /// Has up to so many connections written again that were not for long.
+    pub(super) fn refresh(&mut self, now: Instant, limit: usize) {
+        let is_old = |entry: &Entry| entry.tried_at.is_some_and(|at| now >= at + REFRESH);
+        let old = self.connections.iter().filter(|(_, entry)| is_old(entry));
+        self.unwritten
+            .extend(old.map(|(number, _)| *number).take(limit));
+    }
+
+    /// Up to so many of each kind; `None` where there is nothing to write, or no lease to write it under.
+    pub(super) fn take(&mut self, now: Instant, limit: usize) -> Option<Batch> {
+        let lease = self.lease.as_ref()?.id.clone();
+        let at = self.ended.len().saturating_sub(limit);
+        let ended = self.ended.split_off(at);
+        let mut added = Vec::new();
+        while added.len() < limit
+            && let Some(number) = self.unwritten.pop_first()
+        {
+            if let Some(entry) = self.connections.get_mut(&number) {
+                entry.tried_at = Some(now);
+                added.push(entry.present(now));
+            }
+        }
+        let is_empty = ended.is_empty() && added.is_empty();
+        (!is_empty).then_some(Batch {
+            lease,
+            ended,
+            added,
+        })
+    }
+
+    /// It may not have been written.
+    pub(super) fn put_back(&mut self, batch: Batch) {
+        // Under another lease everything is written anyway.
+        if self.lease() == Some(&batch.lease) {
+            self.ended.extend(batch.ended);
+            let added = batch.added.iter().map(|added| added.number);
+            let added = added.filter(|number| self.connections.contains_key(number));
+            self.unwritten.extend(added);
+        }
+    }
+
+    /// When a connection began, as Redis said.
+    pub(super) fn began(&mut self, number: u64, at: TimestampMs) {
+        if let Some(entry) = self.connections.get_mut(&number) {
+            entry.began = Some(at);
+        }
+    }
+
+    /// The connection with this number under this lease.
+    pub(super) fn connection(&self, lease: &str, number: u64) -> Option<&Arc<Connection>> {
+        let entry = self.connections.get(&number);
+        let entry = entry.filter(|_| self.lease() == Some(lease));
+        entry.map(|entry| &entry.connection)
+    }
+}
+
+impl Entry {
+    fn present(&self, now: Instant) -> PresentConnection {
+        let device = self.connection.device();
+        PresentConnection {
+            uid: device.uid,
+            number: self.connection.number(),
+            class: device.class,
+            device: device.id.clone(),
+            began: self.began,
+            age_ms: (now - self.begun).as_millis() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::DeviceClass;
+
+    use super::*;
+    use crate::{frames::Format, hub::DeviceOf};
+
+    fn connection(number: u64) -> Arc<Connection> {
+        let device = DeviceOf {
+            uid: 7.try_into().unwrap(),
+            id: format!("d{number}").try_into().unwrap(),
+            class: DeviceClass::Pc,
+        };
+        Arc::new(Connection::new(device, number, Format::Json, 1_000))
+    }
+
+    fn numbers(batch: Option<Batch>) -> (Vec<u64>, Vec<u64>) {
+        let Batch { ended, added, .. } = batch.unwrap_or_default();
+        let ended = ended.iter().map(|(_, number)| *number);
+        (
+            ended.collect(),
+            added.iter().map(|added| added.number).collect(),
+        )
+    }
+
+    fn with_lease(now: Instant, connections: &[Arc<Connection>]) -> Entries {
+        let mut entries = Entries::default();
+        for connection in connections {
+            entries.add(connection, now);
+        }
+        let second = Duration::from_secs(1);
+        entries.begin_lease("a".to_owned(), now + 3 * second, now + second);
+        entries
+    }
+
+    #[test]
+    fn what_was_written_is_removed_and_what_was_not_is_not_written() {
+        let now = Instant::now();
+        let all = [1, 2, 3].map(connection);
+        let mut entries = with_lease(now, &all);
+        assert_eq!(numbers(entries.take(now, 2)), (vec![], vec![1, 2]));
+        entries.remove(&all[1]);
+        entries.remove(&all[2]);
+        assert_eq!(numbers(entries.take(now, 2)), (vec![2], vec![]));
+        assert!(entries.take(now, 2).is_none());
+    }
+
+    #[test]
+    fn what_may_not_have_been_written_is_written_again_unless_it_has_ended() {
+        let now = Instant::now();
+        let all = [1, 2].map(connection);
+        let mut entries = with_lease(now, &all);
+        let batch = entries.take(now, 9).unwrap();
+        entries.remove(&all[0]);
+        entries.put_back(batch);
+        assert_eq!(numbers(entries.take(now, 9)), (vec![1], vec![2]));
+    }
+
+    #[test]
+    fn under_another_lease_everything_is_written_and_began_when_it_did() {
+        let now = Instant::now();
+        let all = [1, 2].map(connection);
+        let mut entries = with_lease(now, &all);
+        let batch = entries.take(now, 9).unwrap();
+        entries.began(1, TimestampMs(5));
+        entries.remove(&all[1]);
+        entries.lose_lease();
+        assert!(entries.take(now, 9).is_none(), "there is no lease");
+        entries.begin_lease("b".to_owned(), now, now);
+        entries.put_back(batch);
+        assert!(entries.connection("a", 1).is_none() && entries.connection("b", 1).is_some());
+        let batch = entries.take(now, 9).unwrap();
+        assert_eq!((batch.lease.as_str(), batch.ended.len()), ("b", 0));
+        assert_eq!(batch.added[0].began, Some(TimestampMs(5)));
+        assert_eq!(batch.added.len(), 1);
+    }
+
+    #[test]
+    fn nobody_is_away_before_others_could_come_back_and_after_the_lease() {
+        let now = Instant::now();
+        let mut entries = with_lease(now, &[]);
+        let second = Duration::from_secs(1);
+        let away = |entries: &Entries, seconds| entries.knows_who_is_away(now + seconds * second);
+        assert_eq!(
+            [0, 1, 2, 3].map(|at| away(&entries, at)),
+            [false, true, true, false]
+        );
+        entries.renew_lease(now + 9 * second);
+        assert!(away(&entries, 3));
+        entries.lose_lease();
+        assert!(!away(&entries, 3));
+    }
+
+    #[test]
+    fn what_was_written_long_ago_is_written_again() {
+        let now = Instant::now();
+        let mut entries = with_lease(now, &[1, 2].map(connection));
+        entries.take(now, 9).unwrap();
+        entries.refresh(now + REFRESH - Duration::from_secs(1), 9);
+        assert!(entries.take(now, 9).is_none());
+        entries.refresh(now + REFRESH, 1);
+        assert_eq!(numbers(entries.take(now + REFRESH, 9)).1.len(), 1);
+    }
+}

@@ -1,0 +1,112 @@
+//! Who types, over two gateways.
+
+use std::time::Duration;
+
+use schemas::UserId;
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
+
+use crate::{
+    deployment::{Deployment, PATIENCE, block, member, token},
+    device::Device,
+    gateway::Gateway,
+};
+
+/// What is told at most once is said again after this.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Types until another device is told.
+async fn typed(by: &mut Device, at: &Value, told: &mut Device) -> Value {
+    let mut frame = at.clone();
+    frame["type"] = json!("typing");
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        by.send(&frame).await;
+        if let Ok(told) = timeout(AGAIN, told.content()).await {
+            return told;
+        }
+        assert!(Instant::now() < deadline, "nobody is told");
+    }
+}
+
+fn to(peer: UserId) -> Value {
+    json!({ "to": peer })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typing_reaches_the_peers_devices_at_any_gateway_unless_he_blocks() {
+    let (here, there) = (Gateway::start().await, Gateway::start().await);
+    let log = here.deployment;
+    let [me, peer] = Deployment::users(40);
+    let [other, _] = Deployment::users(40);
+    let mut mine = here.stream(me, "a", &token(40, 0)).await;
+    let mut near = here.stream(peer, "a", &token(40, 0)).await;
+    let mut far = there.stream(peer, "b", &token(40, 0)).await;
+    let told = json!({"type": "typing", "from": me, "to": peer});
+    assert_eq!(typed(&mut mine, &to(peer), &mut far).await, told);
+    assert_eq!(near.content().await, told);
+
+    log.emit(block([peer, me], true)).await;
+    while near.content().await["type"] != "event" {}
+    while far.content().await["type"] != "event" {}
+    for wrong in [json!({}), json!({"to": peer, "gid": "1"})] {
+        let mut frame = wrong.clone();
+        frame["type"] = json!("typing");
+        mine.send(&frame).await;
+        assert_eq!(mine.content().await["type"], "error", "{wrong}");
+    }
+    let mut third = here.stream(other, "a", &token(40, 0)).await;
+    // By a device that has not typed yet: of each one a second is passed on.
+    let mut mine = here.stream(me, "b", &token(40, 0)).await;
+    let mut frame = to(peer);
+    frame["type"] = json!("typing");
+    mine.send(&frame).await;
+    // So that the frame is handled.
+    typed(&mut mine, &to(other), &mut third).await;
+    let told = json!({"type": "typing", "from": other, "to": peer});
+    assert_eq!(typed(&mut third, &to(peer), &mut far).await, told);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn typing_in_a_group_reaches_the_members_who_look_at_it() {
+    let (here, there) = (Gateway::start().await, Gateway::start().await);
+    let log = here.deployment;
+    let [me, looking] = Deployment::users(41);
+    let [away, stranger] = Deployment::users(41);
+    let gid = 41 + 64 * me.get();
+    for uid in [me, looking, away] {
+        log.emit(member(gid, uid, true)).await;
+    }
+    let since = token(41, 0);
+    let mut mine = here.stream(me, "a", &since).await;
+    let mut looks = there.stream(looking, "a", &since).await;
+    let mut does_not = there.stream(away, "a", &since).await;
+    let mut outside = there.stream(stranger, "a", &since).await;
+    let group = json!({ "gid": gid.to_string() });
+    for device in [&mut looks, &mut outside] {
+        let mut focus = group.clone();
+        focus["type"] = json!("focus");
+        device.send(&focus).await;
+    }
+    // Members have the events of their joining.
+    for (device, events) in [(&mut mine, 3), (&mut looks, 2), (&mut does_not, 1)] {
+        for _ in 0..events {
+            device.event("group_change").await;
+        }
+    }
+    let told = json!({"type": "typing", "from": me, "gid": gid.to_string()});
+    assert_eq!(typed(&mut mine, &group, &mut looks).await, told);
+    for (uid, device) in [(away, &mut does_not), (stranger, &mut outside)] {
+        let told = typed(&mut mine, &to(uid), device).await;
+        assert_eq!(told["to"], json!(uid), "{told}");
+    }
+    // Who is no member says nothing there.
+    let mut frame = group.clone();
+    frame["type"] = json!("typing");
+    outside.send(&frame).await;
+    let mut told = typed(&mut outside, &to(looking), &mut looks).await;
+    while told["from"] == json!(me) {
+        told = looks.content().await;
+    }
+    assert_eq!(told["to"], json!(looking), "{told}");
+}
