@@ -7,6 +7,7 @@ mod frames;
 mod hub;
 mod memberships;
 mod metrics;
+mod page;
 mod rates;
 mod service;
 mod socket;
@@ -14,4 +15,5 @@ mod state;
 mod tail;
 
 pub use config::{Config, GatewayConfig};
+pub use page::PageConfig;
 pub use service::{serve, start};

@@ -17,7 +17,7 @@ use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
 use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{config::Config, dead_letters, devices, metrics, socket, state::Gateway, tail};
+use crate::{config::Config, dead_letters, devices, metrics, page, socket, state::Gateway, tail};
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
 ///
@@ -48,6 +48,8 @@ pub async fn start(
 ) -> anyhow::Result<Router> {
     metrics::describe();
     let kafka = config.ingest.kafka.clone();
+    let page = config.gateway.page.as_ref();
+    let page = page.map(|page| page::routes(page, &config.ingest));
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
     let gateway = Arc::new(Gateway::new(&config, poster, shutdown));
@@ -59,7 +61,8 @@ pub async fn start(
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
     let calls = OpenApiRouter::new().route("/v1/connect", get(socket::connect));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
-    Ok(calls.layer(from_fn(token_from_subprotocol)))
+    let calls = calls.layer(from_fn(token_from_subprotocol));
+    Ok(calls.merge(page.unwrap_or_default()))
 }
 
 /// Reads events and dead letters until the shutdown.

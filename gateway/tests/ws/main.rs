@@ -10,5 +10,6 @@ mod device;
 mod devices;
 mod gateway;
 mod limits;
+mod page;
 mod sends;
 mod streams;
