@@ -9,10 +9,10 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk fmt lint ci release toolchain openssl valgrind
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind chromium install-chromium
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## set up what is missing, start everything, load real messages, audit, show the result
 	@$(TIDEMARK) demo
@@ -71,6 +71,24 @@ sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
 
+# Chromium is Debian's, as is what it needs.
+page: page-tools chromium ## test the chat at the gateway's / in Chromium, on a stack of its own
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@cd gateway/page && npm run check-built
+	@cd tests/page && npm run check && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm test
+
+page-built: page-tools ## build the chat from gateway/page and sdk/typescript into the file that is in the program
+	@cd gateway/page && npm run build
+
+page-pictures: page-tools chromium ## take the pictures of the chat in docs/
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@cd tests/page && TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' npm run pictures
+
+page-tools: toolchain
+	@cd sdk/typescript && npm ci --no-audit --no-fund && npm run build
+	@cd gateway/page && npm ci --no-audit --no-fund
+	@cd tests/page && npm ci --no-audit --no-fund
+
 fmt: toolchain ## format the sources
 	@cargo fmt --all
 
@@ -100,6 +118,12 @@ endef
 # librdkafka's TLS is OpenSSL's.
 openssl:
 	$(call install,the headers of OpenSSL are,libssl-dev pkg-config)
+
+chromium:
+	@command -v $(or $(CHROMIUM),chromium) >/dev/null || $(MAKE) --no-print-directory install-chromium
+
+install-chromium:
+	$(call install,Chromium is,chromium fonts-dejavu-core)
 
 valgrind:
 	$(call install,valgrind is,valgrind)
