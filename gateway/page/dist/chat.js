@@ -1866,7 +1866,12 @@ function openMembers(session, parent, key) {
   if (chat?.with.type !== "group") return;
   const { name, role } = chat.with;
   const gid = key.slice("group:".length);
-  const list = element("ul", { class: "members" });
+  const attributes = {
+    class: "members",
+    tabindex: "0",
+    "aria-label": "Members"
+  };
+  const list = element("ul", attributes);
   const added = field("Add members (their numbers)", { required: true });
   const submit = element("button", { type: "submit", class: "primary" }, "Add");
   const form = element("form", {}, added.row, submit);
@@ -1893,7 +1898,8 @@ function openMembers(session, parent, key) {
     for (const { uid, role: role2 } of members) {
       const what = role2 === "member" ? "" : ` (${role2})`;
       const name2 = session.names.of(uid);
-      list.append(element("li", {}, `${name2}, ${uid}${what}`));
+      const who = name2.endsWith(uid) ? name2 : `${name2}, ${uid}`;
+      list.append(element("li", {}, who + what));
     }
   }).catch((error) => {
     const text = errorText(error);

@@ -119,7 +119,13 @@ export function openMembers(
   if (chat?.with.type !== "group") return;
   const { name, role } = chat.with;
   const gid = key.slice("group:".length);
-  const list = element("ul", { class: "members" });
+  // Focusable, so that the keyboard scrolls it.
+  const attributes = {
+    class: "members",
+    tabindex: "0",
+    "aria-label": "Members",
+  };
+  const list = element("ul", attributes);
   const added = field("Add members (their numbers)", { required: true });
   const submit = element("button", { type: "submit", class: "primary" }, "Add");
   const form = element("form", {}, added.row, submit);
@@ -148,7 +154,8 @@ export function openMembers(
       for (const { uid, role } of members) {
         const what = role === "member" ? "" : ` (${role})`;
         const name = session.names.of(uid);
-        list.append(element("li", {}, `${name}, ${uid}${what}`));
+        const who = name.endsWith(uid) ? name : `${name}, ${uid}`;
+        list.append(element("li", {}, who + what));
       }
     })
     .catch((error: unknown) => {
