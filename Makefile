@@ -9,10 +9,10 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk conformance fmt lint ci release toolchain openssl valgrind pip
+.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind pip chromium install-chromium
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: release ## set up what is missing, start everything, load real messages, audit, show the result
 	@$(TIDEMARK) demo
@@ -67,15 +67,34 @@ sabotage: toolchain ## show that tests and chaos notice a program that is broken
 	@tests/sabotage/run $(ONLY)
 
 # The same build as that of `make test`: of the programs alone it would be another one, since tests add features.
+# Brings Node where there is none.
+with_node = .ci/with-node '$(TARGET_DIR)/tools/node' sh -c
+with_program = TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark'
+
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
-	@TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark' .ci/with-node '$(TARGET_DIR)/tools/node' \
-		sh -c 'cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && npm test'
+	@$(with_program) $(with_node) 'cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && npm test'
 
 # With the features of the whole workspace, as the tests have built it.
 conformance: toolchain ## run Autobahn's cases against a WebSocket as the gateway's
 	@cargo build --locked --workspace --example echo $(TEST_FEATURES)
 	@gateway/tests/conformance/run '$(TARGET_DIR)/debug/examples/echo' '$(TARGET_DIR)/tools/kosoku'
+
+# Chromium is Debian's, as is what it needs.
+page: page-tools chromium ## test the chat at the gateway's / in Chromium, on a stack of its own
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@$(with_node) 'cd gateway/page && npm run check-built'
+	@$(with_program) $(with_node) 'cd tests/page && npm run check && npm test'
+
+page-built: page-tools ## build the chat from gateway/page and sdk/typescript into the file that is in the program
+	@$(with_node) 'cd gateway/page && npm run build'
+
+page-pictures: page-tools chromium ## take the pictures of the chat in docs/
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@$(with_program) $(with_node) 'cd tests/page && npm run pictures'
+
+page-tools: toolchain
+	@$(with_node) 'for each in sdk/typescript gateway/page tests/page; do (cd $$each && npm ci --no-audit --no-fund) || exit; done; cd sdk/typescript && npm run build'
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all
@@ -106,6 +125,12 @@ endef
 # librdkafka's TLS is OpenSSL's.
 openssl:
 	$(call install,the headers of OpenSSL are,libssl-dev pkg-config)
+
+chromium:
+	@command -v $(or $(CHROMIUM),chromium) >/dev/null || $(MAKE) --no-print-directory install-chromium
+
+install-chromium:
+	$(call install,Chromium is,chromium fonts-dejavu-core)
 
 valgrind:
 	$(call install,valgrind is,valgrind)

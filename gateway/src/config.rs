@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 use unread_store::RedisConfig;
 
-use crate::hub::HubLimits;
+use crate::{hub::HubLimits, page::PageConfig};
 
 /// The configuration of the gateway.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -83,6 +83,9 @@ pub struct GatewayConfig {
     /// How long a device may take for its hello, a pong, and to take a frame, seconds.
     #[garde(range(min = 1, max = 600))]
     pub answer_seconds: u64,
+    /// The small chat at `/`, and where it finds the other services. Without this there is none.
+    #[garde(dive)]
+    pub page: Option<PageConfig>,
     /// At a stop: over how much time the devices come to other gateways, milliseconds.
     #[garde(range(max = 600_000))]
     pub drain_ms: u64,
@@ -104,6 +107,7 @@ impl Default for GatewayConfig {
             lease_ms: 10_000,
             ping_seconds: 25,
             answer_seconds: 8,
+            page: None,
             drain_ms: 2_000,
         }
     }

@@ -11,6 +11,7 @@ mod hub;
 mod memberships;
 mod metrics;
 mod notices;
+mod page;
 mod presence;
 mod rates;
 mod service;
@@ -21,5 +22,6 @@ mod typing;
 
 pub use asyncapi::asyncapi;
 pub use config::{Config, GatewayConfig};
+pub use page::PageConfig;
 pub use service::{serve, start};
 pub use socket::limit_socket;

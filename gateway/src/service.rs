@@ -18,8 +18,8 @@ use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, notices, presence, socket,
-    state::Gateway, tail,
+    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, notices, page, presence,
+    socket, state::Gateway, tail,
 };
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
@@ -51,6 +51,8 @@ pub async fn start(
 ) -> anyhow::Result<Router> {
     metrics::describe();
     let kafka = config.ingest.kafka.clone();
+    let page = config.gateway.page.as_ref();
+    let page = page.map(|page| page::routes(page, &config.ingest));
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
     let gateway = Arc::new(Gateway::new(&config, poster, shutdown)?);
@@ -69,7 +71,8 @@ pub async fn start(
     let calls = calls.layer(from_fn(token_from_subprotocol));
     let description = Arc::new(asyncapi());
     let description = get(async move || Json(Arc::clone(&description)));
-    Ok(calls.merge(Router::new().route("/asyncapi.json", description)))
+    let calls = calls.merge(Router::new().route("/asyncapi.json", description));
+    Ok(calls.merge(page.unwrap_or_default()))
 }
 
 /// Reads events and dead letters until the shutdown.

@@ -311,6 +311,10 @@ fn show_what_next(config: &StackConfig) {
     ] {
         println!("  {name:9} http://127.0.0.1:{port}{path}");
     }
+    println!(
+        "In a browser, two devices beside each other: http://127.0.0.1:{}/#{ME}/pc+{BOSS}/mobile",
+        config.ports.gateway
+    );
     println!("Try next:");
     println!("  redis-cli -p {} hgetall pc-{ME}", config.ports.redis);
     println!(

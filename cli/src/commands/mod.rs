@@ -17,6 +17,7 @@ mod history;
 mod key;
 mod load;
 mod measure;
+mod page;
 mod partitions;
 mod profile;
 mod rebuild;

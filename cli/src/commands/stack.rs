@@ -12,6 +12,7 @@ use std::{
 use anyhow::Context as _;
 use dev_stack::{ServiceSpec, Stack, StackConfig};
 use event_log::{Admin, KafkaConfig};
+use gateway::PageConfig;
 use message_store::{MessageStore, MySqlConfig, ServerConfig};
 use serde::Serialize;
 use service_runtime::ConfigSource;
@@ -130,8 +131,28 @@ fn config_text(source: &ConfigSource, stack: &Stack) -> anyhow::Result<String> {
             section.extend(settings);
         }
     }
+    for (name, key, value) in page(stack.config())? {
+        let section = file.entry(name).or_insert_with(|| Table::new().into());
+        if let Value::Table(section) = section {
+            section.entry(key).or_insert(value);
+        }
+    }
     let settings = toml::to_string(&file)?;
     Ok(format!("# Written by `tidemark stack up`.\n{settings}"))
+}
+
+/// What the chat needs, by section and key, where nothing else is said: the gateway serves it, and it may call the others.
+fn page(config: &StackConfig) -> anyhow::Result<[(&'static str, &'static str, Value); 2]> {
+    let url = |port: u16| format!("http://127.0.0.1:{port}");
+    let page = PageConfig {
+        ingest_url: url(config.ports.ingest),
+        query_url: url(config.ports.query_api),
+    };
+    let origins = super::page::origins(config.ports.gateway, false);
+    Ok([
+        ("gateway", "page", Value::try_from(page)?),
+        ("http", "allowed_origins", Value::try_from(origins)?),
+    ])
 }
 
 /// A service that runs keeps the settings with which it was started.
@@ -255,6 +276,7 @@ fn table<const N: usize>(settings: [(&str, Value); N]) -> Table {
 struct UpReport<'a> {
     ingest: String,
     query: String,
+    gateway: String,
     processes: &'a [dev_stack::ProcessStatus],
 }
 
@@ -265,11 +287,13 @@ fn report(stack: &Stack, json: bool) -> anyhow::Result<()> {
         let report = UpReport {
             ingest: format!("http://127.0.0.1:{}", ports.ingest),
             query: format!("http://127.0.0.1:{}", ports.query_api),
+            gateway: format!("http://127.0.0.1:{}", ports.gateway),
             processes: &processes,
         };
         println!("{}", serde_json::to_string(&report)?);
     } else {
         print!("{}", super::status::process_table(&processes));
+        println!("\nA small chat: http://127.0.0.1:{}/", ports.gateway);
     }
     Ok(())
 }

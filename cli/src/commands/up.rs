@@ -1,8 +1,8 @@
-//! Every service in one process, for a laptop: query-api and the gateway on their own ports, all others on ingest's.
+//! Every service in one process, for a laptop: query-api and the gateway on their own ports, all others on ingest's; the gateway serves the chat.
 
 use access::Access;
 use axum::Router;
-use service_runtime::Process;
+use service_runtime::{HttpConfig, Process, allow_origins};
 
 pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let (supervisor, health) = (process.supervisor(), process.health());
@@ -11,9 +11,19 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let unread = process.configure(projector_unread::Config::load)?;
     let mysql = process.configure(projector_mysql::Config::load)?;
     let query = process.configure(query_api::Config::load)?;
-    let gateway = process.configure(gateway::Config::load)?;
+    let mut gateway = process.configure(gateway::Config::load)?;
     let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
     let gateway_listen = gateway.gateway.listen;
+    let http: HttpConfig = process.source().section("http")?;
+    let mut origins = Vec::new();
+    if gateway.gateway.page.is_none() && gateway_listen.ip().is_loopback() {
+        let urls = super::page::urls(process.source(), ingest_listen, query_listen)?;
+        gateway.gateway.page = Some(urls);
+        // What is said in the configuration holds for every listener already.
+        if http.allowed_origins.is_empty() {
+            origins = super::page::origins(gateway_listen.port(), http.tls.is_some());
+        }
+    }
     let access = Access::start(&ingest.auth, supervisor)?;
     let producers = Router::new()
         .merge(ingest::start(ingest, &access, supervisor, health).await?)
@@ -32,10 +42,20 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let readers = query_api::start(query, &access, supervisor, health).await?;
     let devices = gateway::start(gateway, &access, supervisor, health).await?;
     process
-        .listen_with(&access, "ingest.listen", ingest_listen, producers)
+        .listen_with(
+            &access,
+            "ingest.listen",
+            ingest_listen,
+            allow_origins(producers, &origins),
+        )
         .await?;
     process
-        .listen_with(&access, "query_api.listen", query_listen, readers)
+        .listen_with(
+            &access,
+            "query_api.listen",
+            query_listen,
+            allow_origins(readers, &origins),
+        )
         .await?;
     process
         .listen_with(&access, "gateway.listen", gateway_listen, devices)

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
 use crate::ListenerPolicy;
+use crate::cors;
 use crate::tls::{ServerTls, TlsConfig, TlsError};
 
 /// Section `http`: what holds for every listener of a process.
@@ -28,6 +29,9 @@ pub struct HttpConfig {
     /// Connections served at a time, at each listener; more are answered 503 and closed.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
+    /// The sites whose pages may call, as a browser names them (`https://chat.example.org`); all others are refused by browsers.
+    #[garde(inner(custom(cors::is_origin)))]
+    pub allowed_origins: Vec<String>,
     /// The certificate that listeners show. Without it they speak plain HTTP.
     #[garde(dive)]
     pub tls: Option<TlsConfig>,
@@ -41,6 +45,7 @@ impl Default for HttpConfig {
             max_header_bytes: 32 * 1024,
             max_headers: 100,
             max_connections: 4_096,
+            allowed_origins: Vec::new(),
             tls: None,
         }
     }

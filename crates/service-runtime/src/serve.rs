@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::tls::ServerTls;
-use crate::{HttpConfig, Listener, Shutdown, too_many_connections};
+use crate::{HttpConfig, Listener, Shutdown, allow_origins, too_many_connections};
 
 /// How long to wait after an error of `accept` that is not about one connection; most often there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -47,7 +47,7 @@ pub async fn serve(
     let Listener { tcp, tls } = listener;
     let server = Arc::new(Server {
         builder: connection_builder(http),
-        router: router
+        router: allow_origins(router, &http.allowed_origins)
             .layer(from_fn_with_state(HeaderLimits::of(http), limit_headers))
             .layer(from_fn(announce_close)),
         shutdown: shutdown.clone(),

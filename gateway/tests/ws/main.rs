@@ -11,6 +11,7 @@ mod device;
 mod devices;
 mod gateway;
 mod limits;
+mod page;
 mod presence;
 mod proto_as_json;
 #[expect(dead_code, reason = "tests here need less of it")]

@@ -177,6 +177,11 @@ export class Device {
     });
   }
 
+  /** Tries to connect at once, where it waits for its next attempt: for programs that know that the network is back. */
+  connectNow(): void {
+    this.#link.connectNow();
+  }
+
   /** Ends the connection, once everything is stored. Calls after it throw, as they do where the device could not go on. */
   async close(): Promise<void> {
     this.#closing.abort(null);

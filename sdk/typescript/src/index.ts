@@ -2,6 +2,7 @@ export { missing } from "./chat.js";
 export type { Chat, ChatKey, Fetched, WithGroup, WithUser } from "./chat.js";
 export { ConnectionEnded } from "./connection.js";
 export { Device } from "./device.js";
+export { DEVICE_CLASSES } from "./frames.js";
 export type { DeviceClass, Flags, PerDevice } from "./frames.js";
 export { IndexedDbStorage } from "./indexeddb.js";
 export type { QueuedRead, QueuedSend, QueueItem } from "./outbox.js";

@@ -29,6 +29,8 @@ export class Link {
   #failures = 0;
   #pauseMs = FIRST_PAUSE_MS;
   #afterMs: number | null = null;
+  /** Ends the pause that is under way. */
+  #wake = new AbortController();
 
   constructor(
     private readonly settings: DeviceSettings,
@@ -48,11 +50,19 @@ export class Link {
       this.#failures = isSilent ? this.#failures + 1 : 0;
       if (this.#failures === SILENT_FAILURES) await this.#probe();
       const pause = this.#pauseMs * (0.5 + Math.random() / 2);
-      await sleep(this.#afterMs ?? pause, this.signal);
+      this.#wake = new AbortController();
+      const ends = AbortSignal.any([this.signal, this.#wake.signal]);
+      await sleep(this.#afterMs ?? pause, ends);
       this.#afterMs = null;
       this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
       this.#gateway += 1;
     }
+  }
+
+  /** Ends the pause between two attempts; the pauses after it are short again. */
+  connectNow(): void {
+    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#wake.abort();
   }
 
   /** Lost where there is no connection. */

@@ -217,6 +217,16 @@ test("a gateway that ends says when to come back, and the next one is tried", as
   }
 });
 
+test("a device that is told that the network is back does not wait", async () => {
+  const waiting = await open();
+  const connection = await welcome();
+  const updates = waiting.updates();
+  connection.send({ type: "reconnect", after_ms: 60_000 });
+  await until(updates, "disconnected");
+  waiting.connectNow();
+  await welcome();
+});
+
 test("handshakes that fail without a word make the device ask over HTTP", async () => {
   gateway.refusal = 401;
   const problem = { status: 401, detail: "the token is not valid" };

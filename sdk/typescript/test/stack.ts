@@ -59,16 +59,24 @@ export class Stack {
     return `ws://127.0.0.1:${this.#port("gateway")}`;
   }
 
+  /** Where browsers find the chat. */
+  get page(): string {
+    return `http://127.0.0.1:${this.#port("gateway")}`;
+  }
+
   /** Starts what does not run. */
   async up(): Promise<void> {
     await this.#stack("up");
   }
 
-  /** Kills a service, as a crash does. */
-  async kill(service: string): Promise<void> {
+  /** Kills a service, as a crash does, or sends it another signal. */
+  async kill(
+    service: string,
+    signal: NodeJS.Signals = "SIGKILL",
+  ): Promise<void> {
     const file = join(this.directory, "run", `${service}.pid`);
     const [pid] = (await readFile(file, "utf8")).split(/\s/);
-    process.kill(Number(pid), "SIGKILL");
+    process.kill(Number(pid), signal);
   }
 
   /** Stops everything, and deletes its data. */

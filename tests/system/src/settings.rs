@@ -135,6 +135,9 @@ listen = "127.0.0.1:{projector_mysql}"
 [query_api]
 listen = "127.0.0.1:{query_api}"
 
+[gateway]
+listen = "127.0.0.1:{gateway}"
+
 [stack]
 run_dir = "{run_dir}"
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod limits;
+mod origins;
 mod pages;
 mod server;
 mod tls;

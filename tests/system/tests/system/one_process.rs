@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use system_tests::{DeviceClass, Servers, Settings, TestEnv, new_users, program, run, until};
 
 #[test]
@@ -31,11 +32,35 @@ fn all_services_work_in_one_process_that_stops_on_request() {
         let items = env.client.history(to, from, &[second]).await?;
         ensure!(items.len() == 2, "{items:?}");
         env.audit([from, to]).await?;
+        assert_serves_the_chat(env).await?;
 
         let code = up.stop().await?;
         ensure!(code == Some(0), "stopped with {code:?}");
         Ok(())
     });
+}
+
+/// The gateway has the page, and the others let it call them.
+async fn assert_serves_the_chat(env: &TestEnv) -> Result<()> {
+    let gateway = env.gateway_urls()?.remove(0).replace("ws:", "http:");
+    let page = reqwest::get(&gateway).await?.text().await?;
+    ensure!(page.contains("<title>Tidemark</title>"), "{page}");
+    let settings = reqwest::get(format!("{gateway}/page/settings.json")).await?;
+    let settings: Value = serde_json::from_str(&settings.text().await?)?;
+    for (service, url) in [
+        ("ingest", env.client.ingest_url()),
+        ("query", env.client.query_url()),
+    ] {
+        ensure!(settings[service] == url, "{settings} has not {url}");
+        let request = reqwest::Client::new().get(url).header("origin", &gateway);
+        let answer = request.send().await?;
+        let allowed = answer.headers().get("access-control-allow-origin");
+        ensure!(
+            allowed.is_some_and(|origin| *origin == gateway),
+            "{service} allows {allowed:?}"
+        );
+    }
+    Ok(())
 }
 
 struct Up(Child);

@@ -1,0 +1,2946 @@
+// Written by `npm run build` in gateway/page.
+
+// src/dom.ts
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+function button(text, attributes, onClick) {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+function field(label, attributes) {
+  const input = element("input", { autocomplete: "off", ...attributes });
+  return { row: element("label", {}, label, input), input };
+}
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+var KeyedList = class {
+  constructor(parent, keyOf2, make) {
+    this.parent = parent;
+    this.keyOf = keyOf2;
+    this.make = make;
+  }
+  #rows = /* @__PURE__ */ new Map();
+  update(items) {
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.#rows) {
+      if (keys.has(key)) continue;
+      row.node.remove();
+      this.#rows.delete(key);
+    }
+    let before = this.parent.firstElementChild;
+    for (const item of items) {
+      const row = this.#row(item);
+      row.update(item);
+      if (row.node === before) before = before.nextElementSibling;
+      else this.parent.insertBefore(row.node, before);
+    }
+  }
+  #row(item) {
+    const key = this.keyOf(item);
+    const row = this.#rows.get(key) ?? this.make(item);
+    this.#rows.set(key, row);
+    return row;
+  }
+};
+
+// ../../sdk/typescript/dist/frames.js
+var DEVICE_CLASSES = ["pc", "mobile"];
+function parsePosition(at) {
+  const match = /^(\d{1,2}):(\d{1,16})$/.exec(at);
+  if (match === null)
+    throw new RangeError(`at is no position: ${at}`);
+  return { partition: Number(match[1]), offset: Number(match[2]) };
+}
+
+// ../../sdk/typescript/dist/chat.js
+function newChat(key) {
+  const flags = {
+    favourite: false,
+    pinned: false,
+    muted: false,
+    blocked: false
+  };
+  return {
+    key,
+    with: { type: "user", flags, deleted: false, peerN: 0 },
+    last: null,
+    lastMid: 0,
+    chg: 0,
+    readMid: { pc: 0, mobile: 0 },
+    unread: { pc: 0, mobile: 0 },
+    messages: /* @__PURE__ */ new Map(),
+    fetched: { mid: 0, chg: 0 },
+    knownTo: 0
+  };
+}
+function joinedChat(key, group, lastMid) {
+  const readMid = { pc: lastMid, mobile: lastMid };
+  return { ...newChat(key), with: group, lastMid, readMid };
+}
+function missing(chat) {
+  const { mid, chg } = chat.fetched;
+  return mid < chat.lastMid || chg < chat.chg ? { mid, chg } : null;
+}
+function knows(chat, at) {
+  chat.knownTo = Math.max(chat.knownTo, parsePosition(at).offset + 1);
+}
+function takeSyncedUser(chat, row) {
+  const { favourite, pinned, muted, blocked } = row;
+  const flags = { favourite, pinned, muted, blocked };
+  const { peer_n: peerN } = row;
+  chat.with = { type: "user", flags, deleted: row.deleted ?? false, peerN };
+  if (typeof row.at === "string")
+    knows(chat, row.at);
+  chat.last = row.last ?? null;
+  chat.lastMid = row.last_mid;
+  chat.chg = row.chg;
+  chat.readMid = { ...row.read_mid };
+  const { pc, mobile } = row.unread;
+  chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
+}
+function takeSyncedGroup(chat, row) {
+  const { name, role, muted, dissolved, member_count: memberCount } = row;
+  const { whole_history: wholeHistory, join_mid: joinMid } = row;
+  setGroup(chat, {
+    type: "group",
+    name,
+    role,
+    muted,
+    dissolved,
+    memberCount,
+    wholeHistory,
+    joinMid
+  });
+  knows(chat, row.at);
+  chat.last = row.last ?? null;
+  chat.lastMid = row.last_mid;
+  chat.chg = row.chg;
+  chat.readMid = { ...row.read_mid };
+  chat.unread = { ...row.unread };
+}
+function setGroup(chat, group) {
+  const before = unseenMid(chat);
+  chat.with = group;
+  const unseen = unseenMid(chat);
+  if (unseen < before)
+    chat.fetched.mid = 0;
+  for (const mid of chat.messages.keys()) {
+    if (mid <= unseen)
+      chat.messages.delete(mid);
+  }
+  if (chat.last !== null && chat.last.mid <= unseen)
+    chat.last = null;
+}
+function unseenMid(chat) {
+  return chat.with.type === "group" && !chat.with.wholeHistory ? chat.with.joinMid : 0;
+}
+
+// ../../sdk/typescript/dist/connection.js
+var SUBPROTOCOL = "tidemark.v1.json";
+var HANDSHAKE_MS = 1e4;
+var SILENCE_MS = 6e4;
+var ConnectionEnded = class extends Error {
+  code;
+  wasOpen;
+  name = "ConnectionEnded";
+  constructor(message, code, wasOpen) {
+    super(message);
+    this.code = code;
+    this.wasOpen = wasOpen;
+  }
+  /** Whether the device is to come back with its token. */
+  get comesBack() {
+    return this.code < 4100 || this.code > 4199;
+  }
+};
+var Connection = class {
+  #socket;
+  #frames = [];
+  #ended = null;
+  #wake = null;
+  #wasOpen = false;
+  #timer;
+  /** Begins the handshake; `hello` goes out behind it. */
+  constructor(Socket, url, token, hello) {
+    const bearer = token === void 0 ? [] : [`bearer.${token}`];
+    this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
+    this.#expect(HANDSHAKE_MS, "no handshake in time");
+    this.#socket.onopen = () => {
+      this.#wasOpen = true;
+      this.#expect(SILENCE_MS, "the gateway is silent");
+      this.write(hello());
+    };
+    this.#socket.onmessage = ({ data }) => this.#receive(String(data));
+    this.#socket.onerror = () => {
+      if (!this.#wasOpen)
+        this.#end("the handshake fails", 0);
+    };
+    this.#socket.onclose = ({ code, reason }) => {
+      const ownCode = code >= 4e3 && code < 5e3 ? code : 0;
+      this.#end(reason || `the connection is gone (${code})`, ownCode);
+    };
+  }
+  /** The next frame. Throws {@link ConnectionEnded} behind the last. */
+  async next() {
+    for (; ; ) {
+      const frame = this.#frames.shift();
+      if (frame !== void 0)
+        return frame;
+      if (this.#ended !== null)
+        throw this.#ended;
+      await new Promise((resolve) => this.#wake = resolve);
+    }
+  }
+  /** What cannot be written is lost with the connection, whose end shows where it is read. */
+  write(frame) {
+    if (this.#ended === null && this.#socket.readyState === 1) {
+      this.#socket.send(JSON.stringify(frame));
+    }
+  }
+  /** Ends it, without waiting for the other side. */
+  close(reason = "closed here") {
+    this.#frames.length = 0;
+    this.#end(reason, 0);
+  }
+  #receive(text) {
+    this.#expect(SILENCE_MS, "the gateway is silent");
+    const frame = parse(text);
+    if (frame === null)
+      return this.#end(`no frame: ${text.slice(0, 80)}`, 0);
+    if (frame.type === "ping" && frame.token === void 0) {
+      return this.write({ type: "pong" });
+    }
+    this.#frames.push(frame);
+    this.#wake?.();
+  }
+  #expect(ms, otherwise) {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end(otherwise, 0), ms);
+  }
+  #end(reason, code) {
+    if (this.#ended !== null)
+      return;
+    this.#ended = new ConnectionEnded(reason, code, this.#wasOpen);
+    clearTimeout(this.#timer);
+    this.#socket.onopen = null;
+    this.#socket.onmessage = null;
+    this.#socket.onerror = null;
+    this.#socket.onclose = null;
+    this.#socket.close();
+    this.#wake?.();
+  }
+};
+function parse(text) {
+  try {
+    const frame = JSON.parse(text);
+    const isFrame = typeof frame === "object" && frame !== null && "type" in frame;
+    return isFrame ? frame : null;
+  } catch {
+    return null;
+  }
+}
+
+// ../../sdk/typescript/dist/rest.js
+var TIMEOUT_MS = 4e4;
+var ServiceError = class extends Error {
+  status;
+  problem;
+  name = "ServiceError";
+  constructor(message, status, problem = null, options) {
+    super(message, options);
+    this.status = status;
+    this.problem = problem;
+  }
+  /** Whether the same call may succeed later. Of a send the outcome may be unknown: it is repeated with the same `client_msg_id`. */
+  get isRetryable() {
+    return [0, 429, 502, 503, 504].includes(this.status);
+  }
+};
+var Service = class {
+  #settings;
+  #fetch;
+  constructor(settings) {
+    this.#settings = settings;
+    this.#fetch = settings.fetch ?? fetch.bind(globalThis);
+  }
+  /** Reads. */
+  get(path, parameters, query) {
+    return this.#call("GET", path, parameters, query);
+  }
+  /** Posts. */
+  post(path, parameters, body) {
+    return this.#call("POST", path, parameters, void 0, body);
+  }
+  /** Puts. */
+  put(path, parameters, body) {
+    return this.#call("PUT", path, parameters, void 0, body);
+  }
+  async #token() {
+    try {
+      return await this.#settings.token?.();
+    } catch (cause) {
+      throw new ServiceError("there is no token", 0, null, { cause });
+    }
+  }
+  async #call(method, path, parameters, query = {}, body) {
+    const url = this.#settings.url + target(path, parameters, query);
+    const headers = {};
+    const token = await this.#token();
+    if (token !== void 0)
+      headers["authorization"] = `Bearer ${token}`;
+    const init = { method, headers };
+    if (body !== void 0) {
+      headers["content-type"] = "application/json";
+      init.body = JSON.stringify(body);
+    }
+    const { signal } = this.#settings;
+    const timeout = AbortSignal.timeout(TIMEOUT_MS);
+    init.signal = signal ? AbortSignal.any([timeout, signal]) : timeout;
+    let answer;
+    try {
+      const response = await this.#fetch(url, init);
+      const { ok, status } = response;
+      answer = { ok, status, text: await response.text() };
+    } catch (cause) {
+      throw new ServiceError(`${url} does not answer`, 0, null, { cause });
+    }
+    const json = parse2(answer.text);
+    if (answer.ok && json !== null)
+      return json;
+    const problem = json;
+    const detail = problem?.detail ?? problem?.title ?? "no answer of Tidemark";
+    throw new ServiceError(`${url}: ${answer.status}: ${detail}`, answer.status, problem);
+  }
+};
+function target(path, parameters, query) {
+  const values = new Map(Object.entries(parameters));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(values.get(name))));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of [value].flat()) {
+      if (one !== void 0 && one !== null)
+        search.append(name, String(one));
+    }
+  }
+  return search.size === 0 ? filled : `${filled}?${search}`;
+}
+function parse2(text) {
+  try {
+    const json = JSON.parse(text);
+    return typeof json === "object" ? json : null;
+  } catch {
+    return null;
+  }
+}
+
+// ../../sdk/typescript/dist/link.js
+var FIRST_PAUSE_MS = 100;
+var LONGEST_PAUSE_MS = 1e4;
+var SILENT_FAILURES = 3;
+var EXPIRED = 4102;
+var Link = class {
+  settings;
+  handler;
+  signal;
+  #connection = null;
+  #gateway = 0;
+  #failures = 0;
+  #pauseMs = FIRST_PAUSE_MS;
+  #afterMs = null;
+  /** Ends the pause that is under way. */
+  #wake = new AbortController();
+  constructor(settings, handler, signal) {
+    this.settings = settings;
+    this.handler = handler;
+    this.signal = signal;
+    signal.addEventListener("abort", () => this.#connection?.close());
+  }
+  /** Runs until it is aborted, or until an error that would come again. */
+  async run() {
+    while (!this.signal.aborted) {
+      const ended = await this.#connect();
+      if (this.signal.aborted)
+        return;
+      this.handler.disconnected(ended.message);
+      const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
+      this.#failures = isSilent ? this.#failures + 1 : 0;
+      if (this.#failures === SILENT_FAILURES)
+        await this.#probe();
+      const pause = this.#pauseMs * (0.5 + Math.random() / 2);
+      this.#wake = new AbortController();
+      const ends = AbortSignal.any([this.signal, this.#wake.signal]);
+      await sleep(this.#afterMs ?? pause, ends);
+      this.#afterMs = null;
+      this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
+      this.#gateway += 1;
+    }
+  }
+  /** Ends the pause between two attempts; the pauses after it are short again. */
+  connectNow() {
+    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#wake.abort();
+  }
+  /** Lost where there is no connection. */
+  write(frame) {
+    this.#connection?.write(frame);
+  }
+  /** The stream goes on: the next pause is a short one. */
+  welcomed() {
+    this.#pauseMs = FIRST_PAUSE_MS;
+  }
+  /** Ends the connection; the next one begins in so many milliseconds. */
+  reconnect(afterMs) {
+    this.#afterMs = afterMs;
+    this.#connection?.close("the gateway ends");
+  }
+  async #probe() {
+    try {
+      await this.handler.probe();
+    } catch (error) {
+      this.#reason(error);
+    }
+  }
+  /** A connection, from the handshake to its end. */
+  async #connect() {
+    let token;
+    try {
+      token = await this.settings.token?.();
+    } catch (error) {
+      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
+    }
+    const Socket = this.settings.WebSocket ?? WebSocket;
+    const hello = () => this.handler.hello();
+    const connection = new Connection(Socket, this.#url(token), token, hello);
+    this.#connection = connection;
+    try {
+      for (; ; )
+        await this.handler.take(await connection.next());
+    } catch (error) {
+      return this.#reason(error);
+    } finally {
+      connection.close();
+      this.#connection = null;
+    }
+  }
+  #url(token) {
+    const { gateways, uid } = this.settings;
+    const gateway = gateways[this.#gateway % gateways.length];
+    return `${gateway}/v1/connect${token === void 0 ? `?uid=${uid}` : ""}`;
+  }
+  /** Throws what the next connection would end with, too. */
+  #reason(error) {
+    if (error instanceof ConnectionEnded) {
+      const isRenewable = error.code === EXPIRED && this.settings.token !== void 0;
+      if (error.comesBack || isRenewable)
+        return error;
+    }
+    if (error instanceof ServiceError && error.isRetryable)
+      return error;
+    throw error;
+  }
+};
+function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    if (signal.aborted)
+      return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+}
+
+// ../../sdk/typescript/dist/outbox.js
+var WINDOW = 32;
+var Outbox = class {
+  #items = /* @__PURE__ */ new Map();
+  #written = /* @__PURE__ */ new Set();
+  #changed = /* @__PURE__ */ new Set();
+  #lastSeq = 0;
+  /** With what was stored. */
+  constructor(items = []) {
+    for (const item of [...items].sort((a, b) => a.seq - b.seq)) {
+      this.#items.set(item.seq, item);
+      this.#lastSeq = item.seq;
+    }
+  }
+  /** What is not answered yet, oldest first. */
+  get items() {
+    return [...this.#items.values()];
+  }
+  /** Puts a message last. */
+  send(chat, clientMsgId, msg) {
+    this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
+  }
+  /** Puts a read-ack last; an older one of the chat that was not written yet is left out. */
+  read(chat, mid) {
+    for (const item of this.#items.values()) {
+      const isOlder = item.kind === "read" && item.chat === chat;
+      if (isOlder && !this.#written.has(item.seq))
+        this.#remove(item.seq);
+    }
+    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid });
+  }
+  #nextSeq() {
+    this.#lastSeq += 1;
+    return this.#lastSeq;
+  }
+  #add(item) {
+    this.#items.set(item.seq, item);
+    this.#changed.add(item.seq);
+  }
+  #remove(seq) {
+    this.#items.delete(seq);
+    this.#written.delete(seq);
+    this.#changed.add(seq);
+  }
+  /** What may be written now; it counts as written from here on. */
+  takeFrames() {
+    const frames = [];
+    for (const item of this.#items.values()) {
+      if (this.#written.size >= WINDOW)
+        break;
+      if (this.#written.has(item.seq))
+        continue;
+      this.#written.add(item.seq);
+      frames.push(frameOf(item));
+    }
+    return frames;
+  }
+  /** What was answered, by its `ref`: it is done. `null` where it was answered before. */
+  answered(ref) {
+    const item = this.#items.get(Number(ref)) ?? null;
+    if (item !== null)
+      this.#remove(item.seq);
+    return item;
+  }
+  /** A read-ack is done once it is on the log; a send waits for its number. */
+  accepted(ref) {
+    if (this.#items.get(Number(ref))?.kind === "read")
+      this.answered(ref);
+  }
+  /** It is to be written again. */
+  again(ref) {
+    this.#written.delete(Number(ref));
+  }
+  /** Everything is to be written again, on the next connection. */
+  disconnected() {
+    this.#written.clear();
+  }
+  /** What has changed since the last call, by its place; `null` where it is done. */
+  drainChanges() {
+    const changed = [...this.#changed];
+    this.#changed = /* @__PURE__ */ new Set();
+    return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+};
+function frameOf(item) {
+  const [kind, id] = splitKey(item.chat);
+  const ref = String(item.seq);
+  if (item.kind === "read") {
+    const of = kind === "user" ? { peer: id } : { gid: id };
+    return { type: "read", ref, mid: item.mid, ...of };
+  }
+  const { clientMsgId: client_msg_id, msg } = item;
+  const to = kind === "user" ? { to: id } : { gid: id };
+  return { type: "send", ref, client_msg_id, msg, ...to };
+}
+function splitKey(key) {
+  const [kind, id] = key.split(":");
+  return [kind === "group" ? "group" : "user", id ?? ""];
+}
+
+// ../../sdk/typescript/dist/reader.js
+var PAGE = 200;
+var Reader = class {
+  #query;
+  constructor(settings, signal) {
+    const { query: url, token, fetch: fetch2 } = settings;
+    this.#query = new Service({ url, token, fetch: fetch2, signal });
+  }
+  /** Syncs from the device's token on. `onPage` runs after each page. */
+  async sync(state, onPage) {
+    for (let more = true; more; ) {
+      const since = state.token ?? void 0;
+      const path = "/v1/users/{uid}/sync";
+      const { uid } = state;
+      const query = since === void 0 ? {} : { since };
+      more = state.takeSync(await this.#query.get(path, { uid }, query));
+      onPage();
+    }
+  }
+  /** Fetches the messages of a chat that are missing, then the changes. */
+  async fetch(state, key) {
+    let after = this.#missing(state, key)?.mid ?? null;
+    while (after !== null) {
+      const page = await this.#messages(state, key, after);
+      after = state.takeMessages(key, page);
+    }
+    after = this.#missing(state, key)?.chg ?? null;
+    while (after !== null) {
+      const page = await this.#changes(state, key, after);
+      after = state.takeMessageChanges(key, after, page);
+    }
+  }
+  #missing(state, key) {
+    const chat = state.chats.get(key);
+    return chat === void 0 ? null : missing(chat);
+  }
+  #messages(state, key, after_mid) {
+    const [kind, id] = splitKey(key);
+    const { uid } = state;
+    const query = { after_mid, limit: PAGE, ...reflecting(state, key) };
+    if (kind === "group") {
+      const path2 = "/v1/groups/{gid}/messages";
+      return this.#query.get(path2, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/messages";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+  #changes(state, key, after_chg) {
+    const [kind, id] = splitKey(key);
+    const { uid } = state;
+    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
+    if (kind === "group") {
+      const path2 = "/v1/groups/{gid}/changes";
+      return this.#query.get(path2, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/changes";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+};
+function reflecting(state, key) {
+  const known = state.knownOf(key);
+  return known === null ? {} : { after: [known] };
+}
+
+// ../../sdk/typescript/dist/saver.js
+var DELAY_MS = 200;
+var Saver = class {
+  write;
+  onFailure;
+  #running = null;
+  #next = null;
+  #failed = null;
+  #timer;
+  constructor(write, onFailure) {
+    this.write = write;
+    this.onFailure = onFailure;
+  }
+  /** Resolves once all that has changed before this call is stored. After a failure nothing is: what that one took would be missing. */
+  save() {
+    clearTimeout(this.#timer);
+    this.#timer = void 0;
+    if (this.#running !== null) {
+      this.#next ??= this.#running.then(() => {
+        this.#next = null;
+        return this.save();
+      });
+      return this.#next;
+    }
+    this.#running = this.#save();
+    return this.#running;
+  }
+  /** Saves in a while, with what changes until then. */
+  saveSoon() {
+    this.#timer ??= setTimeout(() => {
+      this.save().catch(() => void 0);
+    }, DELAY_MS);
+  }
+  async #save() {
+    try {
+      if (this.#failed !== null)
+        throw this.#failed.error;
+      await this.write();
+    } catch (error) {
+      this.#failed ??= { error };
+      this.onFailure(error);
+      throw error;
+    } finally {
+      this.#running = null;
+    }
+  }
+};
+
+// ../../sdk/typescript/dist/settings.js
+function checkSettings(settings) {
+  const { uid, device, gateways } = settings;
+  checkId("uid", uid);
+  if (gateways.length === 0)
+    throw new RangeError("there is no gateway");
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
+    throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
+  }
+  if (Array.from(device.name ?? "").length > 64) {
+    throw new RangeError("device.name must be 64 characters at most");
+  }
+}
+function checkId(name, id) {
+  const largest = "9223372036854775807";
+  const isShorter = id.length < largest.length;
+  const fits = isShorter || id.length === largest.length && id <= largest;
+  if (!/^[1-9]\d*$/.test(id) || !fits) {
+    throw new RangeError(`${name} must be a decimal number: ${id}`);
+  }
+}
+function checkMessage(msg, clientMsgId, maxMsgBytes) {
+  const bytes = (text) => new TextEncoder().encode(text).length;
+  if (msg === "" || bytes(msg) > maxMsgBytes) {
+    throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
+  }
+  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
+    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  }
+}
+
+// ../../sdk/typescript/dist/chat-events.js
+var PREVIEW_CHARS = 200;
+function takeMessage(chat, uid, event) {
+  const { n, ...message } = event;
+  const { fetched } = chat;
+  const isNewest = message.mid > chat.lastMid;
+  if (message.mid > fetched.mid) {
+    if (fetched.mid + 1 === message.mid)
+      fetched.mid = message.mid;
+    chat.messages.set(message.mid, message);
+    const isHead = message.mid === chat.lastMid && chat.last === null;
+    if (isNewest || isHead)
+      chat.last = preview(message);
+    chat.lastMid = Math.max(chat.lastMid, message.mid);
+  }
+  const isOwn = message.srcid === uid;
+  if (chat.with.type === "user") {
+    if (isNewest)
+      chat.with.deleted = false;
+    if (typeof n === "number" && !isOwn)
+      countPeer(chat, chat.with, n);
+  } else if (isOwn) {
+    takeRead(chat, DEVICE_CLASSES, message.mid, null);
+  } else {
+    countGroup(chat);
+  }
+}
+function countPeer(chat, peer, n) {
+  const more = Math.max(0, n - peer.peerN);
+  for (const device of DEVICE_CLASSES) {
+    const unread = chat.unread[device];
+    if (unread !== null)
+      chat.unread[device] = unread + more;
+  }
+  peer.peerN += more;
+}
+function countGroup(chat) {
+  for (const device of DEVICE_CLASSES) {
+    chat.unread[device] = Math.max(0, chat.lastMid - chat.readMid[device]);
+  }
+}
+function takeRead(chat, devices, mid, n) {
+  for (const device of devices) {
+    if (mid <= chat.readMid[device])
+      continue;
+    chat.readMid[device] = mid;
+    if (chat.with.type === "user") {
+      chat.unread[device] = typeof n === "number" ? Math.max(0, chat.with.peerN - n) : null;
+    } else {
+      countGroup(chat);
+    }
+  }
+}
+function takeChange(chat, uid, event) {
+  if (chat.fetched.chg + 1 === event.chg)
+    chat.fetched.chg = event.chg;
+  chat.chg = Math.max(chat.chg, event.chg);
+  apply(chat, event);
+  if (event.kind === "clear" && event.by === uid && event.peer !== uid) {
+    takeRead(chat, DEVICE_CLASSES, event.mid, event.n);
+  }
+}
+function apply(chat, change) {
+  const { mid, kind, ts } = change;
+  switch (kind) {
+    case "recall":
+      return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
+    case "edit": {
+      const msg = change.msg ?? "";
+      return replace(chat, mid, (old) => ({ ...old, msg, edited_ts: ts }));
+    }
+    case "hide":
+    case "delete":
+      return drop(chat, (other) => other === mid);
+    case "clear":
+      return drop(chat, (other) => other <= mid);
+  }
+}
+function replace(chat, mid, change) {
+  const message = chat.messages.get(mid);
+  if (message !== void 0)
+    chat.messages.set(mid, change(message));
+  if (chat.last?.mid === mid)
+    chat.last = preview(change(chat.last));
+}
+function drop(chat, isGone) {
+  for (const mid of chat.messages.keys()) {
+    if (isGone(mid))
+      chat.messages.delete(mid);
+  }
+  if (chat.last !== null && isGone(chat.last.mid))
+    chat.last = null;
+}
+function takeContact(chat, uid, event) {
+  if (chat.with.type !== "user")
+    return;
+  const { favourite, pinned, muted, blocked } = event;
+  chat.with.flags = { favourite, pinned, muted, blocked };
+  if (typeof event.deleted_mid === "number") {
+    if (event.deleted_mid >= chat.lastMid)
+      chat.with.deleted = true;
+    if (event.peer === uid)
+      return;
+    takeRead(chat, DEVICE_CLASSES, event.deleted_mid, event.deleted_n);
+  }
+}
+function takeHead(chat, head) {
+  knows(chat, head.until);
+  if (head.mid > chat.lastMid) {
+    chat.lastMid = head.mid;
+    chat.last = null;
+  }
+  chat.chg = Math.max(chat.chg, head.chg);
+  takeRead(chat, DEVICE_CLASSES, head.own_mid, null);
+  countGroup(chat);
+}
+function takeFetched(chat, uid, messages, next) {
+  const { fetched } = chat;
+  for (const message of messages) {
+    const { mid } = message;
+    fetched.mid = Math.max(fetched.mid, mid);
+    if (mid > chat.lastMid && chat.with.type === "user") {
+      chat.with.deleted = false;
+    }
+    if (mid >= chat.lastMid) {
+      chat.lastMid = mid;
+      chat.last = preview(message);
+    }
+    if (message.srcid === uid && chat.with.type === "group") {
+      takeRead(chat, DEVICE_CLASSES, mid, null);
+    }
+    chat.messages.set(mid, message);
+  }
+  fetched.mid = Math.max(fetched.mid, next ?? chat.lastMid);
+  if (chat.with.type === "group")
+    countGroup(chat);
+}
+function takeFetchedChanges(chat, after, changes, next) {
+  const { fetched } = chat;
+  for (const change of changes)
+    apply(chat, change);
+  if (after > fetched.chg)
+    return;
+  const early = changes.find((change) => change.mid > fetched.mid);
+  const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
+  fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
+}
+function preview(message) {
+  if (message.msg.length <= PREVIEW_CHARS)
+    return message;
+  return {
+    ...message,
+    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join("")
+  };
+}
+
+// ../../sdk/typescript/dist/token.js
+var PARTITIONS = 64;
+var VERSION = 1;
+var HEADER_BYTES = 6;
+var PAGE_BYTES = 18;
+var TokenError = class extends Error {
+  name = "TokenError";
+};
+var SyncToken = class _SyncToken {
+  epoch;
+  next;
+  page;
+  constructor(epoch, next, page) {
+    this.epoch = epoch;
+    this.next = next;
+    this.page = page;
+  }
+  /** A token with these entries. */
+  static of(epoch, next) {
+    const entries = Array.from({ length: PARTITIONS }, (_, i) => next(i));
+    return new _SyncToken(epoch, entries, new Uint8Array());
+  }
+  /**
+   * Reads a token.
+   *
+   * @throws {@link TokenError} for what is none.
+   */
+  static parse(text) {
+    const bytes = fromBase64Url(text);
+    const [version, ...header] = bytes.subarray(0, HEADER_BYTES);
+    const width = header.pop();
+    if (version !== VERSION || width === void 0 || width < 1 || width > 8) {
+      throw new TokenError("no token of a version that is known here");
+    }
+    const end = HEADER_BYTES + width * PARTITIONS;
+    if (bytes.length !== end && bytes.length !== end + PAGE_BYTES) {
+      throw new TokenError("a token of the wrong length");
+    }
+    const offsets = bytes.subarray(HEADER_BYTES);
+    const next = Array.from({ length: PARTITIONS }, (_, i) => integer(offsets.subarray(i * width, (i + 1) * width)));
+    return new _SyncToken(integer(header), next, bytes.slice(end));
+  }
+  /** The offset of the first event of a partition that the device may not know. */
+  get(partition) {
+    const next = this.next[partition];
+    if (next === void 0)
+      throw new RangeError(`no partition: ${partition}`);
+    return next;
+  }
+  /** Whether the device knows the event there, if it is one of its user. */
+  covers(at) {
+    return at.offset < this.get(at.partition);
+  }
+  /** Everything of a partition below `next` is known. A token never goes back. */
+  advance(partition, next) {
+    this.next[partition] = Math.max(this.get(partition), next);
+  }
+  /** Everything below another token is known, too. */
+  raise(other) {
+    other.next.forEach((next, partition) => this.advance(partition, next));
+  }
+  /** As services read it. */
+  toString() {
+    const largest = Math.max(...this.next);
+    let width = 1;
+    while (largest >= 256 ** width)
+      width += 1;
+    const entries = this.next.flatMap((next) => bigEndian(next, width));
+    const header = [VERSION, ...bigEndian(this.epoch, 4), width];
+    return toBase64Url([...header, ...entries, ...this.page]);
+  }
+};
+function integer(bytes) {
+  let value = 0;
+  for (const byte of bytes)
+    value = value * 256 + byte;
+  if (!Number.isSafeInteger(value)) {
+    throw new TokenError("a token with an offset above 2^53");
+  }
+  return value;
+}
+function bigEndian(value, width) {
+  const bytes = Array.from({ length: width });
+  for (let i = width - 1; i >= 0; i -= 1) {
+    bytes[i] = value % 256;
+    value = Math.floor(value / 256);
+  }
+  return bytes;
+}
+function fromBase64Url(text) {
+  if (!/^[\w-]*$/.test(text) || text.length % 4 === 1) {
+    throw new TokenError("a token that is no base64url");
+  }
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
+}
+function toBase64Url(bytes) {
+  const text = btoa(String.fromCharCode(...bytes));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+// ../../sdk/typescript/dist/state.js
+var DeviceState = class _DeviceState {
+  uid;
+  #chats = /* @__PURE__ */ new Map();
+  #token = null;
+  #returned = /* @__PURE__ */ new Set();
+  #fullSyncs = 0;
+  #changed = /* @__PURE__ */ new Set();
+  /** Of a device that knows nothing yet. */
+  constructor(uid) {
+    this.uid = uid;
+  }
+  /** Of a device that was stored. */
+  static of(head, chats) {
+    const state = new _DeviceState(head.uid);
+    for (const chat of chats)
+      state.#chats.set(chat.key, chat);
+    state.#token = head.token === null ? null : SyncToken.parse(head.token);
+    state.#returned = new Set(head.returned);
+    state.#fullSyncs = head.fullSyncs;
+    return state;
+  }
+  /** `since` of the next sync, of `hello` and of `resume`; `null` before the first sync. */
+  get token() {
+    return this.#token?.toString() ?? null;
+  }
+  /** What pages of a chat have to reflect: `after=` of the calls that fetch them. An older one would undo what is known. */
+  knownOf(key) {
+    const chat = this.#chats.get(key);
+    if (this.#token === null || chat === void 0)
+      return null;
+    const token = SyncToken.parse(this.#token.toString());
+    token.advance(partitionOf(this.uid, key), chat.knownTo);
+    return token.toString();
+  }
+  /** All conversations and groups, deleted contacts too. */
+  get chats() {
+    return this.#chats;
+  }
+  /** How often everything was fetched. */
+  get fullSyncs() {
+    return this.#fullSyncs;
+  }
+  /** What has changed since the last call. */
+  drainChanges() {
+    const { uid, token } = this;
+    const returned = [...this.#returned];
+    const chats = /* @__PURE__ */ new Map();
+    for (const key of this.#changed) {
+      chats.set(key, this.#chats.get(key) ?? null);
+    }
+    this.#changed = /* @__PURE__ */ new Set();
+    return {
+      head: { uid, token, returned, fullSyncs: this.#fullSyncs },
+      chats
+    };
+  }
+  /** Takes a page of a sync; whether there is another. */
+  takeSync(answer) {
+    for (const row of answer.conversations) {
+      if (typeof row.peer === "string") {
+        takeSyncedUser(this.#returnedChat(`user:${row.peer}`), row);
+      }
+    }
+    for (const row of answer.groups) {
+      takeSyncedGroup(this.#returnedChat(`group:${row.gid}`), row);
+    }
+    for (const gid of answer.left)
+      this.#drop(`group:${gid}`);
+    if (!answer.more) {
+      if (answer.full)
+        this.#dropOthers();
+      this.#returned = /* @__PURE__ */ new Set();
+    }
+    this.#token = SyncToken.parse(answer.next);
+    return answer.more;
+  }
+  #returnedChat(key) {
+    this.#returned.add(key);
+    return this.#userChat(key);
+  }
+  #userChat(key) {
+    const chat = this.#chats.get(key) ?? newChat(key);
+    this.#put(chat);
+    return chat;
+  }
+  #dropOthers() {
+    for (const key of this.#chats.keys()) {
+      if (!this.#returned.has(key))
+        this.#drop(key);
+    }
+    this.#fullSyncs += 1;
+  }
+  #drop(key) {
+    if (this.#chats.delete(key))
+      this.#changed.add(key);
+  }
+  #put(chat) {
+    this.#chats.set(chat.key, chat);
+    this.#changed.add(chat.key);
+  }
+  /** Takes an event; the chat that it changes. `null` where it was known already, or changes none. */
+  takeEvent(event) {
+    if (!this.#movesOn(parsePosition(event.at)))
+      return null;
+    const { uid } = this;
+    const other = (one, two) => one === uid ? two : one;
+    if (event.message !== void 0) {
+      const { srcid, destid, gid } = event.message;
+      const chat = this.#chat(gid, destid && other(srcid, destid));
+      if (chat !== null)
+        takeMessage(chat, uid, event.message);
+      return chat?.key ?? null;
+    }
+    if (event.message_change !== void 0) {
+      const { by, peer, gid } = event.message_change;
+      const chat = this.#chat(gid, peer && other(by, peer));
+      if (chat !== null)
+        takeChange(chat, uid, event.message_change);
+      return chat?.key ?? null;
+    }
+    if (event.read_position !== void 0) {
+      const { peer, gid, device, mid, n } = event.read_position;
+      const chat = this.#chat(gid, peer);
+      if (chat !== null)
+        takeRead(chat, [device], mid, n);
+      return chat?.key ?? null;
+    }
+    if (event.contact_change !== void 0) {
+      const chat = this.#chat(null, event.contact_change.peer);
+      if (chat !== null)
+        takeContact(chat, uid, event.contact_change);
+      return chat?.key ?? null;
+    }
+    const change = event.group_change;
+    return change === void 0 ? null : this.#takeGroupChange(change);
+  }
+  /** The chat of an event, which changes. A user becomes a chat by anything that happens; a group only by joining it. */
+  #chat(gid, peer) {
+    if (typeof gid === "string")
+      return this.#group(gid);
+    return typeof peer === "string" ? this.#userChat(`user:${peer}`) : null;
+  }
+  #group(gid) {
+    const chat = this.#chats.get(`group:${gid}`) ?? null;
+    if (chat !== null)
+      this.#put(chat);
+    return chat;
+  }
+  #takeGroupChange(event) {
+    const key = `group:${event.gid}`;
+    const own = event.members.find((member) => member.uid === this.uid);
+    const chat = this.#group(event.gid);
+    const { name, dissolved, member_count: memberCount } = event;
+    const known = chat?.with.type === "group" ? chat.with : null;
+    const { role, muted, joined } = own ?? { ...known, joined: false };
+    if (role === void 0 || muted === void 0)
+      return null;
+    if (role === null) {
+      this.#drop(key);
+      return key;
+    }
+    const group = {
+      type: "group",
+      name,
+      role,
+      muted,
+      dissolved,
+      memberCount,
+      wholeHistory: event.whole_history,
+      joinMid: joined || known === null ? event.last_mid : known.joinMid
+    };
+    if (chat !== null && !joined)
+      setGroup(chat, group);
+    else
+      this.#put(joinedChat(key, group, event.last_mid));
+    return key;
+  }
+  /**
+   * Takes how far a group has come; it has to be fetched then. Where the head itself is below the token, since a sync has moved that meanwhile, some
+   * of what it stands for may not be; and it says nothing that could go back.
+   */
+  takeHead(head) {
+    this.#movesOn(parsePosition(head.at));
+    const chat = this.#group(head.gid);
+    if (chat !== null)
+      takeHead(chat, head);
+    return chat?.key ?? null;
+  }
+  /** Takes a token of a ping: everything below it was handed over before. */
+  takePing(text) {
+    if (this.#token === null)
+      return;
+    this.#token.raise(SyncToken.parse(text));
+  }
+  /** What is below the token is known (W9), and what is handled moves it (W8). */
+  #movesOn(at) {
+    if (this.#token === null)
+      return false;
+    const isNew = !this.#token.covers(at);
+    this.#token.advance(at.partition, at.offset + 1);
+    return isNew;
+  }
+  /** Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. */
+  takeMessages(key, page) {
+    const next = nextOf(page);
+    const chat = this.#chats.get(key);
+    if (chat === void 0)
+      return null;
+    takeFetched(chat, this.uid, page.items, next);
+    this.#changed.add(key);
+    return next;
+  }
+  /** Takes a page of the changes of a chat above a number; above which the next one begins, if there is another. */
+  takeMessageChanges(key, after, page) {
+    const next = nextOf(page);
+    const chat = this.#chats.get(key);
+    if (chat === void 0)
+      return null;
+    takeFetchedChanges(chat, after, page.items, next);
+    this.#changed.add(key);
+    return next;
+  }
+};
+function partitionOf(uid, key) {
+  const [kind, id] = splitKey(key);
+  const sum = kind === "group" ? BigInt(id) : BigInt(uid) + BigInt(id);
+  return Number(sum % BigInt(PARTITIONS));
+}
+function nextOf(page) {
+  if (typeof page.next !== "string")
+    return null;
+  const match = /^after_\w+=(\d+)$/.exec(page.next);
+  if (match === null)
+    throw new RangeError(`next is no page: ${page.next}`);
+  return Number(match[1]);
+}
+
+// ../../sdk/typescript/dist/updates.js
+var Updates = class {
+  #subscribers = /* @__PURE__ */ new Set();
+  #ended = null;
+  /** An iterator over the updates from now on. It ends with the device: by its error, if there is one. */
+  subscribe() {
+    const subscriber = new Subscriber(() => this.#subscribers.delete(subscriber));
+    if (this.#ended !== null)
+      subscriber.end(this.#ended.error);
+    else
+      this.#subscribers.add(subscriber);
+    return subscriber;
+  }
+  emit(update) {
+    for (const subscriber of this.#subscribers)
+      subscriber.push(update);
+  }
+  end(error) {
+    this.#ended = { error };
+    for (const subscriber of this.#subscribers)
+      subscriber.end(error);
+    this.#subscribers.clear();
+  }
+};
+var Subscriber = class {
+  unsubscribe;
+  #waiting = [];
+  /** A chat waits once, however often it changes, and so do who types and who is there: what waits is bounded by what there is. */
+  #once = /* @__PURE__ */ new Map();
+  #wake = null;
+  #ended = null;
+  constructor(unsubscribe) {
+    this.unsubscribe = unsubscribe;
+  }
+  push(update) {
+    const key = keyOf(update);
+    const waiting = key === null ? void 0 : this.#once.get(key);
+    if (waiting !== void 0) {
+      waiting.update = update;
+      return;
+    }
+    const item = { update };
+    if (key !== null)
+      this.#once.set(key, item);
+    this.#waiting.push(item);
+    this.#wake?.();
+  }
+  end(error) {
+    this.#ended ??= { error };
+    this.#wake?.();
+  }
+  async next() {
+    for (; ; ) {
+      const item = this.#waiting.shift();
+      if (item !== void 0) {
+        const key = keyOf(item.update);
+        if (key !== null)
+          this.#once.delete(key);
+        return { value: item.update, done: false };
+      }
+      if (this.#ended !== null) {
+        const { error } = this.#ended;
+        this.#ended = { error: null };
+        if (error !== null)
+          throw error;
+        return { value: void 0, done: true };
+      }
+      await new Promise((resolve) => this.#wake = resolve);
+    }
+  }
+  async return() {
+    this.unsubscribe();
+    this.#waiting.length = 0;
+    this.end(null);
+    return { value: void 0, done: true };
+  }
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+};
+function keyOf(update) {
+  switch (update.type) {
+    case "chat":
+      return `chat ${update.chat}`;
+    case "typing":
+      return `typing ${update.chat} ${update.from}`;
+    case "presence":
+      return `presence ${update.uid}`;
+    default:
+      return null;
+  }
+}
+
+// ../../sdk/typescript/dist/device.js
+var MAX_MSG_BYTES = 16384;
+var RETRY_MS = 1e3;
+var TYPING_MS = 1e3;
+var Device = class _Device {
+  #settings;
+  #state;
+  #outbox;
+  #reader;
+  #link;
+  #saver;
+  #updates = new Updates();
+  #closing = new AbortController();
+  #running;
+  /** Frames and fetches are handled one after the other: a page that is older than what was handled before would undo it. */
+  #last = Promise.resolve();
+  #isConnected = false;
+  /** What the user looks at. */
+  #focus = null;
+  #typedAt = 0;
+  /**
+   * Loads what is stored, and begins to connect.
+   *
+   * @throws RangeError for settings that cannot work, and what the storage throws.
+   */
+  static async open(settings) {
+    checkSettings(settings);
+    const stored = await settings.storage?.load();
+    return new _Device(settings, stored ?? { head: null, chats: [], queue: [] });
+  }
+  constructor(settings, { head, chats, queue }) {
+    const { uid, storage } = settings;
+    if (head !== null && head.uid !== uid) {
+      throw new RangeError(`the storage is that of user ${head.uid}`);
+    }
+    this.#settings = settings;
+    this.#state = head === null ? new DeviceState(uid) : DeviceState.of(head, chats);
+    this.#outbox = new Outbox(queue);
+    const { signal } = this.#closing;
+    this.#reader = new Reader(settings, signal);
+    const save = async () => storage?.save({
+      ...this.#state.drainChanges(),
+      queue: this.#outbox.drainChanges()
+    });
+    this.#saver = new Saver(save, (error) => this.#closing.abort(error));
+    this.#link = new Link(settings, this.#handler(), signal);
+    this.#running = this.#run();
+  }
+  /** All conversations and groups, deleted contacts too. */
+  get chats() {
+    return this.#state.chats;
+  }
+  /** Up to where it knows everything; `null` before the first sync. */
+  get token() {
+    return this.#state.token;
+  }
+  /** How often everything was fetched. */
+  get fullSyncs() {
+    return this.#state.fullSyncs;
+  }
+  /** Whether events come at present. */
+  get isConnected() {
+    return this.#isConnected;
+  }
+  /** Sends and read-acks that have not been answered, oldest first. */
+  get unanswered() {
+    return this.#outbox.items;
+  }
+  /** What the device learns from now on. The iterator ends when the device is closed, and throws where it cannot go on. */
+  updates() {
+    return this.#updates.subscribe();
+  }
+  /**
+   * Sends a message, now or as soon as there is a connection; the update `sent` or `refused` tells the outcome.
+   *
+   * @returns its `client_msg_id`, once the message is stored.
+   * @throws RangeError for what cannot be sent, and what the storage throws.
+   */
+  async send(chat, msg, clientMsgId = crypto.randomUUID()) {
+    this.#checkOpen();
+    checkId("chat", splitKey(chat)[1]);
+    checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
+    this.#outbox.send(chat, clientMsgId, msg);
+    this.#flush();
+    await this.#saver.save();
+    return clientMsgId;
+  }
+  /** Says that the user has read a chat up to a message, now or as soon as there is a connection. */
+  async read(chat, mid) {
+    this.#checkOpen();
+    checkId("chat", splitKey(chat)[1]);
+    checkId("mid", String(mid));
+    this.#outbox.read(chat, mid);
+    this.#flush();
+    await this.#saver.save();
+  }
+  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
+  typing(chat) {
+    this.#checkOpen();
+    const [kind, id] = splitKey(chat);
+    checkId("chat", id);
+    const now = Date.now();
+    if (!this.#isConnected || Math.abs(now - this.#typedAt) < TYPING_MS)
+      return;
+    this.#typedAt = now;
+    const to = kind === "group" ? { gid: id } : { to: id };
+    this.#link.write({ type: "typing", ...to });
+  }
+  /** Says which chat the user looks at, or none: updates tell whether its user is there, and who types in it if it is a group. */
+  focus(chat) {
+    this.#checkOpen();
+    if (chat !== null)
+      checkId("chat", splitKey(chat)[1]);
+    this.#focus = chat;
+    if (this.#isConnected)
+      this.#writeFocus();
+  }
+  #writeFocus() {
+    const [kind, id] = this.#focus === null ? [] : splitKey(this.#focus);
+    const at = id === void 0 ? {} : kind === "group" ? { gid: id } : { peer: id };
+    this.#link.write({ type: "focus", ...at });
+  }
+  /**
+   * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
+   *
+   * @throws ServiceError where the query API refuses or does not answer.
+   */
+  fetch(key) {
+    return this.#exclusively(async () => {
+      this.#checkOpen();
+      const chat = this.#state.chats.get(key);
+      if (chat === void 0 || missing(chat) === null)
+        return;
+      await this.#reader.fetch(this.#state, key);
+      this.#saver.saveSoon();
+      this.#updates.emit({ type: "chat", chat: key });
+    });
+  }
+  /** Tries to connect at once, where it waits for its next attempt: for programs that know that the network is back. */
+  connectNow() {
+    this.#link.connectNow();
+  }
+  /** Ends the connection, once everything is stored. Calls after it throw, as they do where the device could not go on. */
+  async close() {
+    this.#closing.abort(null);
+    await this.#running;
+  }
+  /** Throws why the device has ended, if it has. */
+  #checkOpen() {
+    const { aborted, reason } = this.#closing.signal;
+    if (aborted)
+      throw reason ?? new Error("the device is closed");
+  }
+  async #run() {
+    try {
+      await this.#link.run();
+    } catch (error) {
+      this.#closing.abort(error);
+    }
+    await this.#last;
+    this.#isConnected = false;
+    await this.#saver.save().catch(() => void 0);
+    this.#updates.end(this.#closing.signal.reason);
+  }
+  #exclusively(work) {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => void 0);
+    return done;
+  }
+  #handler() {
+    const { id, class: cls, name = "" } = this.#settings.device;
+    const device = { id, class: cls, name };
+    return {
+      hello: () => ({ type: "hello", device, since: this.#state.token }),
+      take: (frame) => this.#exclusively(async () => {
+        await this.#take(frame);
+        this.#saver.saveSoon();
+      }),
+      disconnected: (reason) => {
+        this.#isConnected = false;
+        this.#outbox.disconnected();
+        this.#updates.emit({ type: "disconnected", reason });
+      },
+      probe: () => this.#exclusively(() => this.#sync())
+    };
+  }
+  async #take(frame) {
+    switch (frame.type) {
+      case "welcome":
+        this.#link.welcomed();
+        this.#isConnected = true;
+        this.#flush();
+        if (this.#focus !== null)
+          this.#writeFocus();
+        return this.#updates.emit({ type: "connected" });
+      case "sync_required":
+        await sleep(frame.after_ms, this.#closing.signal);
+        await this.#sync();
+        return this.#link.write({ type: "resume", since: this.#state.token });
+      case "event":
+        return this.#changed(this.#state.takeEvent(frame));
+      case "head":
+        return this.#changed(this.#state.takeHead(frame));
+      case "ping":
+        if (frame.token !== void 0)
+          this.#state.takePing(frame.token);
+        return this.#link.write({ type: "pong" });
+      case "accepted":
+        this.#outbox.accepted(frame.ref);
+        return this.#flush();
+      case "sent":
+        return this.#sent(frame.ref, frame.mid ?? null);
+      case "refused":
+        return this.#refused(frame.ref, frame.reason, frame.retry ?? false);
+      case "error":
+        return this.#updates.emit(frame);
+      case "typing": {
+        const { from, gid } = frame;
+        const chat = gid === void 0 ? `user:${from}` : `group:${gid}`;
+        return this.#updates.emit({ type: "typing", chat, from });
+      }
+      case "presence": {
+        const { uid, online, classes = [], last_seen = null } = frame;
+        const lastSeen = last_seen;
+        return this.#updates.emit({
+          type: "presence",
+          uid,
+          online,
+          classes,
+          lastSeen
+        });
+      }
+      case "reconnect":
+        return this.#link.reconnect(frame.after_ms);
+      case "replaced":
+    }
+  }
+  #changed(chat) {
+    if (chat !== null)
+      this.#updates.emit({ type: "chat", chat });
+  }
+  #sent(ref, mid) {
+    const item = this.#outbox.answered(ref);
+    this.#flush();
+    if (item?.kind !== "send")
+      return;
+    const { chat, clientMsgId } = item;
+    this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
+  }
+  #refused(ref, reason, retry) {
+    if (retry) {
+      void sleep(RETRY_MS, this.#closing.signal).then(() => {
+        this.#outbox.again(ref);
+        this.#flush();
+      });
+      return;
+    }
+    const item = this.#outbox.answered(ref);
+    this.#flush();
+    if (item?.kind !== "send")
+      return;
+    const { chat, clientMsgId } = item;
+    this.#updates.emit({ type: "refused", chat, clientMsgId, reason });
+  }
+  #flush() {
+    if (!this.#isConnected)
+      return;
+    for (const frame of this.#outbox.takeFrames())
+      this.#link.write(frame);
+  }
+  async #sync() {
+    await this.#reader.sync(this.#state, () => this.#saver.saveSoon());
+    this.#updates.emit({ type: "synced" });
+  }
+};
+
+// ../../sdk/typescript/dist/indexeddb.js
+var STORES = ["head", "chats", "queue"];
+var IndexedDbStorage = class {
+  name;
+  factory;
+  #database = null;
+  /** A database for each device, for example `tidemark-1000-phone-1`. */
+  constructor(name, factory = indexedDB) {
+    this.name = name;
+    this.factory = factory;
+  }
+  async load() {
+    const database = await this.#open();
+    const transaction = database.transaction(STORES, "readonly");
+    const all = (store) => result(transaction.objectStore(store).getAll());
+    const [heads, chats, queue] = await Promise.all([
+      all("head"),
+      all("chats"),
+      all("queue")
+    ]);
+    return { head: heads[0] ?? null, chats, queue };
+  }
+  async save(changes) {
+    if (this.#database === null)
+      throw new Error("save before load");
+    const transaction = this.#database.transaction(STORES, "readwrite");
+    const put = (name, values) => {
+      const store = transaction.objectStore(name);
+      for (const [key, value] of values) {
+        if (value === null)
+          store.delete(key);
+        else
+          store.put(value, key);
+      }
+    };
+    put("head", [["head", changes.head]]);
+    put("chats", changes.chats);
+    put("queue", changes.queue);
+    await completed(transaction);
+  }
+  /** Ends the use of the database. */
+  close() {
+    this.#database?.close();
+    this.#database = null;
+  }
+  async #open() {
+    if (this.#database !== null)
+      return this.#database;
+    const request = this.factory.open(this.name, 1);
+    request.onupgradeneeded = () => {
+      for (const store of STORES)
+        request.result.createObjectStore(store);
+    };
+    this.#database = await result(request);
+    return this.#database;
+  }
+};
+function result(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+function completed(transaction) {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
+// src/times.ts
+var TIME = { hour: "2-digit", minute: "2-digit" };
+var DAY = { day: "numeric", month: "short" };
+function timeText(ts) {
+  const at = new Date(ts);
+  const time = at.toLocaleTimeString([], TIME);
+  const isToday = at.toDateString() === (/* @__PURE__ */ new Date()).toDateString();
+  return isToday ? time : `${at.toLocaleDateString([], DAY)}, ${time}`;
+}
+function shortTimeText(ts) {
+  const at = new Date(ts);
+  const isToday = at.toDateString() === (/* @__PURE__ */ new Date()).toDateString();
+  return isToday ? at.toLocaleTimeString([], TIME) : at.toLocaleDateString([], DAY);
+}
+
+// src/chat-list.ts
+function listedChats(session) {
+  const chats = [...session.device.chats.values()].filter(isListed);
+  const time = (chat) => chat.last?.ts ?? "";
+  const isPinned = (chat) => chat.with.type === "user" && chat.with.flags.pinned;
+  return chats.sort(
+    (a, b) => Number(isPinned(b)) - Number(isPinned(a)) || (time(b) < time(a) ? -1 : time(b) > time(a) ? 1 : 0) || (a.key < b.key ? -1 : 1)
+  );
+}
+function isListed(chat) {
+  return chat.with.type === "group" || chat.lastMid > 0 && !chat.with.deleted;
+}
+function chatName(session, key) {
+  const [kind, id = ""] = key.split(":");
+  if (kind === "user")
+    return id === session.uid ? "Notes to myself" : session.names.of(id);
+  const chat = session.device.chats.get(key);
+  return chat?.with.type === "group" ? chat.with.name : `Group ${id}`;
+}
+function countText(unread) {
+  return unread === null ? "some" : String(unread);
+}
+function countsText({ unread }) {
+  return DEVICE_CLASSES.map(
+    (cls) => `${countText(unread[cls])} on ${cls}`
+  ).join(", ");
+}
+function otherClass(cls) {
+  return cls === "pc" ? "mobile" : "pc";
+}
+var ChatList = class {
+  constructor(session, open) {
+    this.session = session;
+    this.open = open;
+    const list = element("ul", { class: "chats" });
+    this.#rows = new KeyedList(
+      list,
+      (chat) => chat.key,
+      (chat) => this.#row(chat.key)
+    );
+    this.node = element("div", { class: "scroll" }, list, this.#empty);
+  }
+  node;
+  #rows;
+  #empty = element("p", { class: "hint" }, "No conversations yet.");
+  render() {
+    const chats = listedChats(this.session);
+    this.#rows.update(chats);
+    this.#empty.hidden = chats.length > 0 || this.session.device.token === null;
+  }
+  #row(key) {
+    const name = element("span", { class: "name" });
+    const time = element("span", { class: "time" });
+    const preview2 = element("span", { class: "preview" });
+    const unread = element("span", { class: "badge" });
+    const other = element("span", { class: "other" });
+    const pinned = element("span", { class: "pin", title: "Pinned" }, "pinned");
+    const counts = element("span", { class: "counts" }, pinned, other, unread);
+    const open = element(
+      "button",
+      { type: "button", class: "chat", "data-chat": key },
+      name,
+      time,
+      preview2,
+      counts
+    );
+    open.addEventListener("click", () => this.open(key));
+    const { session } = this;
+    const { cls } = session.user;
+    return {
+      node: element("li", {}, open),
+      update: (chat) => {
+        setText(name, chatName(session, key));
+        setText(time, chat.last ? shortTimeText(chat.last.ts) : "");
+        setText(preview2, previewText(session, chat));
+        const [own, others] = [chat.unread[cls], chat.unread[otherClass(cls)]];
+        setText(unread, own === 0 ? "" : `${countText(own)} unread`);
+        unread.dataset["count"] = own === null ? "•" : String(own);
+        const differs = others !== own && others !== 0;
+        counts.title = `Unread: ${countsText(chat)}`;
+        setText(
+          other,
+          differs ? `${countText(others)} on ${otherClass(cls)}` : ""
+        );
+        pinned.hidden = chat.with.type !== "user" || !chat.with.flags.pinned;
+        if (session.shown === key) open.setAttribute("aria-current", "true");
+        else open.removeAttribute("aria-current");
+      }
+    };
+  }
+};
+function previewText(session, chat) {
+  const waiting = session.waiting(chat.key).at(-1);
+  if (waiting !== void 0) return `Waiting: ${waiting.msg}`;
+  const { last } = chat;
+  if (last === null) return "";
+  const text = last.recalled ? "(recalled)" : last.msg;
+  if (last.srcid === session.uid) return `You: ${text}`;
+  return chat.with.type === "group" ? `${session.names.of(last.srcid)}: ${text}` : text;
+}
+
+// src/composer.ts
+var Composer = class {
+  constructor(send, change) {
+    this.send = send;
+    this.change = change;
+    this.#cancel = button("Cancel", {}, () => this.edit(null));
+    const label = element("label", { class: "grow" }, this.#label, this.#text);
+    const parts = [label, this.#cancel, this.#send];
+    this.node = element("form", { class: "composer" }, ...parts);
+    this.node.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#text.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.#edited !== null) this.edit(null);
+      const isEnter = event.key === "Enter" && !event.shiftKey;
+      if (!isEnter || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.edit(null);
+  }
+  node;
+  #label = element("span", { class: "hidden" });
+  #text = element("textarea", { rows: "2", placeholder: "Message" });
+  #send = element("button", { type: "submit", class: "primary" });
+  #cancel;
+  #drafts = /* @__PURE__ */ new Map();
+  #chat = null;
+  #edited = null;
+  /** Turns to a chat; what was begun in another one waits there. */
+  show(chat, name) {
+    this.#label.textContent = `Message to ${name}`;
+    if (chat === this.#chat) return;
+    if (this.#edited !== null) this.edit(null);
+    if (this.#chat !== null) this.#drafts.set(this.#chat, this.#text.value);
+    this.#chat = chat;
+    this.#text.value = (chat && this.#drafts.get(chat)) ?? "";
+  }
+  /** Edits a message, or goes back to a new one. */
+  edit(message) {
+    const wasEditing = this.#edited !== null;
+    this.#edited = message;
+    if (message !== null || wasEditing) this.#text.value = message?.msg ?? "";
+    this.#cancel.hidden = message === null;
+    this.#send.textContent = message === null ? "Send" : "Save";
+    if (message !== null || wasEditing) this.#text.focus();
+  }
+  focus() {
+    this.#text.focus();
+  }
+  #submit() {
+    const text = this.#text.value.trim();
+    if (text === "") return;
+    const edited = this.#edited;
+    this.#text.value = "";
+    if (edited === null) return this.send(text);
+    this.edit(null);
+    this.change(edited, text);
+  }
+};
+
+// src/outcomes.ts
+var TIMEOUT_MS2 = 5e3;
+var RETRY_MS2 = 100;
+var REASONS = {
+  blocked: "you are blocked there",
+  dissolved: "the group has ended",
+  "group-full": "the group is full",
+  muted: "you may not write here",
+  "no-right": "only admins may do that",
+  "not-a-member": "you are not a member of this group",
+  "not-the-author": "it is not your message",
+  recalled: "it was recalled before",
+  "too-late": "it is too old for that",
+  "too-many-conversations": "you have begun too many conversations today",
+  "too-old": "it is too old for that",
+  "unknown-group": "there is no such group"
+};
+function reasonText(reason) {
+  return REASONS[reason] ?? reason;
+}
+function errorText(error) {
+  if (error instanceof ServiceError) {
+    return error.problem?.detail ?? "there is no connection";
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+async function awaitOutcome(query, accepted) {
+  const { partition, offset } = accepted;
+  const end = Date.now() + TIMEOUT_MS2;
+  for (; ; ) {
+    const outcome = await query.get(
+      "/v1/inbound/{partition}/{offset}",
+      { partition, offset },
+      { timeout_ms: TIMEOUT_MS2 }
+    );
+    if (outcome.state === "refused") {
+      throw new Error(reasonText(outcome.reason));
+    }
+    if (outcome.state !== "pending" || Date.now() > end) return;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS2));
+  }
+}
+
+// src/group-dialogs.ts
+var BEHIND_MS = 1e4;
+var RETRY_MS3 = 300;
+var Dialog = class {
+  node;
+  problem = element("p", { class: "problem", role: "alert" });
+  constructor(title, ...content) {
+    const close = button("Close", {}, () => this.node.close());
+    const heading = element("h3", {}, title);
+    const parts = [heading, ...content, this.problem, close];
+    this.node = element("dialog", { "aria-label": title }, ...parts);
+    this.node.addEventListener("close", () => this.node.remove());
+  }
+  open(parent) {
+    parent.append(this.node);
+    this.node.showModal();
+  }
+  /** Does something, and closes unless that fails. */
+  async attempt(work) {
+    this.problem.textContent = "";
+    try {
+      await work();
+      this.node.close();
+    } catch (error) {
+      this.problem.textContent = `That failed: ${errorText(error)}`;
+    }
+  }
+};
+function uidsOf(text) {
+  return [...new Set(text.match(/\d+/g) ?? [])];
+}
+function openNewChat(parent, open) {
+  const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
+  const uid = field("Number of the user", { ...attributes, required: true });
+  const submit = element(
+    "button",
+    { type: "submit", class: "primary" },
+    "Open"
+  );
+  const form = element("form", {}, uid.row, submit);
+  const dialog = new Dialog("New conversation", form);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    dialog.node.close();
+    open(`user:${uid.input.value}`);
+  });
+  dialog.open(parent);
+}
+function openNewGroup(session, parent, open) {
+  const name = field("Name", { maxlength: "100", required: true });
+  const members = field("Members besides you (their numbers)", {
+    placeholder: "1001, 1002",
+    required: true
+  });
+  const submit = element(
+    "button",
+    { type: "submit", class: "primary" },
+    "Create"
+  );
+  const form = element("form", {}, name.row, members.row, submit);
+  const dialog = new Dialog("New group", form);
+  const client_id = crypto.randomUUID();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void dialog.attempt(async () => {
+      const accepted = await session.ingest.post(
+        "/v1/groups",
+        {},
+        {
+          owner: session.uid,
+          name: name.input.value,
+          members: uidsOf(members.input.value),
+          client_id
+        }
+      );
+      await awaitOutcome(session.query, accepted);
+      open(`group:${accepted.gid}`);
+    });
+  });
+  dialog.open(parent);
+}
+function openMembers(session, parent, key) {
+  const chat = session.device.chats.get(key);
+  if (chat?.with.type !== "group") return;
+  const { name, role } = chat.with;
+  const gid = key.slice("group:".length);
+  const attributes = {
+    class: "members",
+    tabindex: "0",
+    "aria-label": "Members"
+  };
+  const list = element("ul", attributes);
+  const added = field("Add members (their numbers)", { required: true });
+  const submit = element("button", { type: "submit", class: "primary" }, "Add");
+  const form = element("form", {}, added.row, submit);
+  form.hidden = role === "member";
+  const isOwner = role === "owner";
+  const leave = button(
+    isOwner ? "End the group" : "Leave the group",
+    { class: "danger" },
+    () => change(isOwner ? { dissolve: true } : { leave: true })
+  );
+  const dialog = new Dialog(`Members of ${name}`, list, form, leave);
+  const change = (what) => void dialog.attempt(async () => {
+    const path = "/v1/groups/{gid}/changes";
+    const body = { by: session.uid, ...what };
+    const accepted = await session.ingest.post(path, { gid }, body);
+    await awaitOutcome(session.query, accepted);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    change({ add: uidsOf(added.input.value) });
+  });
+  dialog.open(parent);
+  membersOf(session, key).then((members) => {
+    for (const { uid, role: role2 } of members) {
+      const what = role2 === "member" ? "" : ` (${role2})`;
+      const name2 = session.names.of(uid);
+      const who = name2.endsWith(uid) ? name2 : `${name2}, ${uid}`;
+      list.append(element("li", {}, who + what));
+    }
+  }).catch((error) => {
+    const text = errorText(error);
+    dialog.problem.textContent = `The members are not known: ${text}`;
+  });
+}
+async function membersOf(session, key) {
+  const end = Date.now() + BEHIND_MS;
+  for (; ; ) {
+    const chat = session.device.chats.get(key);
+    const count = chat?.with.type === "group" ? chat.with.memberCount : 0;
+    try {
+      const members = await storedMembers(session, key);
+      if (members.length === count || Date.now() > end) return members;
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS3));
+  }
+}
+async function storedMembers(session, key) {
+  const gid = key.slice("group:".length);
+  const members = [];
+  let cursor;
+  do {
+    const query = { uid: session.uid, ...cursor ? { cursor } : {} };
+    const path = "/v1/groups/{gid}/members";
+    const page = await session.query.get(path, { gid }, query);
+    members.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  return members;
+}
+
+// src/message-list.ts
+var PAGE2 = 50;
+var MessageList = class {
+  constructor(session, actions) {
+    this.session = session;
+    this.actions = actions;
+    this.#earlier = button(
+      "Show earlier messages",
+      { class: "earlier" },
+      () => {
+        const { scrollHeight } = this.#scroll;
+        this.#count += PAGE2;
+        this.render();
+        this.#scroll.scrollTop += this.#scroll.scrollHeight - scrollHeight;
+      }
+    );
+    this.#scroll = element(
+      "div",
+      {
+        class: "scroll",
+        tabindex: "0",
+        role: "group",
+        "aria-label": "Messages"
+      },
+      this.#earlier,
+      this.#list
+    );
+    this.node = this.#scroll;
+    this.#reset(null);
+  }
+  node;
+  #scroll;
+  #earlier;
+  #list = element("ol", {
+    class: "messages",
+    "aria-label": "Messages"
+  });
+  #lines;
+  #chat = null;
+  #count = PAGE2;
+  render() {
+    const { shown } = this.session;
+    if (shown !== this.#chat) this.#reset(shown);
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroll;
+    const isAtEnd = scrollTop + clientHeight >= scrollHeight - 40;
+    const all = shown === null ? [] : this.#linesOf(shown);
+    this.#lines.update(all.slice(-this.#count));
+    this.#earlier.hidden = all.length <= this.#count;
+    if (isAtEnd) this.#scroll.scrollTop = this.#scroll.scrollHeight;
+  }
+  #reset(chat) {
+    this.#chat = chat;
+    this.#count = PAGE2;
+    this.#list.replaceChildren();
+    this.#lines = new KeyedList(
+      this.#list,
+      (line) => line.key,
+      (line) => this.#row(line)
+    );
+  }
+  #linesOf(key) {
+    const { device, refused } = this.session;
+    const chat = device.chats.get(key);
+    const lines = chat === void 0 ? [] : messageLines(chat);
+    for (const send of this.session.waiting(key)) {
+      lines.push({ type: "waiting", key: `send ${send.clientMsgId}`, send });
+    }
+    for (const send of refused.filter((one) => one.chat === key)) {
+      lines.push({ type: "refused", key: `no ${send.clientMsgId}`, send });
+    }
+    return lines;
+  }
+  #row(line) {
+    switch (line.type) {
+      case "message":
+        return this.#messageRow(line.message);
+      case "waiting":
+        return this.#waitingRow(line.send);
+      case "refused":
+        return this.#refusedRow(line.send);
+      case "read": {
+        const node = element("li", { class: "read" });
+        const update = (now) => {
+          if (now.type !== "read") return;
+          setText(node, `Read up to here on ${now.classes.join(" and ")}`);
+        };
+        return { node, update };
+      }
+    }
+  }
+  #messageRow(first) {
+    const { session, actions } = this;
+    const isOwn = first.srcid === session.uid;
+    let message = first;
+    const isPlain = isOwn || typeof first.gid !== "string";
+    const author = element("span", { class: isPlain ? "hidden" : "author" });
+    const text = element("p", { class: "text" });
+    const time = element("time", { datetime: first.ts }, timeText(first.ts));
+    const state = element("span", { class: "changed" });
+    const edit = button(
+      "Edit",
+      { class: "quiet" },
+      () => actions.edit(message)
+    );
+    const recall = button(
+      "Recall",
+      { class: "quiet" },
+      () => actions.recall(message)
+    );
+    const does = element("span", { class: "actions" }, edit, recall);
+    const foot = element("div", { class: "foot" }, time, state, does);
+    const cls = isOwn ? "message own" : "message";
+    const data = { "data-mid": String(first.mid) };
+    const node = element("li", { class: cls, ...data }, author, text, foot);
+    return {
+      node,
+      update: (line) => {
+        if (line.type !== "message") return;
+        ({ message } = line);
+        setText(author, isOwn ? "You" : session.names.of(message.srcid));
+        const isGone = message.recalled === true;
+        setText(text, isGone ? "This message was recalled." : message.msg);
+        node.classList.toggle("recalled", isGone);
+        setText(state, isGone ? "" : message.edited_ts ? "edited" : "");
+        edit.hidden = isGone || !isOwn;
+        recall.hidden = isGone || !(isOwn || this.#isAdmin());
+      }
+    };
+  }
+  /** Admins of a group recall everybody's messages. */
+  #isAdmin() {
+    const chat = this.#chat && this.session.device.chats.get(this.#chat);
+    const role = chat?.with.type === "group" ? chat.with.role : "member";
+    return role !== "member";
+  }
+  #waitingRow(send) {
+    const state = element("span", { class: "state" });
+    const node = element(
+      "li",
+      { class: "message own waiting" },
+      element("span", { class: "hidden" }, "You"),
+      element("p", { class: "text" }, send.msg),
+      element("div", { class: "foot" }, state)
+    );
+    const update = () => {
+      const { isConnected } = this.session.device;
+      setText(state, isConnected ? "Sending" : "Waiting for a connection");
+    };
+    return { node, update };
+  }
+  #refusedRow(send) {
+    const remove = button(
+      "Remove",
+      { class: "quiet" },
+      () => this.session.putAway(send.clientMsgId)
+    );
+    const node = element(
+      "li",
+      { class: "message own refused" },
+      element("span", { class: "hidden" }, "You"),
+      element("p", { class: "text" }, send.msg),
+      element("div", { class: "foot" }, `Not sent: ${send.reason}`, remove)
+    );
+    return { node, update: () => void 0 };
+  }
+};
+function messageLines(chat) {
+  const lines = [];
+  const messages = [...chat.messages.values()].sort((a, b) => a.mid - b.mid);
+  messages.forEach((message, i) => {
+    lines.push({ type: "message", key: `mid ${message.mid}`, message });
+    const next = messages[i + 1]?.mid ?? Infinity;
+    const classes = DEVICE_CLASSES.filter((cls) => {
+      const mid = chat.readMid[cls];
+      return message.mid <= mid && mid < next && mid < chat.lastMid;
+    });
+    if (classes.length === 0 || next === Infinity) return;
+    lines.push({ type: "read", key: `read ${message.mid}`, classes });
+  });
+  return lines;
+}
+
+// src/chat-view.ts
+var ChatView = class {
+  constructor(session, back) {
+    this.session = session;
+    const { user } = session;
+    this.#members = button("Members", {}, () => {
+      if (session.shown) openMembers(session, this.node, session.shown);
+    });
+    const title = element("div", { class: "grow" }, this.#name, this.#about);
+    const toList = button("Back", { class: "back" }, back);
+    const bar = element("div", { class: "bar" }, toList, title, this.#members);
+    this.#messages = new MessageList(session, {
+      recall: (message) => this.#change(message, "recall"),
+      edit: (message) => this.#composer.edit(message)
+    });
+    this.#composer = new Composer(
+      (text) => this.#send(text),
+      (message, text) => this.#change(message, "edit", text)
+    );
+    const parts = [bar, this.#messages.node, this.#composer.node];
+    this.#open = element("div", { class: "open" }, ...parts);
+    const label = `Conversation on ${user.cls} of user ${user.uid}`;
+    const attributes = { class: "view", "aria-label": label };
+    this.node = element("section", attributes, this.#hint, this.#open);
+  }
+  node;
+  #name = element("h3", {});
+  #about = element("p", { class: "about" });
+  #members;
+  #messages;
+  #composer;
+  #hint = element("p", { class: "hint" }, "Choose a conversation.");
+  #open;
+  render() {
+    const { shown } = this.session;
+    this.#open.hidden = shown === null;
+    this.#hint.hidden = shown !== null;
+    if (shown === null) return this.#messages.render();
+    const name = chatName(this.session, shown);
+    setText(this.#name, name);
+    setText(this.#about, this.#aboutText(shown));
+    const chat = this.session.device.chats.get(shown);
+    this.#members.hidden = chat?.with.type !== "group" || chat.with.dissolved;
+    this.#composer.show(shown, name);
+    this.#messages.render();
+  }
+  focus() {
+    this.#composer.focus();
+  }
+  #aboutText(key) {
+    const chat = this.session.device.chats.get(key);
+    if (chat === void 0) return "Nothing yet";
+    const { pc, mobile } = chat.unread;
+    const isRead = pc === 0 && mobile === 0;
+    const unread = isRead ? "Everything is read" : `Unread: ${countsText(chat)}`;
+    if (chat.with.type === "user") {
+      return chat.with.flags.blocked ? `${unread}. Blocked` : unread;
+    }
+    const { memberCount, dissolved } = chat.with;
+    return dissolved ? "This group has ended" : `${memberCount} members. ${unread}`;
+  }
+  #send(text) {
+    const { shown } = this.session;
+    if (shown === null) return;
+    this.session.send(shown, text).catch((error) => {
+      this.session.tell(`Not sent: ${errorText(error)}`);
+    });
+  }
+  #change(message, kind, msg) {
+    const { session } = this;
+    const { shown } = session;
+    if (shown === null) return;
+    const id = shown.slice(shown.indexOf(":") + 1);
+    const where = shown.startsWith("group:") ? { gid: id } : { peer: id };
+    const change = { by: session.uid, mid: message.mid, kind, ...where };
+    const body = msg === void 0 ? change : { ...change, msg };
+    const work = async () => {
+      const path = "/v1/message-changes";
+      await awaitOutcome(
+        session.query,
+        await session.ingest.post(path, {}, body)
+      );
+    };
+    work().catch((error) => {
+      const what = kind === "recall" ? "recalled" : "edited";
+      this.session.tell(`Not ${what}: ${errorText(error)}`);
+    });
+  }
+};
+
+// src/device-view.ts
+var RENDER_MS = 16;
+var DeviceView = class {
+  constructor(session, leave) {
+    this.session = session;
+    this.#network = button(
+      "Network",
+      { role: "switch" },
+      () => session.switchNetwork()
+    );
+    const close = button(
+      "Close",
+      { title: "It comes back with what it knew" },
+      () => leave(() => session.close())
+    );
+    const forget = button(
+      "Forget",
+      { title: "Delete what this device knows and has not sent" },
+      () => leave(() => session.forget())
+    );
+    const who = element("div", { class: "grow" }, this.#user, this.#state);
+    const tools = element(
+      "div",
+      { class: "tools" },
+      this.#network,
+      close,
+      forget
+    );
+    const bar = element("div", { class: "bar" }, who, tools);
+    const dismiss = button(
+      "Dismiss",
+      { class: "quiet" },
+      () => session.tell("")
+    );
+    this.#noticeRow = element(
+      "div",
+      { class: "notice" },
+      this.#notice,
+      dismiss
+    );
+    this.#list = new ChatList(session, (key) => this.open(key));
+    this.#chat = new ChatView(session, () => this.#back());
+    const list = this.#listWithButtons();
+    const columns = element("div", { class: "columns" }, list, this.#chat.node);
+    const parts = [bar, this.#problem, this.#noticeRow, columns, this.#said];
+    this.node = element("div", { class: "device" }, ...parts);
+    session.onChange((update) => {
+      this.#announce(update);
+      this.#renderSoon();
+    });
+    this.render();
+  }
+  node;
+  #user = element("h2", {});
+  #state = element("p", { class: "connection" });
+  #problem = element("p", { class: "problem" });
+  #notice = element("p", { class: "grow", role: "alert" });
+  #noticeRow;
+  #network;
+  /** For screen readers. */
+  #said = element("p", { class: "hidden", role: "status" });
+  #list;
+  #chat;
+  #isRendering = false;
+  /** Opens a chat, and goes there. */
+  open(key) {
+    this.session.shown = key;
+    this.render();
+    this.#chat.focus();
+  }
+  render() {
+    const { session } = this;
+    const { uid, cls } = session.user;
+    const name = session.names.of(uid);
+    setText(this.#user, name.endsWith(uid) ? name : `${name} (${uid})`);
+    const { text, state } = this.#connection();
+    setText(this.#state, `${cls}: ${text}`);
+    this.#state.dataset["state"] = state;
+    const isAway = state === "connecting" || state === "ended";
+    setText(this.#problem, isAway ? session.problem : "");
+    setText(this.#notice, session.notice);
+    this.#noticeRow.hidden = session.notice === "";
+    this.#network.setAttribute("aria-checked", String(session.network.isOn));
+    this.node.classList.toggle("has-chat", session.shown !== null);
+    this.#list.render();
+    this.#chat.render();
+  }
+  #connection() {
+    const { device, network, hasEnded } = this.session;
+    if (hasEnded) return { text: "ended", state: "ended" };
+    if (!network.isOn) return { text: "offline (switched off)", state: "off" };
+    return device.isConnected ? { text: "connected", state: "connected" } : { text: "connecting …", state: "connecting" };
+  }
+  #listWithButtons() {
+    const { session } = this;
+    const open = (key) => this.open(key);
+    const chat = button("New chat", {}, () => openNewChat(this.node, open));
+    const group = button(
+      "New group",
+      {},
+      () => openNewGroup(session, this.node, open)
+    );
+    const { uid, cls } = session.user;
+    const label = `Conversations on ${cls} of user ${uid}`;
+    const does = element("div", { class: "does" }, chat, group);
+    const parts = [does, this.#list.node];
+    return element("nav", { class: "list", "aria-label": label }, ...parts);
+  }
+  #back() {
+    const { shown } = this.session;
+    this.session.shown = null;
+    this.render();
+    const row = this.#list.node.querySelector(`[data-chat="${shown}"]`);
+    if (row instanceof HTMLElement) row.focus();
+  }
+  #renderSoon() {
+    if (this.#isRendering) return;
+    this.#isRendering = true;
+    setTimeout(() => {
+      this.#isRendering = false;
+      this.render();
+    }, RENDER_MS);
+  }
+  #announce(update) {
+    if (update?.type === "connected") this.#say("Connected.");
+    if (update?.type === "disconnected") this.#say("Not connected.");
+    if (update?.type === "refused") {
+      const refused = this.session.refused.at(-1);
+      this.#say(`Not sent: ${refused?.reason ?? update.reason}`);
+    }
+    if (update?.type !== "chat") return;
+    const chat = this.session.device.chats.get(update.chat);
+    const isOwn = chat?.last?.srcid === this.session.uid;
+    if (!chat?.last || isOwn || chat.unread[this.session.user.cls] === 0)
+      return;
+    this.#say(`${chatName(this.session, update.chat)}: ${chat.last.msg}`);
+  }
+  /** Tells screen readers. */
+  #say(text) {
+    setText(this.#said, text);
+  }
+};
+function beginProblem(error) {
+  return `This device cannot begin: ${errorText(error)}`;
+}
+
+// src/names.ts
+var BATCH = 100;
+var WAIT_MS = 50;
+var Names = class {
+  constructor(query, onChange) {
+    this.query = query;
+    this.onChange = onChange;
+  }
+  #nicks = /* @__PURE__ */ new Map();
+  #wanted = /* @__PURE__ */ new Set();
+  #isAsking = false;
+  /** The nick, where there is one; otherwise the number. */
+  of(uid) {
+    const nick = this.#nicks.get(uid);
+    if (nick === void 0) this.#want(uid);
+    return nick ?? `User ${uid}`;
+  }
+  #want(uid) {
+    this.#nicks.set(uid, null);
+    this.#wanted.add(uid);
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    setTimeout(() => void this.#ask(), WAIT_MS);
+  }
+  async #ask() {
+    const uids = [...this.#wanted].slice(0, BATCH);
+    for (const uid of uids) this.#wanted.delete(uid);
+    const more = this.#wanted.size > 0;
+    try {
+      const query = { uid: uids };
+      const { profiles } = await this.query.get("/v1/profiles", {}, query);
+      for (const [uid, { nick }] of Object.entries(profiles)) {
+        this.#nicks.set(uid, nick);
+      }
+      this.onChange();
+    } catch {
+      for (const uid of uids) this.#nicks.delete(uid);
+    }
+    if (more) setTimeout(() => void this.#ask(), WAIT_MS);
+    else this.#isAsking = false;
+  }
+};
+
+// src/network.ts
+var Network = class {
+  fetch;
+  WebSocket;
+  #sockets = /* @__PURE__ */ new Set();
+  /** Aborted while it is switched off. */
+  #calls = new AbortController();
+  constructor() {
+    const network = this;
+    this.fetch = (input, init) => network.#fetch(input, init);
+    this.WebSocket = class extends WebSocket {
+      constructor(url, protocols) {
+        super(url, protocols);
+        network.#add(this);
+      }
+    };
+  }
+  get isOn() {
+    return !this.#calls.signal.aborted;
+  }
+  /** Ends what is under way, and lets nothing new through. */
+  switchOff() {
+    this.#calls.abort(new TypeError("the network is switched off"));
+    for (const socket of this.#sockets) socket.close();
+  }
+  switchOn() {
+    this.#calls = new AbortController();
+  }
+  #fetch(input, init = {}) {
+    const { signal } = this.#calls;
+    const both = init.signal ? AbortSignal.any([signal, init.signal]) : signal;
+    return fetch(input, { ...init, signal: both });
+  }
+  #add(socket) {
+    if (!this.isOn) return socket.close();
+    this.#sockets.add(socket);
+    socket.addEventListener("close", () => this.#sockets.delete(socket));
+  }
+};
+
+// src/slots.ts
+var SLOTS = 8;
+async function takeSlot(uid, cls) {
+  if (navigator.locks === void 0) {
+    throw new Error("a browser stores nothing for pages without https");
+  }
+  for (let number = 1; number <= SLOTS; number += 1) {
+    const name = `tidemark-${uid}-${cls}-${number}`;
+    const release = await lock(name);
+    if (release === null) continue;
+    const storage = new IndexedDbStorage(name);
+    const forget = async () => {
+      storage.close();
+      await deleted(name);
+      localStorage.removeItem(name);
+      release();
+    };
+    const close = () => {
+      storage.close();
+      release();
+    };
+    return { id: deviceId(name, cls), storage, release: close, forget };
+  }
+  throw new Error(`${SLOTS} devices of this user and kind are open already`);
+}
+function lock(name) {
+  return new Promise((resolve, reject) => {
+    const options = { ifAvailable: true };
+    const held = navigator.locks.request(name, options, (taken) => {
+      if (taken === null) return resolve(null);
+      return new Promise((release) => resolve(release));
+    });
+    held.catch(reject);
+  });
+}
+function deviceId(name, cls) {
+  const stored = localStorage.getItem(name);
+  if (stored !== null) return stored;
+  const made = `${cls}-${crypto.randomUUID().slice(0, 8)}`;
+  localStorage.setItem(name, made);
+  return made;
+}
+function deleted(name) {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.deleteDatabase(name);
+    request.onsuccess = () => resolve();
+    request.onerror = () => reject(request.error);
+  });
+}
+
+// src/session.ts
+var RETRY_MS4 = 500;
+var Session = class _Session {
+  constructor(settings, user, slot, network, device) {
+    this.user = user;
+    this.slot = slot;
+    this.network = network;
+    this.device = device;
+    const { token } = user;
+    const { fetch: fetch2 } = network;
+    const called = { fetch: fetch2, token: token === void 0 ? token : () => token };
+    this.ingest = new Service({ url: settings.ingest, ...called });
+    this.query = new Service({ url: settings.query, ...called });
+    this.names = new Names(this.query, () => this.#changed(null));
+    for (const item of device.unanswered) {
+      if (item.kind === "send") this.#sends.set(item.clientMsgId, item.msg);
+    }
+    void this.#follow();
+  }
+  names;
+  ingest;
+  query;
+  /** Refused, and not yet put away by the user. */
+  refused = [];
+  /** Why there is no connection. */
+  problem = "";
+  /** What the user has tried and could not do. */
+  notice = "";
+  /** The device has ended, and does not come back by itself. */
+  hasEnded = false;
+  #shown = null;
+  #isCompleting = false;
+  /** Texts of sends: the update that refuses one names its id only. */
+  #sends = /* @__PURE__ */ new Map();
+  #read = /* @__PURE__ */ new Map();
+  #listeners = /* @__PURE__ */ new Set();
+  static async open(settings, user) {
+    const slot = await takeSlot(user.uid, user.cls);
+    try {
+      const network = new Network();
+      const { uid, cls, token } = user;
+      const device = await Device.open({
+        uid,
+        device: { id: slot.id, class: cls, name: "chat in a browser" },
+        gateways: [location.origin.replace(/^http/, "ws")],
+        query: settings.query,
+        storage: slot.storage,
+        maxMsgBytes: settings.max_msg_bytes,
+        WebSocket: network.WebSocket,
+        fetch: network.fetch,
+        ...token === void 0 ? {} : { token: () => token }
+      });
+      return new _Session(settings, user, slot, network, device);
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+  /** Calls back for each update of the device, and with `null` for anything else that is shown. */
+  onChange(listener) {
+    this.#listeners.add(listener);
+  }
+  get uid() {
+    return this.user.uid;
+  }
+  /** The chat that is open. What is missing of it is fetched, and it is read as long as the page is visible. */
+  get shown() {
+    return this.#shown;
+  }
+  set shown(chat) {
+    this.#shown = chat;
+    this.#changed(null);
+    void this.complete();
+  }
+  async send(chat, msg) {
+    const clientMsgId = crypto.randomUUID();
+    this.#sends.set(clientMsgId, msg);
+    const sent = this.device.send(chat, msg, clientMsgId);
+    this.#changed(null);
+    await sent;
+  }
+  /** What waits for an answer, oldest first. */
+  waiting(chat) {
+    const isSend = (item) => item.kind === "send";
+    const sends = this.device.unanswered.filter(isSend);
+    return sends.filter((item) => item.chat === chat);
+  }
+  /** Shows what could not be done, or nothing any more. */
+  tell(notice) {
+    this.notice = notice;
+    this.#changed(null);
+  }
+  /** Takes a refused send out of sight. */
+  putAway(clientMsgId) {
+    this.refused = this.refused.filter(
+      (one) => one.clientMsgId !== clientMsgId
+    );
+    this.#changed(null);
+  }
+  /** Switches the device's network. What waits goes out at once when it is on again. */
+  switchNetwork() {
+    if (this.network.isOn) this.network.switchOff();
+    else {
+      this.network.switchOn();
+      this.device.connectNow();
+    }
+    this.#changed(null);
+  }
+  /** Ends the device. It comes back with what it knew. */
+  async close() {
+    await this.device.close();
+    this.slot.release();
+  }
+  /** Ends the device, and deletes what it knew and what it has not sent. */
+  async forget() {
+    await this.device.close();
+    await this.slot.forget();
+  }
+  /** Fetches what is missing of the chat that is shown; then the user has read it. */
+  async complete() {
+    const key = this.#shown;
+    const chat = key && this.device.chats.get(key);
+    if (!chat || this.#isCompleting || this.hasEnded) return;
+    if (missing(chat) !== null) {
+      if (this.device.isConnected) await this.#fetch(chat.key);
+      return;
+    }
+    await this.#readUpTo(chat);
+  }
+  async #fetch(key) {
+    this.#isCompleting = true;
+    try {
+      await this.device.fetch(key);
+    } catch (error) {
+      this.tell(`Not all messages are here: ${errorText(error)}`);
+    }
+    this.#isCompleting = false;
+    const chat = this.device.chats.get(key);
+    const isBehind = chat !== void 0 && missing(chat) !== null;
+    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS4);
+    else await this.complete();
+  }
+  async #readUpTo(chat) {
+    const isOwn = chat.key === `user:${this.uid}`;
+    const isUnread = chat.lastMid > 0 && chat.unread[this.user.cls] !== 0;
+    const isNew = this.#read.get(chat.key) !== chat.lastMid;
+    const isVisible = document.visibilityState === "visible";
+    if (isOwn || !isUnread || !isNew || !isVisible) return;
+    this.#read.set(chat.key, chat.lastMid);
+    await this.device.read(chat.key, chat.lastMid);
+  }
+  async #follow() {
+    try {
+      for await (const update of this.device.updates()) {
+        this.#take(update);
+        this.#changed(update);
+        void this.complete();
+      }
+    } catch (error) {
+      this.problem = errorText(error);
+    }
+    this.hasEnded = true;
+    this.#changed(null);
+  }
+  #take(update) {
+    if (update.type === "connected") this.problem = "";
+    if (update.type === "disconnected") this.problem = update.reason;
+    if (update.type !== "sent" && update.type !== "refused") return;
+    const { chat, clientMsgId } = update;
+    const msg = this.#sends.get(clientMsgId) ?? "";
+    this.#sends.delete(clientMsgId);
+    if (update.type === "sent") return;
+    const reason = reasonText(update.reason);
+    this.refused = [...this.refused, { clientMsgId, chat, msg, reason }];
+  }
+  #changed(update) {
+    for (const listener of this.#listeners) listener(update);
+  }
+};
+
+// src/sign-in.ts
+var USERS = [
+  ["1000", "has mail from 1001"],
+  ["1001", "writes to 1000"],
+  ["1002", "has pinned Ann"],
+  ["1003", "Ann, who edits and recalls"],
+  ["1004", "owns the group Harbour"],
+  ["1005", "is in Harbour"],
+  ["1006", "is in Harbour, and behind"]
+];
+var SignIn = class {
+  constructor(title, authenticates, cls, open) {
+    this.open = open;
+    for (const [value, text] of [
+      ["pc", "a computer (pc)"],
+      ["mobile", "a telephone (mobile)"]
+    ]) {
+      this.#class.append(
+        element("option", { value, selected: value === cls }, text)
+      );
+    }
+    const kind = element("label", {}, "This device is", this.#class);
+    const who = authenticates ? this.#withToken() : this.#withNumber();
+    const heading = element("h2", {}, title);
+    const parts = [heading, kind, ...who, this.#problem];
+    this.node = element("div", { class: "sign-in" }, ...parts);
+  }
+  node;
+  #class = element("select", {});
+  #problem = element("p", { class: "problem", role: "alert" });
+  /** Says why a device did not begin. */
+  say(problem) {
+    this.#problem.textContent = problem;
+  }
+  #withNumber() {
+    const users = element("ul", { class: "users" });
+    for (const [uid2, about] of USERS) {
+      const one = button(uid2, { class: "user" }, () => this.#begin({ uid: uid2 }));
+      one.append(element("span", { class: "about" }, about));
+      users.append(element("li", {}, one));
+    }
+    const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
+    const uid = field("Or any other number", { ...attributes, required: true });
+    const form = this.#form(
+      uid.row,
+      () => this.#begin({ uid: uid.input.value })
+    );
+    const hint = "Choose a user of the demo. Each device has a storage of its own.";
+    return [element("p", { class: "hint" }, hint), users, form];
+  }
+  #withToken() {
+    const token = field("Bearer token of the user (a JWT)", {
+      type: "password",
+      required: true
+    });
+    const form = this.#form(token.row, () => {
+      const text = token.input.value.trim();
+      const uid = subjectOf(text);
+      if (uid === null) this.say("That is no token with a user's number.");
+      else this.#begin({ uid, token: text });
+    });
+    return [form];
+  }
+  #form(row, submit) {
+    const go = element("button", { type: "submit", class: "primary" }, "Begin");
+    const form = element("form", {}, row, go);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      submit();
+    });
+    return form;
+  }
+  #begin(who) {
+    this.say("");
+    const cls = this.#class.value === "mobile" ? "mobile" : "pc";
+    void this.open({ ...who, cls });
+  }
+};
+function subjectOf(token) {
+  const [, payload = ""] = token.split(".");
+  try {
+    const text = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
+    const { sub } = JSON.parse(text);
+    return typeof sub === "string" && /^[1-9]\d*$/.test(sub) ? sub : null;
+  } catch {
+    return null;
+  }
+}
+
+// src/place.ts
+var Place = class {
+  constructor(settings, title, cls, onChange) {
+    this.settings = settings;
+    this.title = title;
+    this.cls = cls;
+    this.onChange = onChange;
+    const attributes = { class: "place", "aria-label": title };
+    this.node = element("section", attributes);
+    this.#showForm();
+  }
+  node;
+  #session = null;
+  /** Who uses the device; `null` before anybody does. */
+  get user() {
+    return this.#session?.user ?? null;
+  }
+  /** Begins a device. */
+  async begin(user) {
+    try {
+      const session = await Session.open(this.settings, user);
+      this.#session = session;
+      const view = new DeviceView(session, (work) => void this.#leave(work));
+      this.node.replaceChildren(view.node);
+      view.node.querySelector("button")?.focus();
+    } catch (error) {
+      this.#showForm().say(beginProblem(error));
+    }
+    this.onChange();
+  }
+  /** Ends the device, if there is one. It comes back with what it knew. */
+  async close() {
+    const session = this.#session;
+    if (session !== null) await this.#leave(() => session.close());
+  }
+  async #leave(work) {
+    this.#session = null;
+    this.onChange();
+    await work();
+    this.#showForm();
+  }
+  #showForm() {
+    const { authenticates } = this.settings;
+    const begin = (user) => this.begin(user);
+    const form = new SignIn(this.title, authenticates, this.cls, begin);
+    this.node.replaceChildren(form.node);
+    return form;
+  }
+};
+
+// src/settings.ts
+async function readSettings() {
+  const response = await fetch("/page/settings.json");
+  if (!response.ok) throw new Error(`the gateway answers ${response.status}`);
+  return await response.json();
+}
+
+// src/main.ts
+function usersOfAddress() {
+  const parts = location.hash.slice(1).split("+");
+  return parts.flatMap((part) => {
+    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
+    return uid === void 0 ? [] : [{ uid, cls: cls === "mobile" ? cls : "pc" }];
+  });
+}
+function show(settings, main, toggle) {
+  const users = usersOfAddress();
+  const remember = () => {
+    const all = [first, second].map((place) => place.user);
+    const parts = all.flatMap(
+      (user) => user === null || user.token !== void 0 ? [] : [`${user.uid}/${user.cls}`]
+    );
+    const address = parts.length === 0 ? "/" : `/#${parts.join("+")}`;
+    history.replaceState(null, "", address);
+  };
+  const first = new Place(settings, "First device", "pc", remember);
+  const second = new Place(settings, "Second device", "mobile", remember);
+  main.replaceChildren(first.node, second.node);
+  const showSecond = (isShown) => {
+    second.node.hidden = !isShown;
+    toggle.setAttribute("aria-pressed", String(isShown));
+    document.body.classList.toggle("two", isShown);
+  };
+  toggle.addEventListener("click", () => {
+    const isShown = second.node.hidden === false;
+    showSecond(!isShown);
+    if (isShown) void second.close();
+  });
+  showSecond(users.length > 1);
+  if (settings.authenticates) return;
+  const [one, two] = users;
+  void (async () => {
+    if (one !== void 0) await first.begin(one);
+    if (two !== void 0) await second.begin(two);
+  })();
+}
+async function start() {
+  const main = document.querySelector("#devices");
+  const toggle = document.querySelector("#second");
+  if (main === null || toggle === null)
+    throw new Error("the page is not whole");
+  try {
+    show(await readSettings(), main, toggle);
+  } catch (error) {
+    const attributes = { class: "problem", role: "alert" };
+    main.replaceChildren(
+      element("p", attributes, `The page cannot begin: ${String(error)}`)
+    );
+  }
+}
+void start();

@@ -1,0 +1,81 @@
+/** Attributes of an element: `true` is an attribute without a value, `false` none. */
+type Attributes = Record<string, string | boolean>;
+
+/** An element with attributes and children. Text is text: nothing here reads HTML. */
+export function element<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** A button that does something. */
+export function button(
+  text: string,
+  attributes: Attributes,
+  onClick: () => void,
+): HTMLButtonElement {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+
+/** An input below its label. */
+export function field(
+  label: string,
+  attributes: Attributes,
+): { row: HTMLLabelElement; input: HTMLInputElement } {
+  const input = element("input", { autocomplete: "off", ...attributes });
+  return { row: element("label", {}, label, input), input };
+}
+
+/** Sets a text only where it differs: what a screen reader has begun to read goes on. */
+export function setText(node: HTMLElement, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** An element of a list, which can show another state of its item. */
+export interface Row<T> {
+  node: HTMLElement;
+  update(item: T): void;
+}
+
+/** Children by key: what stays keeps its element, and so the focus. */
+export class KeyedList<T> {
+  readonly #rows = new Map<string, Row<T>>();
+
+  constructor(
+    private readonly parent: HTMLElement,
+    private readonly keyOf: (item: T) => string,
+    private readonly make: (item: T) => Row<T>,
+  ) {}
+
+  update(items: readonly T[]): void {
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.#rows) {
+      if (keys.has(key)) continue;
+      row.node.remove();
+      this.#rows.delete(key);
+    }
+    let before: Element | null = this.parent.firstElementChild;
+    for (const item of items) {
+      const row = this.#row(item);
+      row.update(item);
+      if (row.node === before) before = before.nextElementSibling;
+      else this.parent.insertBefore(row.node, before);
+    }
+  }
+
+  #row(item: T): Row<T> {
+    const key = this.keyOf(item);
+    const row = this.#rows.get(key) ?? this.make(item);
+    this.#rows.set(key, row);
+    return row;
+  }
+}

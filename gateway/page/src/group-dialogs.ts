@@ -1,0 +1,198 @@
+import type { ChatKey } from "@tidemark/client";
+import { button, element, field } from "./dom.js";
+import { awaitOutcome, errorText } from "./outcomes.js";
+import type { Session } from "./session.js";
+
+/** How long the stores may be behind what a device knows, and how often they are asked again. */
+const BEHIND_MS = 10_000;
+const RETRY_MS = 300;
+
+interface Member {
+  uid: string;
+  role: string;
+}
+
+/** A dialog with a title, its content, a line for what goes wrong, and a way out. */
+class Dialog {
+  readonly node: HTMLDialogElement;
+  readonly problem = element("p", { class: "problem", role: "alert" });
+
+  constructor(title: string, ...content: HTMLElement[]) {
+    const close = button("Close", {}, () => this.node.close());
+    const heading = element("h3", {}, title);
+    const parts = [heading, ...content, this.problem, close];
+    this.node = element("dialog", { "aria-label": title }, ...parts);
+    this.node.addEventListener("close", () => this.node.remove());
+  }
+
+  open(parent: HTMLElement): void {
+    parent.append(this.node);
+    this.node.showModal();
+  }
+
+  /** Does something, and closes unless that fails. */
+  async attempt(work: () => Promise<void>): Promise<void> {
+    this.problem.textContent = "";
+    try {
+      await work();
+      this.node.close();
+    } catch (error) {
+      this.problem.textContent = `That failed: ${errorText(error)}`;
+    }
+  }
+}
+
+/** The uids of a text, between anything else. */
+function uidsOf(text: string): string[] {
+  return [...new Set(text.match(/\d+/g) ?? [])];
+}
+
+/** Asks for a user, and opens the chat. */
+export function openNewChat(
+  parent: HTMLElement,
+  open: (key: ChatKey) => void,
+): void {
+  const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
+  const uid = field("Number of the user", { ...attributes, required: true });
+  const submit = element(
+    "button",
+    { type: "submit", class: "primary" },
+    "Open",
+  );
+  const form = element("form", {}, uid.row, submit);
+  const dialog = new Dialog("New conversation", form);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    dialog.node.close();
+    open(`user:${uid.input.value}`);
+  });
+  dialog.open(parent);
+}
+
+/** Begins a group, and opens it. */
+export function openNewGroup(
+  session: Session,
+  parent: HTMLElement,
+  open: (key: ChatKey) => void,
+): void {
+  const name = field("Name", { maxlength: "100", required: true });
+  const members = field("Members besides you (their numbers)", {
+    placeholder: "1001, 1002",
+    required: true,
+  });
+  const submit = element(
+    "button",
+    { type: "submit", class: "primary" },
+    "Create",
+  );
+  const form = element("form", {}, name.row, members.row, submit);
+  const dialog = new Dialog("New group", form);
+  // A second attempt is the same group.
+  const client_id = crypto.randomUUID();
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void dialog.attempt(async () => {
+      const accepted = await session.ingest.post(
+        "/v1/groups",
+        {},
+        {
+          owner: session.uid,
+          name: name.input.value,
+          members: uidsOf(members.input.value),
+          client_id,
+        },
+      );
+      await awaitOutcome(session.query, accepted);
+      open(`group:${accepted.gid}`);
+    });
+  });
+  dialog.open(parent);
+}
+
+/** Shows the members of a group; admins add some, everybody but the owner leaves. */
+export function openMembers(
+  session: Session,
+  parent: HTMLElement,
+  key: ChatKey,
+): void {
+  const chat = session.device.chats.get(key);
+  if (chat?.with.type !== "group") return;
+  const { name, role } = chat.with;
+  const gid = key.slice("group:".length);
+  // Focusable, so that the keyboard scrolls it.
+  const attributes = {
+    class: "members",
+    tabindex: "0",
+    "aria-label": "Members",
+  };
+  const list = element("ul", attributes);
+  const added = field("Add members (their numbers)", { required: true });
+  const submit = element("button", { type: "submit", class: "primary" }, "Add");
+  const form = element("form", {}, added.row, submit);
+  form.hidden = role === "member";
+  const isOwner = role === "owner";
+  const leave = button(
+    isOwner ? "End the group" : "Leave the group",
+    { class: "danger" },
+    () => change(isOwner ? { dissolve: true } : { leave: true }),
+  );
+  const dialog = new Dialog(`Members of ${name}`, list, form, leave);
+  const change = (what: object): void =>
+    void dialog.attempt(async () => {
+      const path = "/v1/groups/{gid}/changes";
+      const body = { by: session.uid, ...what };
+      const accepted = await session.ingest.post(path, { gid }, body);
+      await awaitOutcome(session.query, accepted);
+    });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    change({ add: uidsOf(added.input.value) });
+  });
+  dialog.open(parent);
+  membersOf(session, key)
+    .then((members) => {
+      for (const { uid, role } of members) {
+        const what = role === "member" ? "" : ` (${role})`;
+        const name = session.names.of(uid);
+        const who = name.endsWith(uid) ? name : `${name}, ${uid}`;
+        list.append(element("li", {}, who + what));
+      }
+    })
+    .catch((error: unknown) => {
+      const text = errorText(error);
+      dialog.problem.textContent = `The members are not known: ${text}`;
+    });
+}
+
+/** The members that the stores have, once these are as many as the device knows of: a group that has just begun is stored a moment later. */
+async function membersOf(session: Session, key: ChatKey): Promise<Member[]> {
+  const end = Date.now() + BEHIND_MS;
+  for (;;) {
+    const chat = session.device.chats.get(key);
+    const count = chat?.with.type === "group" ? chat.with.memberCount : 0;
+    try {
+      const members = await storedMembers(session, key);
+      if (members.length === count || Date.now() > end) return members;
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+async function storedMembers(
+  session: Session,
+  key: ChatKey,
+): Promise<Member[]> {
+  const gid = key.slice("group:".length);
+  const members: Member[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const query = { uid: session.uid, ...(cursor ? { cursor } : {}) };
+    const path = "/v1/groups/{gid}/members";
+    const page = await session.query.get(path, { gid }, query);
+    members.push(...page.items);
+    cursor = page.next;
+  } while (cursor);
+  return members;
+}

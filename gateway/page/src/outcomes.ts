@@ -1,0 +1,54 @@
+import { ServiceError, type QueryPaths, type Service } from "@tidemark/client";
+
+/** How long it may take until it is known what became of a change. */
+const TIMEOUT_MS = 5_000;
+const RETRY_MS = 100;
+
+const REASONS: Record<string, string> = {
+  blocked: "you are blocked there",
+  dissolved: "the group has ended",
+  "group-full": "the group is full",
+  muted: "you may not write here",
+  "no-right": "only admins may do that",
+  "not-a-member": "you are not a member of this group",
+  "not-the-author": "it is not your message",
+  recalled: "it was recalled before",
+  "too-late": "it is too old for that",
+  "too-many-conversations": "you have begun too many conversations today",
+  "too-old": "it is too old for that",
+  "unknown-group": "there is no such group",
+};
+
+/** Why something was refused, for people. */
+export function reasonText(reason: string): string {
+  return REASONS[reason] ?? reason;
+}
+
+/** What an error says, for people. */
+export function errorText(error: unknown): string {
+  if (error instanceof ServiceError) {
+    return error.problem?.detail ?? "there is no connection";
+  }
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** What was accepted may be refused on the log. Throws the reason. */
+export async function awaitOutcome(
+  query: Service<QueryPaths>,
+  accepted: { partition: number; offset: number },
+): Promise<void> {
+  const { partition, offset } = accepted;
+  const end = Date.now() + TIMEOUT_MS;
+  for (;;) {
+    const outcome = await query.get(
+      "/v1/inbound/{partition}/{offset}",
+      { partition, offset },
+      { timeout_ms: TIMEOUT_MS },
+    );
+    if (outcome.state === "refused") {
+      throw new Error(reasonText(outcome.reason));
+    }
+    if (outcome.state !== "pending" || Date.now() > end) return;
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}

@@ -1,0 +1,236 @@
+import {
+  Device,
+  Service,
+  missing,
+  type Chat,
+  type ChatKey,
+  type DeviceClass,
+  type IngestPaths,
+  type QueryPaths,
+  type QueuedSend,
+  type Update,
+} from "@tidemark/client";
+import { Names } from "./names.js";
+import { Network } from "./network.js";
+import { errorText, reasonText } from "./outcomes.js";
+import { takeSlot, type Slot } from "./slots.js";
+import type { PageSettings } from "./settings.js";
+
+/** How soon it is tried again to fetch what the stores do not have yet. */
+const RETRY_MS = 500;
+
+/** Who uses a device. */
+export interface User {
+  uid: string;
+  cls: DeviceClass;
+  token?: string;
+}
+
+/** A send that will not be done. */
+export interface Refused {
+  clientMsgId: string;
+  chat: ChatKey;
+  msg: string;
+  reason: string;
+}
+
+/** A device, what is shown of it, and what has become of its sends. */
+export class Session {
+  readonly names: Names;
+  readonly ingest: Service<IngestPaths>;
+  readonly query: Service<QueryPaths>;
+  /** Refused, and not yet put away by the user. */
+  refused: Refused[] = [];
+  /** Why there is no connection. */
+  problem = "";
+  /** What the user has tried and could not do. */
+  notice = "";
+  /** The device has ended, and does not come back by itself. */
+  hasEnded = false;
+  #shown: ChatKey | null = null;
+  #isCompleting = false;
+  /** Texts of sends: the update that refuses one names its id only. */
+  readonly #sends = new Map<string, QueuedSend["msg"]>();
+  readonly #read = new Map<ChatKey, number>();
+  readonly #listeners = new Set<(update: Update | null) => void>();
+
+  static async open(settings: PageSettings, user: User): Promise<Session> {
+    const slot = await takeSlot(user.uid, user.cls);
+    try {
+      const network = new Network();
+      const { uid, cls, token } = user;
+      const device = await Device.open({
+        uid,
+        device: { id: slot.id, class: cls, name: "chat in a browser" },
+        gateways: [location.origin.replace(/^http/, "ws")],
+        query: settings.query,
+        storage: slot.storage,
+        maxMsgBytes: settings.max_msg_bytes,
+        WebSocket: network.WebSocket,
+        fetch: network.fetch,
+        ...(token === undefined ? {} : { token: () => token }),
+      });
+      return new Session(settings, user, slot, network, device);
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+
+  private constructor(
+    settings: PageSettings,
+    readonly user: User,
+    private readonly slot: Slot,
+    readonly network: Network,
+    readonly device: Device,
+  ) {
+    const { token } = user;
+    const { fetch } = network;
+    const called = { fetch, token: token === undefined ? token : () => token };
+    this.ingest = new Service({ url: settings.ingest, ...called });
+    this.query = new Service({ url: settings.query, ...called });
+    this.names = new Names(this.query, () => this.#changed(null));
+    for (const item of device.unanswered) {
+      if (item.kind === "send") this.#sends.set(item.clientMsgId, item.msg);
+    }
+    void this.#follow();
+  }
+
+  /** Calls back for each update of the device, and with `null` for anything else that is shown. */
+  onChange(listener: (update: Update | null) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  get uid(): string {
+    return this.user.uid;
+  }
+
+  /** The chat that is open. What is missing of it is fetched, and it is read as long as the page is visible. */
+  get shown(): ChatKey | null {
+    return this.#shown;
+  }
+
+  set shown(chat: ChatKey | null) {
+    this.#shown = chat;
+    this.#changed(null);
+    void this.complete();
+  }
+
+  async send(chat: ChatKey, msg: string): Promise<void> {
+    const clientMsgId = crypto.randomUUID();
+    this.#sends.set(clientMsgId, msg);
+    const sent = this.device.send(chat, msg, clientMsgId);
+    this.#changed(null);
+    await sent;
+  }
+
+  /** What waits for an answer, oldest first. */
+  waiting(chat: ChatKey): QueuedSend[] {
+    const isSend = (item: { kind: string }): item is QueuedSend =>
+      item.kind === "send";
+    const sends = this.device.unanswered.filter(isSend);
+    return sends.filter((item) => item.chat === chat);
+  }
+
+  /** Shows what could not be done, or nothing any more. */
+  tell(notice: string): void {
+    this.notice = notice;
+    this.#changed(null);
+  }
+
+  /** Takes a refused send out of sight. */
+  putAway(clientMsgId: string): void {
+    this.refused = this.refused.filter(
+      (one) => one.clientMsgId !== clientMsgId,
+    );
+    this.#changed(null);
+  }
+
+  /** Switches the device's network. What waits goes out at once when it is on again. */
+  switchNetwork(): void {
+    if (this.network.isOn) this.network.switchOff();
+    else {
+      this.network.switchOn();
+      this.device.connectNow();
+    }
+    this.#changed(null);
+  }
+
+  /** Ends the device. It comes back with what it knew. */
+  async close(): Promise<void> {
+    await this.device.close();
+    this.slot.release();
+  }
+
+  /** Ends the device, and deletes what it knew and what it has not sent. */
+  async forget(): Promise<void> {
+    await this.device.close();
+    await this.slot.forget();
+  }
+
+  /** Fetches what is missing of the chat that is shown; then the user has read it. */
+  async complete(): Promise<void> {
+    const key = this.#shown;
+    const chat = key && this.device.chats.get(key);
+    if (!chat || this.#isCompleting || this.hasEnded) return;
+    if (missing(chat) !== null) {
+      if (this.device.isConnected) await this.#fetch(chat.key);
+      return;
+    }
+    await this.#readUpTo(chat);
+  }
+
+  async #fetch(key: ChatKey): Promise<void> {
+    this.#isCompleting = true;
+    try {
+      await this.device.fetch(key);
+    } catch (error) {
+      this.tell(`Not all messages are here: ${errorText(error)}`);
+    }
+    this.#isCompleting = false;
+    const chat = this.device.chats.get(key);
+    const isBehind = chat !== undefined && missing(chat) !== null;
+    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS);
+    else await this.complete();
+  }
+
+  async #readUpTo(chat: Chat): Promise<void> {
+    const isOwn = chat.key === `user:${this.uid}`;
+    const isUnread = chat.lastMid > 0 && chat.unread[this.user.cls] !== 0;
+    const isNew = this.#read.get(chat.key) !== chat.lastMid;
+    const isVisible = document.visibilityState === "visible";
+    if (isOwn || !isUnread || !isNew || !isVisible) return;
+    this.#read.set(chat.key, chat.lastMid);
+    await this.device.read(chat.key, chat.lastMid);
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      for await (const update of this.device.updates()) {
+        this.#take(update);
+        this.#changed(update);
+        void this.complete();
+      }
+    } catch (error) {
+      this.problem = errorText(error);
+    }
+    this.hasEnded = true;
+    this.#changed(null);
+  }
+
+  #take(update: Update): void {
+    if (update.type === "connected") this.problem = "";
+    if (update.type === "disconnected") this.problem = update.reason;
+    if (update.type !== "sent" && update.type !== "refused") return;
+    const { chat, clientMsgId } = update;
+    const msg = this.#sends.get(clientMsgId) ?? "";
+    this.#sends.delete(clientMsgId);
+    if (update.type === "sent") return;
+    const reason = reasonText(update.reason);
+    this.refused = [...this.refused, { clientMsgId, chat, msg, reason }];
+  }
+
+  #changed(update: Update | null): void {
+    for (const listener of this.#listeners) listener(update);
+  }
+}
