@@ -26,6 +26,9 @@ const SUBPROTOCOL: &str = "tidemark.v1.json";
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
 
+/// Frames that wait together are written together, up to so many bytes. A connection that had so much keeps the buffer.
+const WRITE_BUFFER_BYTES: usize = 4_096;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectQuery {
@@ -71,7 +74,7 @@ pub(crate) async fn connect(
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
         .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(0)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_frame_size(gateway.poster.max_body_bytes())
         .max_message_size(gateway.poster.max_body_bytes());
     let peer = Peer { uid, caller, until };
