@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     sync::watch,
@@ -81,9 +82,13 @@ impl<D: Device> TestDevices<D> {
             tally.add(Tally::of_sends(&one.device, one.drops));
             rested.push(one);
         }
+        // What came while others came to rest.
+        let until = Instant::now() + QUIET;
+        try_join_all(rested.iter_mut().map(|one| one.device.listen(until))).await?;
+        for one in &rested {
+            tally.missed += tally.lacking(one.user, &one.device);
+        }
         for one in &mut rested {
-            // What came while others came to rest.
-            one.device.listen(Instant::now() + QUIET).await?;
             tally.judge(one.user, &mut one.device).await?;
         }
         Ok(tally)

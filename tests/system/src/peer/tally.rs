@@ -87,7 +87,6 @@ impl Tally {
     /// # Errors
     /// The system does not answer.
     pub(crate) async fn judge<D: Device>(&mut self, user: usize, device: &mut D) -> Result<()> {
-        self.missed += self.lacking(user, device);
         device.open_all().await?;
         self.missed_when_opened += self.lacking(user, device);
         let chats: BTreeSet<Chat> = self.texts.iter().map(|(chat, _)| *chat).collect();

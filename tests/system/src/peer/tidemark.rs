@@ -1,5 +1,7 @@
 //! Tidemark: all services and servers of an environment, and the client that comes with it.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use client::{
     ClientError, Event,
@@ -9,13 +11,15 @@ use rustix::process::Signal;
 use schemas::{
     ChangeGroup, ClientMsgId, CreateGroup, DeviceClass, DeviceId, GroupAction, GroupId, UserId,
 };
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Chat, Device, Had, Options, System};
 use crate::{SERVICES, Settings, TestEnv};
 
 /// The uid of the first user, and the number of the group.
 const FIRST: i64 = 8_000_000;
+/// How long after a fetch that failed.
+const AGAIN_AFTER: Duration = Duration::from_millis(300);
 const SERVERS: [&str; 3] = ["kafka", "redis", "mariadb"];
 
 pub(crate) struct Tidemark {
@@ -108,7 +112,7 @@ impl TidemarkDevice {
         })
     }
 
-    async fn take(&mut self, update: Update) -> Result<bool> {
+    fn take(&mut self, update: Update) -> Result<bool> {
         match update {
             Update::Sent(id, _) => {
                 let sent = self.unanswered.iter().position(|(_, sent)| *sent == id);
@@ -133,16 +137,17 @@ impl TidemarkDevice {
             }
             self.is_new = false;
         }
-        let update = self.device.next().await?;
-        let is_new = self.take(update).await?;
+        // Dropped before its end, the next call fetches again.
         if self.has_to_fetch {
             match self.fetch_all().await {
                 Ok(()) => self.has_to_fetch = false,
-                Err(error) if error.is_retryable() => {}
+                Err(error) if error.is_retryable() => sleep(AGAIN_AFTER).await,
                 Err(error) => return Err(error.into()),
             }
+            return Ok(true);
         }
-        Ok(is_new)
+        let update = self.device.next().await?;
+        self.take(update)
     }
 
     async fn fetch_all(&mut self) -> Result<(), ClientError> {
