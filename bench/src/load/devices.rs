@@ -1,11 +1,11 @@
 //! Devices at a gateway: they answer its pings, and hand on what comes.
 
-use std::{future::pending, net::Ipv4Addr, sync::Arc};
+use std::{future::pending, net::Ipv4Addr, pin::pin, sync::Arc};
 
 use anyhow::{Result, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 use tokio::{select, task::JoinSet};
 
@@ -40,7 +40,19 @@ impl Device {
         Ok(Self { socket })
     }
 
-    /// One device of each user, some at a time.
+    /// One device of each user, some at a time, as [`Self::connect`].
+    fn connect_each(
+        port: u16,
+        uids: impl IntoIterator<Item = i64>,
+        since: &str,
+    ) -> impl Stream<Item = Result<Self>> {
+        let connecting = uids
+            .into_iter()
+            .map(move |uid| Self::connect(port, uid, since));
+        stream::iter(connecting).buffer_unordered(CONNECTING)
+    }
+
+    /// The same, all of them. Pings are not answered meanwhile.
     ///
     /// # Errors
     /// As [`Self::connect`], of the first that fails.
@@ -49,9 +61,7 @@ impl Device {
         uids: impl IntoIterator<Item = i64>,
         since: &str,
     ) -> Result<Vec<Self>> {
-        let connecting = uids.into_iter().map(|uid| Self::connect(port, uid, since));
-        let connecting = stream::iter(connecting).buffer_unordered(CONNECTING);
-        connecting.try_collect().await
+        Self::connect_each(port, uids, since).try_collect().await
     }
 
     /// Sockets of a server that sends the same frames and asks for nothing.
@@ -145,8 +155,11 @@ impl HoldArgs {
     /// One is refused, or its connection ends.
     pub(crate) async fn hold(&self) -> Result<()> {
         let uids = self.first..self.first + self.count;
-        let devices = Device::connect_all(self.port, uids, &self.since).await?;
-        let mut crowd = Crowd::of_connected(devices, |_| {});
+        let mut crowd = Crowd::of_connected([], |_| {});
+        let mut connecting = pin!(Device::connect_each(self.port, uids, &self.since));
+        while let Some(device) = connecting.try_next().await? {
+            crowd.add(device, |_| {});
+        }
         println!("connected");
         crowd.during(pending()).await
     }
@@ -183,16 +196,24 @@ impl Crowd {
         on_event: impl Fn(&Bytes) + Send + Sync + 'static,
     ) -> Self {
         let on_event = Arc::new(on_event);
-        let mut devices = JoinSet::new();
-        for mut device in connected {
+        let mut crowd = Self {
+            devices: JoinSet::new(),
+        };
+        for device in connected {
             let on_event = Arc::clone(&on_event);
-            devices.spawn(async move {
-                loop {
-                    on_event(&device.event().await?);
-                }
-            });
+            crowd.add(device, move |event| on_event(event));
         }
-        Self { devices }
+        crowd
+    }
+
+    /// Another one.
+    fn add(&mut self, mut device: Device, on_event: impl Fn(&Bytes) + Send + Sync + 'static) {
+        self.devices.spawn(async move {
+            loop {
+                let event = device.event().await?;
+                on_event(&event);
+            }
+        });
     }
 
     /// Does something while all of them stay connected.
