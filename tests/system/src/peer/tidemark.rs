@@ -150,12 +150,19 @@ impl TidemarkDevice {
         self.take(update)
     }
 
+    /// Until nothing is missing: a fetch syncs, which may bring heads of other chats.
     async fn fetch_all(&mut self) -> Result<(), ClientError> {
-        let keys: Vec<ChatKey> = self.device.state().chats().keys().copied().collect();
-        for key in keys {
-            self.device.fetch(key).await?;
+        loop {
+            let chats = self.device.state().chats().iter();
+            let missing = chats.filter(|(_, chat)| chat.missing().is_some());
+            let missing: Vec<ChatKey> = missing.map(|(key, _)| *key).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            for key in missing {
+                self.device.fetch(key).await?;
+            }
         }
-        Ok(())
     }
 }
 
