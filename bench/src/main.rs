@@ -28,9 +28,13 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum as _};
 
 use crate::{
+    load::devices::HoldArgs,
     machine::Machine,
     output::Output,
-    raw::server::{self, ServerArgs},
+    raw::{
+        broadcast::{self, BroadcastArgs},
+        server::{self, ServerArgs},
+    },
     results::{Found, Results},
     stages::{Plan, Stage},
 };
@@ -62,6 +66,12 @@ enum Part {
     /// Serve what query-api is compared with
     #[command(hide = true)]
     ServeRaw(ServerArgs),
+    /// Serve what a gateway is compared with
+    #[command(hide = true)]
+    ServeBroadcast(BroadcastArgs),
+    /// Hold connections to a gateway
+    #[command(hide = true)]
+    HoldDevices(HoldArgs),
 }
 
 impl Args {
@@ -100,8 +110,11 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: &Args) -> Result<()> {
-    if let Some(Part::ServeRaw(server)) = &args.part {
-        return server::serve(server).await;
+    match &args.part {
+        Some(Part::ServeRaw(server)) => return server::serve(server).await,
+        Some(Part::ServeBroadcast(server)) => return broadcast::serve(server).await,
+        Some(Part::HoldDevices(devices)) => return devices.hold().await,
+        None => {}
     }
     let plan = Plan {
         rounds: args.rounds.into(),

@@ -19,6 +19,8 @@ use crate::{
 
 const POLL: Duration = Duration::from_millis(100);
 const RETRY: Duration = Duration::from_millis(500);
+/// Connections are woken at the latest after so many records: less than a millisecond's work.
+const WOKEN_FOR: usize = 64;
 /// How often what is too old is dropped, milliseconds.
 const DROP_EVERY_MS: u64 = 1_000;
 
@@ -88,18 +90,29 @@ pub(crate) fn run(
         watermarks.insert(partition, SourceWatermark::above(position.watermark));
     }
     let mut dropped_ms = 0;
+    let mut unwoken = 0;
     check.ready();
     while !gateway.shutdown.soft().is_cancelled() {
-        let polled = fetcher.poll(POLL, |fetched| match fetched {
+        // What has been fetched already is handed out before anybody is woken for it, but for so many at most.
+        let timeout = if unwoken > 0 { Duration::ZERO } else { POLL };
+        let polled = fetcher.poll(timeout, |fetched| match fetched {
             Fetched::Record(record) => take(gateway, &mut watermarks, &record),
             Fetched::EndOfPartition(_) => Ok(()),
             Fetched::BackInRange(partition) => forget(gateway, partition),
         });
+        let is_drained = !matches!(polled, Ok(Some(_)));
         match polled {
-            Ok(Some(taken)) => taken?,
+            Ok(Some(taken)) => {
+                taken?;
+                unwoken += 1;
+            }
             Ok(None) => {}
             Err(FetchError::Transient(why)) => tracing::debug!(why, "chat.events is not read"),
             Err(error) => bail!("reading chat.events: {error}"),
+        }
+        if unwoken == WOKEN_FOR || (unwoken > 0 && is_drained) {
+            unwoken = 0;
+            gateway.hub().context("the hub has begun")?.wake();
         }
         let now_ms = gateway.now_ms();
         if now_ms - dropped_ms >= DROP_EVERY_MS {

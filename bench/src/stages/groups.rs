@@ -9,12 +9,12 @@ use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, GroupAction, GroupId, Mid, Recipient, UserId,
 };
 use serde_json::Value;
-use system_tests::{Percentiles, SERVICES, TestEnv, until};
+use system_tests::{Percentiles, TestEnv, until};
 
 use super::{EVERYTHING, Plan};
 use crate::{
     load::connection::Connection,
-    meter::{Meter, SharedPages, resident_of},
+    meter::{FIVE, Meter, SharedPages, resident_of},
     progress::{Progress, Projection},
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -95,7 +95,7 @@ async fn of_sizes(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
 
 fn cpu_of_services_us(sample: &Sample) -> f64 {
     let spent = |service: &&str| sample.cpu_s.get(*service).copied().unwrap_or_default();
-    SERVICES.iter().map(spent).sum::<f64>() / sample.count as f64 * 1e6
+    FIVE.iter().map(spent).sum::<f64>() / sample.count as f64 * 1e6
 }
 
 fn sequencer_mib(env: &TestEnv) -> Result<f64> {

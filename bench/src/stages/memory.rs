@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use system_tests::{TestEnv, program, until};
 use tokio::{process::Command, time::sleep};
 
-use super::{EVERYTHING, Plan, SERVERS};
+use super::{EVERYTHING, Plan, SERVERS, without_gateway};
 use crate::{
     load::connection::Connection,
     meter::{SharedPages, resident_of, services_mib},
@@ -19,7 +19,7 @@ const QUIET: Duration = Duration::from_secs(20);
 
 /// Five processes, and all five in one.
 pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
-    let env = TestEnv::start(EVERYTHING).await?;
+    let env = without_gateway(EVERYTHING).await?;
     sleep(QUIET).await;
     let together = services_mib(&env, SharedPages::Proportional)?;
     let each_by_itself = services_mib(&env, SharedPages::Resident)?;

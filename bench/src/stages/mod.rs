@@ -2,6 +2,9 @@
 
 mod drain;
 mod engines;
+mod gateway_cpu;
+mod gateway_latency;
+mod gateway_sockets;
 mod group_pages;
 mod groups;
 mod idle_conversations;
@@ -29,6 +32,7 @@ use system_tests::{Settings, TestEnv};
 use crate::{
     deadline::wait_until,
     load::{fill::fill, traffic::Traffic},
+    meter::FIVE,
     progress::Progress,
     results::Found,
 };
@@ -55,6 +59,9 @@ pub(crate) enum Stage {
     Groups,
     GroupPages,
     Sync,
+    GatewayLatency,
+    GatewayCpu,
+    GatewaySockets,
     Engines,
 }
 
@@ -70,6 +77,17 @@ const SERVERS: Settings = Settings {
     ..EVERYTHING
 };
 
+/// As before there were gateways: what one costs messages is not to be in figures that are compared with earlier ones.
+async fn without_gateway(settings: Settings) -> Result<TestEnv> {
+    let settings = Settings {
+        without_services: true,
+        ..settings
+    };
+    let env = TestEnv::start(settings).await?;
+    env.start_services(&FIVE).await?;
+    Ok(env)
+}
+
 /// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
 async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     let progress = Progress::of(env).await?;
@@ -77,6 +95,12 @@ async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     fill(env, traffic, count)?;
     let appended = async || Ok(progress.appended().await? >= end);
     wait_until("messages on chat.events", appended).await
+}
+
+/// What a device has that has synced: it goes on from there, whoever's it is.
+async fn token_of(env: &TestEnv, uid: i64) -> Result<String> {
+    let synced = env.client.api().sync(uid.try_into()?, None, None).await?;
+    Ok(synced.next.to_string())
 }
 
 /// How long and how often.
@@ -131,6 +155,9 @@ impl Stage {
             Self::Groups => groups::run(plan).await?.into(),
             Self::GroupPages => group_pages::run(plan).await?.into(),
             Self::Sync => sync::run(plan).await?.into(),
+            Self::GatewayLatency => gateway_latency::run(plan).await?.into(),
+            Self::GatewayCpu => gateway_cpu::run(plan).await?.into(),
+            Self::GatewaySockets => gateway_sockets::run(plan).await?.into(),
             Self::Engines => engines::run(plan).await?.into(),
         };
         found.say_whose(&self.name());

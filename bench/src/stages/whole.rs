@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use system_tests::{Settings, TestEnv};
 use tokio::time::{Instant, sleep};
 
-use super::{EVERYTHING, Plan};
+use super::{EVERYTHING, Plan, without_gateway};
 use crate::{
     backlog::{Backlog, BacklogReader},
     disk,
@@ -80,7 +80,7 @@ pub(super) async fn singles(plan: &Plan) -> Result<Vec<Row>> {
 
 impl Load {
     async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
-        let env = TestEnv::start(self.settings).await?;
+        let env = without_gateway(self.settings).await?;
         let traffic = Traffic::real()?;
         let clients = PacedLoop {
             port: env.port("ingest")?,

@@ -40,9 +40,19 @@ struct State {
     queue: Queue,
     /// Where the device is ahead of the gateway: it has handled everything below (W9).
     ahead: PartitionMap<NextOffset>,
+    /// Events were added, and the task that writes is to be woken for all of them at once.
+    has_unwoken_events: bool,
     /// Sends whose outcome is not known yet.
     sends: BTreeSet<InboundPosition>,
     ends: Option<End>,
+}
+
+impl State {
+    fn add(&mut self, item: Outgoing) {
+        if self.queue.push(item).is_err() {
+            self.ends.get_or_insert(End::QueueFull);
+        }
+    }
 }
 
 /// Why the hub ends a connection.
@@ -74,6 +84,7 @@ impl Connection {
             state: Mutex::new(State {
                 queue: Queue::new(device.uid, queue_bytes),
                 ahead: PartitionMap::new(),
+                has_unwoken_events: false,
                 sends: BTreeSet::new(),
                 ends: None,
             }),
@@ -187,15 +198,26 @@ impl Connection {
         }
     }
 
-    pub(super) fn push_event(&self, event: &Arc<RingEvent>) {
+    /// Adds an event, without waking the task that writes unless much waits. Whether this is the first since [`Self::wake_for_events`].
+    pub(super) fn push_event(&self, event: &Arc<RingEvent>) -> bool {
         let mut state = self.state();
         if let Some(ahead) = state.ahead.get(event.partition).copied() {
             if event.offset < ahead.get() {
-                return;
+                return false;
             }
             state.ahead.remove(event.partition);
         }
-        self.push(&mut state, Outgoing::Event(Arc::clone(event)));
+        state.add(Outgoing::Event(Arc::clone(event)));
+        if state.queue.is_half_full() {
+            self.wake();
+        }
+        !std::mem::replace(&mut state.has_unwoken_events, true)
+    }
+
+    /// Has the task write the events that were added.
+    pub(super) fn wake_for_events(&self) {
+        self.state().has_unwoken_events = false;
+        self.wake();
     }
 
     pub(super) fn ping(&self, epoch: u32, read_to: &PartitionMap<NextOffset>) {
@@ -217,9 +239,7 @@ impl Connection {
     }
 
     fn push(&self, state: &mut State, item: Outgoing) {
-        if state.queue.push(item).is_err() {
-            state.ends.get_or_insert(End::QueueFull);
-        }
+        state.add(item);
         self.changed.notify_one();
     }
 

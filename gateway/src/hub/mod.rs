@@ -75,6 +75,8 @@ pub(crate) struct Hub {
     users: HashMap<UserId, ConnectedUser>,
     members: HashMap<GroupId, HashSet<UserId>>,
     sends: Sends,
+    /// Connections with events for which they have not been woken.
+    to_wake: Vec<Arc<Connection>>,
 }
 
 impl Hub {
@@ -88,6 +90,7 @@ impl Hub {
             users: HashMap::new(),
             members: HashMap::new(),
             sends: Sends::default(),
+            to_wake: Vec::new(),
         }
     }
 
@@ -124,7 +127,7 @@ impl Hub {
     }
 
     /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the
-    /// device that sent it.
+    /// device that sent it. The connections write it after [`Self::wake`].
     pub(crate) fn apply(&mut self, event: RingEvent, now_ms: u64) {
         self.epoch = self.epoch.max(event.event.src.offset.epoch);
         let event = Arc::new(event);
@@ -139,12 +142,19 @@ impl Hub {
         self.sends.decide(event.partition, &event.event);
     }
 
+    /// Wakes the connections that got events, each once for all of them: a connection writes what it got together.
+    pub(crate) fn wake(&mut self) {
+        for connection in self.to_wake.drain(..) {
+            connection.wake_for_events();
+        }
+    }
+
     fn hand_out(&mut self, event: &Arc<RingEvent>) {
         let named = event.audience.users();
         for uid in named {
             self.note_change(event, *uid);
             if let Some(user) = self.users.get(uid) {
-                user.push(event);
+                user.push(event, &mut self.to_wake);
             }
         }
         let Some(gid) = event.audience.group() else {
@@ -153,7 +163,7 @@ impl Hub {
         for uid in self.members.get(&gid).into_iter().flatten() {
             let user = self.users.get(uid).filter(|_| !named.contains(uid));
             if let Some(user) = user.filter(|user| user.is_member(gid, event.offset)) {
-                user.push(event);
+                user.push(event, &mut self.to_wake);
             }
         }
         if dissolves(event) {

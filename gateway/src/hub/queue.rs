@@ -82,6 +82,11 @@ impl Queue {
         self.bytes + bytes <= self.limit
     }
 
+    /// Whether what waits is to be written soon.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.bytes > self.limit / 2
+    }
+
     /// Adds something behind all that waits. Where that is too much, messages of groups collapse into heads.
     ///
     /// # Errors

@@ -18,9 +18,12 @@ pub(super) struct ConnectedUser {
 }
 
 impl ConnectedUser {
-    pub(super) fn push(&self, event: &Arc<RingEvent>) {
+    /// Adds an event to each connection; those that are to be woken for it, once, are added to `to_wake`.
+    pub(super) fn push(&self, event: &Arc<RingEvent>, to_wake: &mut Vec<Arc<Connection>>) {
         for connection in &self.connections {
-            connection.push_event(event);
+            if connection.push_event(event) {
+                to_wake.push(Arc::clone(connection));
+            }
         }
     }
 
@@ -91,7 +94,10 @@ mod tests {
     use schemas::DeviceClass;
 
     use super::*;
-    use crate::hub::{DeviceOf, End, Next, test_events::uid};
+    use crate::hub::{
+        DeviceOf, End, Next,
+        test_events::{message, uid},
+    };
 
     fn connection(number: u64, id: &str, class: DeviceClass) -> Arc<Connection> {
         let device = DeviceOf {
@@ -109,6 +115,23 @@ mod tests {
 
     fn is_replaced(connection: &Connection) -> bool {
         matches!(connection.next(), Next::Close(End::Replaced))
+    }
+
+    #[test]
+    fn a_connection_is_woken_once_for_the_events_of_a_batch() {
+        let mut user = ConnectedUser::default();
+        let one = connection(1, "a", DeviceClass::Pc);
+        user.connect(&one, 2);
+        let woken = || {
+            let mut to_wake = Vec::new();
+            for offset in 0..2 {
+                user.push(&message(offset, 1, 2), &mut to_wake);
+            }
+            to_wake.len()
+        };
+        assert_eq!((woken(), woken()), (1, 0));
+        one.wake_for_events();
+        assert_eq!(woken(), 1);
     }
 
     #[test]

@@ -25,6 +25,9 @@ use crate::{frames::Format, state::Gateway};
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
 
+/// Frames that wait together are written together, up to so many bytes. A connection that had so much keeps the buffer.
+const WRITE_BUFFER_BYTES: usize = 4_096;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectQuery {
@@ -82,7 +85,7 @@ pub(crate) async fn connect(
 pub fn limit_socket(upgrade: WebSocketUpgrade, max_bytes: usize) -> WebSocketUpgrade {
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
-        .write_buffer_size(0)
+        .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_frame_size(max_bytes)
         .max_message_size(max_bytes)
 }

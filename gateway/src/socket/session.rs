@@ -3,6 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use axum::extract::ws::{Message, WebSocket};
+use futures::SinkExt;
 use rand::Rng as _;
 use schemas::{Recipient, SyncToken};
 use time::OffsetDateTime;
@@ -56,28 +57,46 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) async fn run(
-        gateway: &Arc<Gateway>,
-        peer: Peer,
+    /// What is done once is boxed, here and below: a connection that waits holds nothing of it.
+    pub(super) async fn run(gateway: &Arc<Gateway>, peer: Peer, format: Format, socket: WebSocket) {
+        let greeted = Box::pin(Session::greet(gateway, &peer, format, socket)).await;
+        let Some((mut session, since)) = greeted else {
+            return;
+        };
+        let ended = session.serve(since).await;
+        gateway.exit(&session.connection);
+        if let Some(mut hub) = gateway.hub() {
+            hub.close(&session.connection, gateway.now_ms());
+        }
+        session.save();
+        Box::pin(close(session.socket, ended)).await;
+    }
+
+    /// Reads the hello; `None` where the connection has ended.
+    async fn greet(
+        gateway: &'a Arc<Gateway>,
+        peer: &'a Peer,
         format: Format,
         mut socket: WebSocket,
-    ) {
+    ) -> Option<(Self, Option<Option<String>>)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
-        let hello = match timeout(answer_time, hello::read(&mut socket, format)).await {
-            Ok(Ok(hello)) => hello,
-            Ok(Err(ended)) => return close(socket, ended).await,
-            Err(_) => return close(socket, Some(CloseCode::TimedOut)).await,
+        let hello = timeout(answer_time, hello::read(&mut socket, format)).await;
+        let Hello { device, since } = match hello.unwrap_or(Err(Some(CloseCode::TimedOut))) {
+            Ok(hello) => hello,
+            Err(ended) => {
+                close(socket, ended).await;
+                return None;
+            }
         };
-        let Hello { device, since } = hello;
         let of = DeviceOf {
             uid: peer.uid,
             id: device.id,
             class: device.class,
         };
         let now = Instant::now();
-        let mut session = Session {
+        let session = Session {
             gateway,
-            peer: &peer,
+            peer,
             socket,
             connection: Arc::new(gateway.connection(of, format)),
             name: device.name.0,
@@ -90,17 +109,11 @@ impl<'a> Session<'a> {
             begun: now,
             typed_at: None,
         };
-        let ended = session.serve(since).await;
-        gateway.exit(&session.connection);
-        if let Some(mut hub) = gateway.hub() {
-            hub.close(&session.connection, gateway.now_ms());
-        }
-        session.save();
-        close(session.socket, ended).await;
+        Some((session, since))
     }
 
     async fn serve(&mut self, since: Option<Option<String>>) -> Ended {
-        if let Err(ended) = self.say_hello(since).await {
+        if let Err(ended) = Box::pin(self.say_hello(since)).await {
             return ended;
         }
         let shutdown = self.gateway.shutdown.soft().clone();
@@ -112,7 +125,7 @@ impl<'a> Session<'a> {
             let waited = tokio::select! {
                 // A pong that is here comes before the end of the time for it.
                 biased;
-                () = shutdown.cancelled() => return self.leave().await,
+                () = shutdown.cancelled() => return Box::pin(self.leave()).await,
                 () = until(expires) => Err(Some(CloseCode::Expired)),
                 () = finish(&mut posting) => { posting = None; Ok(()) }
                 () = sleep_until(self.liveness.next_ping()) => { self.ping(); Ok(()) }
@@ -250,7 +263,7 @@ impl<'a> Session<'a> {
                 }
             }
             Ok(ClientFrame::Resume { since }) if !self.is_streaming => {
-                return self.begin(&since).await;
+                return Box::pin(self.begin(&since)).await;
             }
             Ok(ClientFrame::Hello(_) | ClientFrame::Resume { .. }) => {
                 let detail = "hello comes first and once, resume after sync_required";
@@ -347,11 +360,15 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Writes what waits; what fits into the buffer goes to the kernel in one call.
     async fn write_waiting(&mut self) -> Result<(), Ended> {
-        for _ in 0..WRITTEN_AT_ONCE {
+        for written in 0..WRITTEN_AT_ONCE {
             let item = match self.connection.next() {
                 Next::Write(item) => item,
                 Next::Wait => {
+                    if written > 0 {
+                        self.in_time(SinkExt::flush).await?;
+                    }
                     if self.liveness.is_behind_a_burst() {
                         self.ping();
                     }
@@ -363,13 +380,13 @@ impl<'a> Session<'a> {
                     return Err(Some(CloseCode::Replaced));
                 }
             };
-            self.write_item(item).await?;
+            self.buffer_item(item).await?;
         }
         self.connection.wake();
-        Ok(())
+        self.in_time(SinkExt::flush).await
     }
 
-    async fn write_item(&mut self, item: Outgoing) -> Result<(), Ended> {
+    async fn buffer_item(&mut self, item: Outgoing) -> Result<(), Ended> {
         let format = self.connection.format();
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
@@ -390,17 +407,23 @@ impl<'a> Session<'a> {
             Outgoing::Frame(frame) => (frame, "other"),
         };
         metrics::written(kind, 1);
-        self.write(frame).await
+        self.in_time(|socket| socket.feed(frame)).await
     }
 
     async fn write_frame(&mut self, frame: &ServerFrame<'_>) -> Result<(), Ended> {
         let frame = self.connection.format().encode(frame);
-        self.write(frame).await
+        self.in_time(|socket| socket.send(frame)).await
     }
 
-    async fn write(&mut self, frame: Message) -> Result<(), Ended> {
-        let written = self.socket.send(frame);
-        match timeout(self.gateway.config.answer_time(), written).await {
+    /// Writes within the time that a device may take for a frame.
+    async fn in_time<'s, F>(
+        &'s mut self,
+        write: impl FnOnce(&'s mut WebSocket) -> F,
+    ) -> Result<(), Ended>
+    where
+        F: Future<Output = Result<(), axum::Error>>,
+    {
+        match timeout(self.gateway.config.answer_time(), write(&mut self.socket)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(None),
             Err(_) => Err(Some(CloseCode::TimedOut)),

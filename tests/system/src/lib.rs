@@ -12,6 +12,7 @@ mod load;
 mod model;
 mod network;
 mod partition_files;
+pub mod peer;
 mod percentiles;
 pub mod poison;
 pub mod pressure;

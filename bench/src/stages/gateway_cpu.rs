@@ -1,0 +1,230 @@
+//! What a gateway's processor time goes into: events to many sockets, against a bare broadcast of the same frames, and messages of which nobody on it
+//! is to know.
+
+use std::{
+    process::Stdio,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use client::Event;
+use hyper::StatusCode;
+use system_tests::{TestEnv, until};
+use tokio::{net::TcpStream, process::Command, time::sleep};
+
+use super::{EVERYTHING, Plan, groups, sequenced, token_of};
+use crate::{
+    deadline::poll_until,
+    load::{
+        connection::Connection,
+        devices::{Crowd, Device},
+        traffic::Traffic,
+    },
+    meter::cpu_s,
+    pair::Pair,
+    raw::broadcast,
+    results::{Bound, Row},
+    sample::{Sample, Spread},
+};
+
+const GATEWAY: &str = "gateway";
+const BARE: &str = "bare axum";
+/// The number of the group is that of its owner.
+const OWNER: i64 = 6_300_000;
+const SOCKETS: i64 = 1_000;
+/// So many messages are under way at a time: as many as wait for a socket without collapsing.
+const MESSAGES: usize = 100;
+/// Everybody else's messages come from these, one in each partition.
+const FIRST_SENDER: i64 = 6_400_000;
+const SENDERS: i64 = 64;
+const RECEIVER: i64 = 6_500_000;
+const MESSAGES_OF_OTHERS: u64 = 200_000;
+const IDLE: Duration = Duration::from_secs(5);
+const ASK_EVERY: Duration = Duration::from_millis(2);
+
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let env = TestEnv::start(EVERYTHING).await?;
+    env.check_all_partitions().await?;
+    Ok(vec![
+        broadcast(&env, plan).await?,
+        others(&env, plan).await?,
+    ])
+}
+
+/// What the sockets have got together, and the newest frame.
+#[derive(Default)]
+struct Received {
+    count: AtomicU64,
+    frame: OnceLock<Bytes>,
+}
+
+impl Received {
+    fn take(&self, frame: &Bytes) {
+        self.frame.get_or_init(|| frame.clone());
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    async fn has(&self, count: u64) -> Result<()> {
+        let has = async || Ok(self.count.load(Ordering::Relaxed) >= count);
+        poll_until("events on all sockets", ASK_EVERY, has).await
+    }
+}
+
+/// Events a second of processor time.
+async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
+    groups::store(env, &[groups::creation(OWNER, OWNER, SOCKETS)?]).await?;
+    let (port, since) = (env.port(GATEWAY)?, token_of(env, OWNER).await?);
+    let uids = OWNER + 1..=OWNER + SOCKETS;
+    let (mut ours, received) = crowd(Device::connect_all(port, uids, &since).await?);
+    let messages: Vec<Event> = (0..MESSAGES)
+        .map(|_| groups::send(OWNER, OWNER))
+        .collect::<Result<_>>()?;
+    // One, so that there is a frame to be copied.
+    env.client.post_events(&messages[..1]).await?;
+    ours.during(received.has(SOCKETS as u64)).await?;
+    let frame = received.frame.get().context("no frame")?;
+    let frames = [frame.as_ref(), b"\n"].concat().repeat(MESSAGES);
+
+    let raw = BareServer::start().await?;
+    let (mut bare, received_bare) =
+        crowd(Device::listen(raw.port, SOCKETS, broadcast::SOCKETS).await?);
+    let gateway = env.pid(GATEWAY).context("no gateway runs")?;
+    let pair = Pair::run(
+        plan.rounds,
+        async || {
+            let messages = async || {
+                let sends: Vec<Event> = (0..MESSAGES)
+                    .map(|_| groups::send(OWNER, OWNER))
+                    .collect::<Result<_>>()?;
+                env.client.post_events(&sends).await.map(drop)
+            };
+            let of = (GATEWAY, gateway);
+            ours.during(sent(of, &received, plan, messages)).await
+        },
+        async || {
+            let mut connection = Connection::open(raw.port).await?;
+            let frames = async || {
+                let (path, kind) = (broadcast::FRAMES, "text/plain");
+                let sent = connection.post(path, kind, frames.clone(), StatusCode::OK);
+                sent.await.map(drop)
+            };
+            let of = (BARE, raw.pid);
+            bare.during(sent(of, &received_bare, plan, frames)).await
+        },
+    )
+    .await?;
+    let what = "events out of a gateway to 1,000 sockets, for a second of its CPU";
+    let baseline = "bare axum, the same frames out of a broadcast channel";
+    Ok(Row::of_pair(what, baseline, &pair, 0.7))
+}
+
+fn crowd(devices: Vec<Device>) -> (Crowd, Arc<Received>) {
+    let received = Arc::new(Received::default());
+    let on_event = {
+        let received = Arc::clone(&received);
+        move |frame: &Bytes| received.take(frame)
+    };
+    (Crowd::of_connected(devices, on_event), received)
+}
+
+/// Has [`MESSAGES`] sent to all sockets, and when they have them again, for as long as the plan says. The sample's seconds are those of the
+/// server's processor time.
+async fn sent(
+    (name, pid): (&str, u32),
+    received: &Received,
+    plan: &Plan,
+    mut send: impl AsyncFnMut() -> Result<()>,
+) -> Result<Sample> {
+    let (began, before) = (Instant::now(), cpu_s(pid)?);
+    let first = received.count.load(Ordering::Relaxed);
+    let mut end = first;
+    while began.elapsed() < plan.length {
+        end += MESSAGES as u64 * SOCKETS as u64;
+        send().await?;
+        received.has(end).await?;
+    }
+    let used = cpu_s(pid)? - before;
+    let mut sample = Sample::of_rate(end - first, Duration::from_secs_f64(used));
+    sample.cpu_s.insert(name.to_owned(), used);
+    Ok(sample)
+}
+
+/// The bare server, as a process of its own that ends with the value.
+struct BareServer {
+    port: u16,
+    pid: u32,
+    _process: tokio::process::Child,
+}
+
+impl BareServer {
+    async fn start() -> Result<Self> {
+        // Whoever is given a free port and lets go of it is not given it again soon.
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+        let port = listener.local_addr()?.port();
+        drop(listener);
+        let process = Command::new(std::env::current_exe()?)
+            .arg("serve-broadcast")
+            .args(["--port", &port.to_string()])
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let listens = async || match TcpStream::connect(("127.0.0.1", port)).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        };
+        until("the bare server", listens).await?;
+        let pid = process.id().context("the bare server has ended")?;
+        Ok(Self {
+            port,
+            pid,
+            _process: process,
+        })
+    }
+}
+
+/// What a message costs a gateway that has no device of its users.
+async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
+    let (port, since) = (env.port(GATEWAY)?, token_of(env, RECEIVER).await?);
+    let (mut one, received) = crowd(vec![Device::connect(port, RECEIVER, &since).await?]);
+    let pid = env.pid(GATEWAY).context("no gateway runs")?;
+    let mut used = Vec::new();
+    // The first round warms up.
+    for _ in 0..=plan.rounds {
+        let before = cpu_s(pid)?;
+        sleep(IDLE).await;
+        let idle = (cpu_s(pid)? - before) / IDLE.as_secs_f64();
+        let (began, before) = (Instant::now(), cpu_s(pid)?);
+        let tailed = async {
+            sequenced(env, &Traffic::new(), MESSAGES_OF_OTHERS).await?;
+            tail_is_read(env, &received).await
+        };
+        one.during(tailed).await?;
+        let busy = cpu_s(pid)? - before - idle * began.elapsed().as_secs_f64();
+        used.push(busy / MESSAGES_OF_OTHERS as f64 * 1e6);
+    }
+    Ok(Row::of_value(
+        "CPU of a gateway for a message that concerns nobody on it",
+        "µs",
+        Spread::of(used.into_iter().skip(1)),
+        Some(Bound::AtMost(2.5)),
+        &[],
+    ))
+}
+
+/// Waits until a message that is behind everything else has come in each partition.
+async fn tail_is_read(env: &TestEnv, received: &Received) -> Result<()> {
+    let end = received.count.load(Ordering::Relaxed) + SENDERS as u64;
+    let senders = FIRST_SENDER..FIRST_SENDER + SENDERS;
+    let last = senders.map(|uid| {
+        let message = client::message(uid.try_into()?, RECEIVER.try_into()?, groups::TEXT);
+        Ok(Event::Message(message))
+    });
+    let last: Vec<Event> = last.collect::<Result<_>>()?;
+    env.client.post_events(&last).await?;
+    received.has(end).await
+}

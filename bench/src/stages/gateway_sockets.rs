@@ -1,0 +1,238 @@
+//! What many sockets cost: memory while nothing happens, and the time until all of them are back.
+
+use std::{
+    fs,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use client::Event;
+use rand::Rng as _;
+use rustix::process::Signal;
+use sqlx::{Connection as _, MySqlConnection};
+use system_tests::TestEnv;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{EVERYTHING, Plan, groups, token_of};
+use crate::{
+    load::devices::{Crowd, Device, HoldArgs},
+    meter::{SharedPages, resident_of},
+    results::{Bound, Row},
+    sample::Spread,
+};
+
+/// Each of two gateways has half of the idle sockets: a process may have 20,000 files open where nobody has allowed more.
+const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
+const IDLE_SOCKETS: i64 = 20_000;
+const FIRST_IDLE: i64 = 6_600_000;
+/// Every socket has been pinged by then.
+const QUIET: Duration = Duration::from_secs(40);
+const DEVICES: i64 = 10_000;
+const FIRST_DEVICE: i64 = 6_700_000;
+const SENDER: i64 = 6_800_000;
+const AWAY: Duration = Duration::from_secs(10);
+/// A device that was refused, or not answered, comes again after so many milliseconds.
+const AGAIN_MS: std::ops::Range<u64> = 100..300;
+/// A connection that is not answered in time counts as failed.
+const ANSWER: Duration = Duration::from_secs(10);
+/// More attempts are no reconnect.
+const ATTEMPTS: usize = 50;
+const STATUS: &str = "SELECT VARIABLE_NAME, CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
+    WHERE VARIABLE_NAME IN ('COM_SELECT', 'QUESTIONS') ORDER BY VARIABLE_NAME";
+/// What the reading of [`STATUS`] itself adds.
+const OWN_STATEMENTS: i64 = 1;
+const READ_MYSQL: [&str; 4] = [
+    "projector-mysql",
+    "projector-unread",
+    "query-api",
+    "gateway-2",
+];
+
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
+    let env = TestEnv::start(EVERYTHING).await?;
+    env.check_all_partitions().await?;
+    env.start_another("gateway").await?;
+    let mut rows = vec![idle(&env).await?];
+    rows.extend(reconnect(&env, plan).await?);
+    Ok(rows)
+}
+
+/// Memory for each of many sockets on which nothing happens but pings.
+async fn idle(env: &TestEnv) -> Result<Row> {
+    let since = token_of(env, FIRST_IDLE).await?;
+    let before = held_kib(env)?;
+    let each = IDLE_SOCKETS / GATEWAYS.len() as i64;
+    let mut holders = Vec::new();
+    for (gateway, first) in GATEWAYS.iter().zip((FIRST_IDLE..).step_by(each as usize)) {
+        let port = env.port(gateway)?;
+        let devices = HoldArgs {
+            port,
+            first,
+            count: each,
+            since: since.clone(),
+        };
+        holders.push(hold(&devices).await?);
+    }
+    sleep(QUIET).await;
+    let after = held_kib(env)?;
+    for holder in &mut holders {
+        let ended = holder.try_wait()?;
+        ensure!(ended.is_none(), "sockets were closed");
+        holder.kill().await?;
+    }
+    Ok(Row::of_one(
+        "20,000 idle sockets: memory for each, of the gateway and of the kernel",
+        "kB",
+        (after - before) * 1.024 / IDLE_SOCKETS as f64,
+        Some(Bound::AtMost(16.0)),
+    ))
+}
+
+/// Has a process of its own hold devices: it has its own limit of open files.
+async fn hold(devices: &HoldArgs) -> Result<Child> {
+    let mut process = Command::new(std::env::current_exe()?)
+        .arg("hold-devices")
+        .args(devices.to_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let stdout = process.stdout.take().context("no output")?;
+    let line = BufReader::new(stdout).lines().next_line().await?;
+    line.context("devices were not connected")?;
+    Ok(process)
+}
+
+/// What the gateways hold, and the half of what the kernel holds: the clients' ends are here, too.
+fn held_kib(env: &TestEnv) -> Result<f64> {
+    let mut kib = kernel_kib()? / 2.0;
+    for gateway in GATEWAYS {
+        let pid = env.pid(gateway).context("no gateway runs")?;
+        kib += resident_of(pid, SharedPages::Resident)? * 1024.0;
+    }
+    Ok(kib)
+}
+
+/// Its objects, those of sockets among them, and what is in TCP's buffers.
+fn kernel_kib() -> Result<f64> {
+    let memory = fs::read_to_string("/proc/meminfo")?;
+    let slab = number_after(&memory, "Slab:")?;
+    let sockets = fs::read_to_string("/proc/net/sockstat")?;
+    let tcp = sockets.lines().find(|line| line.starts_with("TCP:"));
+    let pages = number_after(tcp.context("no TCP")?, " mem ")?;
+    Ok(slab + pages * rustix::param::page_size() as f64 / 1024.0)
+}
+
+fn number_after(text: &str, key: &str) -> Result<f64> {
+    let rest = text.split_once(key).with_context(|| format!("no {key}"))?.1;
+    let number = rest.split_whitespace().next().unwrap_or_default();
+    Ok(number.parse()?)
+}
+
+/// Devices that were away for a while come back all at once; each has missed a message.
+async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
+    let mut mysql = MySqlConnection::connect(&env.mysql_url()).await?;
+    let uids = FIRST_DEVICE..FIRST_DEVICE + DEVICES;
+    let (mut took, mut reads, mut statements) = (Vec::new(), 0, 0);
+    for _ in 0..plan.rounds {
+        let (port, since) = (env.port("gateway")?, token_of(env, FIRST_DEVICE).await?);
+        let devices = Device::connect_all(port, uids.clone(), &since).await?;
+        let since = token_of(env, FIRST_DEVICE).await?;
+        drop(devices);
+        let left = Instant::now();
+        let missed = uids.clone().map(|uid| {
+            let message = client::message(SENDER.try_into()?, uid.try_into()?, groups::TEXT);
+            Ok(Event::Message(message))
+        });
+        let missed: Vec<Event> = missed.collect::<Result<_>>()?;
+        groups::store(env, &missed).await?;
+        // Whatever else asks MySQL.
+        for service in READ_MYSQL {
+            env.end(service, Signal::TERM).await?;
+        }
+        sleep(AWAY.saturating_sub(left.elapsed())).await;
+        let before = mysql_statements(&mut mysql).await?;
+        let (began, mut coming) = (Instant::now(), JoinSet::new());
+        for uid in uids.clone() {
+            let since = since.clone();
+            coming.spawn(async move { come_back(port, uid, &since).await });
+        }
+        let mut devices = Vec::new();
+        while let Some(device) = coming.join_next().await {
+            devices.push(device??);
+        }
+        took.push(began.elapsed().as_secs_f64());
+        let after = mysql_statements(&mut mysql).await?;
+        reads = reads.max(after[0] - before[0] - OWN_STATEMENTS);
+        statements = statements.max(after[1] - before[1] - OWN_STATEMENTS);
+        drop(Crowd::of_connected(devices, |_| {}));
+        env.start_services(&READ_MYSQL).await?;
+    }
+    let what = "10,000 devices reconnect at once with tokens of 10 s ago";
+    let (most, none) = (Some(Bound::AtMost(5.0)), Some(Bound::AtMost(0.0)));
+    let row = |rest, value, bound| {
+        let what = format!("{what}: MySQL's {rest} meanwhile");
+        Row::of_one(what, "", value as f64, bound)
+    };
+    Ok(vec![
+        Row::of_value(
+            format!("{what}: all resumed, with what they missed"),
+            "s",
+            Spread::of(took),
+            most,
+            &[],
+        ),
+        row("reads", reads, none),
+        row("statements, those that save tokens", statements, None),
+    ])
+}
+
+/// Comes until it is welcomed, and has what it missed.
+async fn come_back(port: u16, uid: i64, since: &str) -> Result<Device> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        match timeout(ANSWER, Device::connect(port, uid, since)).await {
+            Ok(Ok(mut device)) => {
+                device.event().await?;
+                return Ok(device);
+            }
+            Ok(Err(error)) => last = Some(error),
+            Err(_) => {}
+        }
+        let pause = rand::rng().random_range(AGAIN_MS);
+        sleep(Duration::from_millis(pause)).await;
+    }
+    Err(last.context("never answered")?)
+}
+
+/// Reads, and statements of all kinds, since MySQL's start.
+async fn mysql_statements(mysql: &mut MySqlConnection) -> Result<[i64; 2]> {
+    let rows: Vec<(String, i64)> = sqlx::query_as(STATUS).fetch_all(mysql).await?;
+    match rows.as_slice() {
+        [(_, reads), (_, statements)] => Ok([*reads, *statements]),
+        other => anyhow::bail!("MySQL's counters are {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_behind_their_names() {
+        let line = "TCP: inuse 1734 orphan 0 tw 1799 alloc 2048 mem 237\n";
+        assert_eq!(number_after(line, " mem ").unwrap(), 237.0);
+        assert_eq!(
+            number_after("Slab:  794320 kB\n", "Slab:").unwrap(),
+            794_320.0
+        );
+        assert!(number_after(line, "Slab:").is_err());
+        assert!(kernel_kib().unwrap() > 0.0);
+    }
+}
