@@ -26,7 +26,7 @@ pub(crate) struct Watermarks(PartitionMap<LogPosition>);
 pub(crate) struct AsOf(PartitionMap<SourceOffset>);
 
 impl RequiredWatermarks {
-    /// Parses the values of `after`. Positions are of `epoch`, the current one; a token of another one asks for nothing: its device has to sync anyhow.
+    /// Parses the values of `after`. Positions are of `epoch`, the current one. What a token has are offsets of `chat.events`, which goes on through epochs.
     ///
     /// # Errors
     /// A problem that names the parameter.
@@ -46,7 +46,7 @@ impl RequiredWatermarks {
                 continue;
             }
             let token = SyncToken::parse_any_version(text).map_err(|_| invalid(text))?;
-            if let Some(token) = token.filter(|token| token.epoch() == epoch) {
+            if let Some(token) = token {
                 Partition::all().for_each(|p| required.require_next(p, token.get(p)));
             }
         }
@@ -244,12 +244,9 @@ mod tests {
             let missing_in = required.missing_in(&watermarks(of)).to_string();
             assert!(missing_in.starts_with(missing), "{missing_in}");
         }
-        // Its device has to sync anyhow.
-        assert!(
-            RequiredWatermarks::parse(&[of_token], 2)
-                .unwrap()
-                .is_empty()
-        );
+        // A device that stays connected has it from before an epoch was raised.
+        let of_other_epoch = RequiredWatermarks::parse(&[of_token], 2).unwrap();
+        assert_eq!(of_other_epoch, required);
     }
 
     #[test]

@@ -138,6 +138,13 @@ function setGroup(chat, group) {
   }
   if (chat.last !== null && chat.last.mid <= unseen)
     chat.last = null;
+  countGroup(chat);
+}
+function countGroup(chat) {
+  const hasEnded = chat.with.type === "group" && chat.with.dissolved;
+  const { lastMid, readMid } = chat;
+  const unread = (read) => hasEnded ? 0 : Math.max(0, lastMid - read);
+  chat.unread = { pc: unread(readMid.pc), mobile: unread(readMid.mobile) };
 }
 function unseenMid(chat) {
   return chat.with.type === "group" && !chat.with.wholeHistory ? chat.with.joinMid : 0;
@@ -345,7 +352,6 @@ function parse2(text) {
 var FIRST_PAUSE_MS = 100;
 var LONGEST_PAUSE_MS = 1e4;
 var SILENT_FAILURES = 3;
-var EXPIRED = 4102;
 var Link = class {
   settings;
   handler;
@@ -392,8 +398,8 @@ var Link = class {
   write(frame) {
     this.#connection?.write(frame);
   }
-  /** The stream goes on: the next pause is a short one. */
-  welcomed() {
+  /** The device gets on: the next pause is a short one. */
+  getsOn() {
     this.#pauseMs = FIRST_PAUSE_MS;
   }
   /** Ends the connection; the next one begins in so many milliseconds. */
@@ -438,8 +444,7 @@ var Link = class {
   /** Throws what the next connection would end with, too. */
   #reason(error) {
     if (error instanceof ConnectionEnded) {
-      const isRenewable = error.code === EXPIRED && this.settings.token !== void 0;
-      if (error.comesBack || isRenewable)
+      if (error.comesBack)
         return error;
     }
     if (error instanceof ServiceError && error.isRetryable)
@@ -557,8 +562,11 @@ function frameOf(item) {
   return { type: "send", ref, client_msg_id, msg, ...to };
 }
 function splitKey(key) {
-  const [kind, id] = key.split(":");
-  return [kind === "group" ? "group" : "user", id ?? ""];
+  const [kind, id, more] = key.split(":");
+  if (kind !== "user" && kind !== "group" || id === void 0 || more) {
+    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
+  }
+  return [kind, id];
 }
 
 // ../../sdk/typescript/dist/reader.js
@@ -691,7 +699,7 @@ function checkId(name, id) {
   const isShorter = id.length < largest.length;
   const fits = isShorter || id.length === largest.length && id <= largest;
   if (!/^[1-9]\d*$/.test(id) || !fits) {
-    throw new RangeError(`${name} must be a decimal number: ${id}`);
+    throw new RangeError(`${name} must be a decimal number from 1 to ${largest}: ${id}`);
   }
 }
 function checkMessage(msg, clientMsgId, maxMsgBytes) {
@@ -699,9 +707,15 @@ function checkMessage(msg, clientMsgId, maxMsgBytes) {
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
+    throw new RangeError("a message must be well-formed Unicode");
+  }
   if (clientMsgId === "" || bytes(clientMsgId) > 64) {
     throw new RangeError("a client_msg_id must have 1 to 64 bytes");
   }
+}
+function isWellFormed(text) {
+  return !/\p{Surrogate}/u.test(text);
 }
 
 // ../../sdk/typescript/dist/chat-events.js
@@ -739,11 +753,6 @@ function countPeer(chat, peer, n) {
       chat.unread[device] = unread + more;
   }
   peer.peerN += more;
-}
-function countGroup(chat) {
-  for (const device of DEVICE_CLASSES) {
-    chat.unread[device] = Math.max(0, chat.lastMid - chat.readMid[device]);
-  }
 }
 function takeRead(chat, devices, mid, n) {
   for (const device of devices) {
@@ -803,7 +812,7 @@ function takeContact(chat, uid, event) {
   const { favourite, pinned, muted, blocked } = event;
   chat.with.flags = { favourite, pinned, muted, blocked };
   if (typeof event.deleted_mid === "number") {
-    if (event.deleted_mid >= chat.lastMid)
+    if (event.deleted_mid >= Math.max(1, chat.lastMid))
       chat.with.deleted = true;
     if (event.peer === uid)
       return;
@@ -1022,11 +1031,13 @@ var DeviceState = class _DeviceState {
   takeSync(answer) {
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
-        takeSyncedUser(this.#returnedChat(`user:${row.peer}`), row);
+        const key = `user:${row.peer}`;
+        takeSyncedUser(this.#returnedChat(key, answer.full), row);
       }
     }
     for (const row of answer.groups) {
-      takeSyncedGroup(this.#returnedChat(`group:${row.gid}`), row);
+      const key = `group:${row.gid}`;
+      takeSyncedGroup(this.#returnedChat(key, answer.full), row);
     }
     for (const gid of answer.left)
       this.#drop(`group:${gid}`);
@@ -1038,7 +1049,10 @@ var DeviceState = class _DeviceState {
     this.#token = SyncToken.parse(answer.next);
     return answer.more;
   }
-  #returnedChat(key) {
+  /** Of a full sync it begins anew: the log may be another one. */
+  #returnedChat(key, full) {
+    if (full && !this.#returned.has(key))
+      this.#chats.delete(key);
     this.#returned.add(key);
     return this.#userChat(key);
   }
@@ -1479,9 +1493,10 @@ var Device = class _Device {
     };
   }
   async #take(frame) {
+    if (["event", "sent", "ping"].includes(frame.type))
+      this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
-        this.#link.welcomed();
         this.#isConnected = true;
         this.#flush();
         if (this.#focus !== null)
@@ -1804,6 +1819,10 @@ var Composer = class {
   }
   focus() {
     this.#text.focus();
+  }
+  /** What was not taken is not lost. */
+  restore(text) {
+    if (this.#text.value === "") this.#text.value = text;
   }
   #submit() {
     const text = this.#text.value.trim();
@@ -2261,6 +2280,7 @@ var ChatView = class {
     if (shown === null) return;
     this.session.send(shown, text).catch((error) => {
       this.session.tell(`Not sent: ${errorText(error)}`);
+      this.#composer.restore(text);
     });
   }
   #change(message, kind, msg) {

@@ -84,6 +84,7 @@ export class ChatView {
     if (shown === null) return;
     this.session.send(shown, text).catch((error: unknown) => {
       this.session.tell(`Not sent: ${errorText(error)}`);
+      this.#composer.restore(text);
     });
   }
 

@@ -58,6 +58,11 @@ export class Composer {
     this.#text.focus();
   }
 
+  /** What was not taken is not lost. */
+  restore(text: string): void {
+    if (this.#text.value === "") this.#text.value = text;
+  }
+
   #submit(): void {
     const text = this.#text.value.trim();
     if (text === "") return;

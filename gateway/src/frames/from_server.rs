@@ -100,6 +100,7 @@ pub(crate) struct PresenceBody {
     #[schema(value_type = Id)]
     pub(crate) uid: UserId,
     /// `null` where that is not known, or not to be told.
+    #[schema(required = true)]
     pub(crate) online: Option<bool>,
     /// Of the devices that are.
     #[serde(skip_serializing_if = "Vec::is_empty")]

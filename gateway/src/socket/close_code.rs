@@ -6,6 +6,7 @@ use axum::{
     Error,
     extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket},
 };
+use futures::SinkExt as _;
 use tokio::time::timeout;
 use tungstenite::error::CapacityError;
 
@@ -27,12 +28,12 @@ pub(crate) enum CloseCode {
     TooFast = 4003,
     /// All devices together do.
     Overloaded = 4004,
-    /// Frames that are none.
+    /// The token or key of the connection has ended.
+    Expired = 4005,
+    /// Frames that are none, or no hello first.
     Malformed = 4100,
     /// Another connection has taken its place.
     Replaced = 4101,
-    /// The token or key of the connection has ended.
-    Expired = 4102,
     /// A frame is larger than a frame may be.
     TooLarge = 4103,
     /// A binary frame on JSON, or a text frame on protobuf.
@@ -90,6 +91,8 @@ pub(super) fn of_error(error: Error) -> Ended {
 /// Ends a connection, and reads what still comes: a socket that is closed with something unread may lose what was written.
 pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
     let Some(code) = ended else {
+        // The answer to the device's own close is in the buffer.
+        let _ = timeout(CLOSE_TIME, socket.flush()).await;
         return;
     };
     metrics::closed(code as u16);

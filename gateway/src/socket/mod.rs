@@ -71,6 +71,14 @@ pub(crate) async fn connect(
         ));
     }
     let upgrade = upgrade.protocols(Format::ALL.map(Format::subprotocol));
+    if upgrade.selected_protocol().is_none() && offers_another(&headers) {
+        let [json, proto] = Format::ALL.map(Format::subprotocol);
+        return Err(Problem::invalid_field(
+            "Sec-WebSocket-Protocol",
+            "has no subprotocol of this gateway",
+            format_args!("{json} or {proto}, or absent for the first"),
+        ));
+    }
     let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
     let peer = Peer { uid, caller, until };
     let format = Format::of(upgrade.selected_protocol());
@@ -88,6 +96,14 @@ pub fn limit_socket(upgrade: WebSocketUpgrade, max_bytes: usize) -> WebSocketUpg
         .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_frame_size(max_bytes)
         .max_message_size(max_bytes)
+}
+
+/// Whether a subprotocol is offered that is not the caller's token.
+fn offers_another(headers: &HeaderMap) -> bool {
+    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let offered = offered.filter_map(|value| value.to_str().ok());
+    let mut names = offered.flat_map(|value| value.split(',').map(str::trim));
+    names.any(|name| !name.starts_with("bearer."))
 }
 
 /// A browser sends `Origin` with every WebSocket, and asks nobody whether the page may connect.

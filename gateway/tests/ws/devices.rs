@@ -129,7 +129,7 @@ async fn a_connection_ends_with_its_token() {
     let mut device = Device::connect(request).await.unwrap();
     device.hello("a", Some(Some(&token(23, 0)))).await;
     let (code, frames) = device.closed().await;
-    assert_eq!((code, &frames[0]["type"]), (4102, &json!("welcome")));
+    assert_eq!((code, &frames[0]["type"]), (4005, &json!("welcome")));
     // Nobody is somebody else, or nobody.
     for (uid, bearer) in [(other, Some(key.token(&claims))), (me, None)] {
         let mut request = gateway.request(uid);

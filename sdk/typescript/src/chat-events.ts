@@ -1,4 +1,4 @@
-import { knows, type Chat, type WithUser } from "./chat.js";
+import { countGroup, knows, type Chat, type WithUser } from "./chat.js";
 import {
   DEVICE_CLASSES,
   type ContactChangeEvent,
@@ -48,13 +48,6 @@ function countPeer(chat: Chat, peer: WithUser, n: number): void {
     if (unread !== null) chat.unread[device] = unread + more;
   }
   peer.peerN += more;
-}
-
-/** Unread messages of a group are those behind the read position. */
-function countGroup(chat: Chat): void {
-  for (const device of DEVICE_CLASSES) {
-    chat.unread[device] = Math.max(0, chat.lastMid - chat.readMid[device]);
-  }
 }
 
 /** The user has read up to a message on these classes. */
@@ -138,7 +131,8 @@ export function takeContact(
   const { favourite, pinned, muted, blocked } = event;
   chat.with.flags = { favourite, pinned, muted, blocked };
   if (typeof event.deleted_mid === "number") {
-    if (event.deleted_mid >= chat.lastMid) chat.with.deleted = true;
+    // Where there is no message there is nothing to leave out.
+    if (event.deleted_mid >= Math.max(1, chat.lastMid)) chat.with.deleted = true;
     if (event.peer === uid) return;
     takeRead(chat, DEVICE_CLASSES, event.deleted_mid, event.deleted_n);
   }

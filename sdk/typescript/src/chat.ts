@@ -150,6 +150,15 @@ export function setGroup(chat: Chat, group: WithGroup): void {
     if (mid <= unseen) chat.messages.delete(mid);
   }
   if (chat.last !== null && chat.last.mid <= unseen) chat.last = null;
+  countGroup(chat);
+}
+
+/** Unread messages of a group are those behind the read position; none once it has ended. */
+export function countGroup(chat: Chat): void {
+  const hasEnded = chat.with.type === "group" && chat.with.dissolved;
+  const { lastMid, readMid } = chat;
+  const unread = (read: number) => (hasEnded ? 0 : Math.max(0, lastMid - read));
+  chat.unread = { pc: unread(readMid.pc), mobile: unread(readMid.mobile) };
 }
 
 /** Up to here a group shows nothing. */

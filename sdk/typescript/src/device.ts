@@ -233,9 +233,10 @@ export class Device {
   }
 
   async #take(frame: ServerFrame): Promise<void> {
+    // A welcome alone is not enough: a gateway may close for what is sent behind it.
+    if (["event", "sent", "ping"].includes(frame.type)) this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
-        this.#link.welcomed();
         this.#isConnected = true;
         this.#flush();
         if (this.#focus !== null) this.#writeFocus();

@@ -149,7 +149,14 @@ export type ServerFrame =
   | { type: "ping"; token?: string }
   | { type: "accepted"; ref: string; at: string }
   | { type: "sent"; ref: string; mid?: number; ts?: string }
-  | { type: "refused"; ref: string; reason: string; retry?: boolean }
+  | {
+      type: "refused";
+      ref: string;
+      reason: string;
+      /** For people. */
+      detail: string;
+      retry?: boolean;
+    }
   | { type: "error"; detail: string }
   | { type: "typing"; from: string; to?: string; gid?: string }
   | PresenceFrame

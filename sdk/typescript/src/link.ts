@@ -7,8 +7,6 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 /** A browser does not say why a handshake fails. After so many in a row somebody else is asked. */
 const SILENT_FAILURES = 3;
-/** The close code for a token that has expired: the device may come back with a new one. */
-const EXPIRED = 4102;
 
 /** What a link is for. */
 export interface LinkHandler {
@@ -70,8 +68,8 @@ export class Link {
     this.#connection?.write(frame);
   }
 
-  /** The stream goes on: the next pause is a short one. */
-  welcomed(): void {
+  /** The device gets on: the next pause is a short one. */
+  getsOn(): void {
     this.#pauseMs = FIRST_PAUSE_MS;
   }
 
@@ -120,9 +118,7 @@ export class Link {
   /** Throws what the next connection would end with, too. */
   #reason(error: unknown): Error {
     if (error instanceof ConnectionEnded) {
-      const isRenewable =
-        error.code === EXPIRED && this.settings.token !== undefined;
-      if (error.comesBack || isRenewable) return error;
+      if (error.comesBack) return error;
     }
     if (error instanceof ServiceError && error.isRetryable) return error;
     throw error;

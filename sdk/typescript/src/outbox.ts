@@ -131,8 +131,15 @@ function frameOf(item: QueueItem): ClientFrame {
   return { type: "send", ref, client_msg_id, msg, ...to };
 }
 
-/** The parts of a key. */
+/**
+ * The parts of a key.
+ *
+ * @throws RangeError for what is none.
+ */
 export function splitKey(key: ChatKey): ["user" | "group", string] {
-  const [kind, id] = key.split(":");
-  return [kind === "group" ? "group" : "user", id ?? ""];
+  const [kind, id, more] = key.split(":");
+  if ((kind !== "user" && kind !== "group") || id === undefined || more) {
+    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
+  }
+  return [kind, id];
 }

@@ -44,7 +44,9 @@ export function checkId(name: string, id: string): void {
   const isShorter = id.length < largest.length;
   const fits = isShorter || (id.length === largest.length && id <= largest);
   if (!/^[1-9]\d*$/.test(id) || !fits) {
-    throw new RangeError(`${name} must be a decimal number: ${id}`);
+    throw new RangeError(
+      `${name} must be a decimal number from 1 to ${largest}: ${id}`,
+    );
   }
 }
 
@@ -58,7 +60,15 @@ export function checkMessage(
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  // Half of a character is no text.
+  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
+    throw new RangeError("a message must be well-formed Unicode");
+  }
   if (clientMsgId === "" || bytes(clientMsgId) > 64) {
     throw new RangeError("a client_msg_id must have 1 to 64 bytes");
   }
+}
+
+function isWellFormed(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text);
 }

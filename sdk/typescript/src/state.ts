@@ -106,11 +106,13 @@ export class DeviceState {
   takeSync(answer: SyncAnswer): boolean {
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
-        takeSyncedUser(this.#returnedChat(`user:${row.peer}`), row);
+        const key: ChatKey = `user:${row.peer}`;
+        takeSyncedUser(this.#returnedChat(key, answer.full), row);
       }
     }
     for (const row of answer.groups) {
-      takeSyncedGroup(this.#returnedChat(`group:${row.gid}`), row);
+      const key: ChatKey = `group:${row.gid}`;
+      takeSyncedGroup(this.#returnedChat(key, answer.full), row);
     }
     for (const gid of answer.left) this.#drop(`group:${gid}`);
     if (!answer.more) {
@@ -121,7 +123,9 @@ export class DeviceState {
     return answer.more;
   }
 
-  #returnedChat(key: ChatKey): Chat {
+  /** Of a full sync it begins anew: the log may be another one. */
+  #returnedChat(key: ChatKey, full: boolean): Chat {
+    if (full && !this.#returned.has(key)) this.#chats.delete(key);
     this.#returned.add(key);
     return this.#userChat(key);
   }

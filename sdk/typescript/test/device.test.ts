@@ -194,7 +194,7 @@ test("a device comes back with a new token where the old one has expired", async
   await open({ token });
   const first = await welcome();
   assert.match(first.target, /^\/v1\/connect tidemark.v1.json, ?bearer.t1$/);
-  first.close(4102, "the token has expired");
+  first.close(4005, "the token has expired");
   const second = await welcome();
   assert.match(second.target, /bearer.t3$/);
 });

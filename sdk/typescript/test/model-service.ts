@@ -130,12 +130,9 @@ export class ServiceModel {
       const name = other.type === "group" ? other.name : null;
       const own =
         other.type === "group" ? other.role : [other.peerN, other.deleted];
-      const model = this.models.get(chat.key);
-      // Who left and joined again while the device was away has messages from before on it.
-      const above = model instanceof GroupModel ? model.joinMid : 0;
-      const messages = [...chat.messages.values()]
-        .filter(({ mid }) => mid > above)
-        .sort((a, b) => a.mid - b.mid);
+      const messages = [...chat.messages.values()].sort(
+        (a, b) => a.mid - b.mid,
+      );
       known[chat.key] = { ...seen, ...counts, name, own, messages };
     }
     return known;

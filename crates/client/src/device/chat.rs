@@ -128,6 +128,7 @@ impl Chat {
             self.fetched.0 = Mid::ZERO;
         }
         self.drop_messages(|mid| mid <= unseen);
+        self.count_group();
     }
 
     /// What is to be fetched; `None` where everything is here.
@@ -217,9 +218,14 @@ impl Chat {
         }
     }
 
-    /// Unread in a group is what is behind the read position.
+    /// Unread in a group is what is behind the read position; nothing once it has ended (PROTOCOL G4).
     fn count_group(&mut self) {
-        let last_mid = self.last_mid.get();
+        let last_mid = match self.with {
+            ChatWith::Group {
+                dissolved: true, ..
+            } => 0,
+            _ => self.last_mid.get(),
+        };
         let behind = |read: Mid| Some((last_mid - read.get()).max(0));
         self.unread = self.read_mid.map(behind);
     }
@@ -285,7 +291,7 @@ impl Chat {
     pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactChangeEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
             *flags = event.flags;
-            let last_mid = self.last_mid.get();
+            let last_mid = self.last_mid.get().max(1);
             *deleted |= event.deleted_mid.is_some_and(|mid| mid >= last_mid);
         }
         let deleted = event.deleted_mid.filter(|_| event.peer != uid);

@@ -7,7 +7,8 @@ use schemas::{ClientMsgId, DeviceClass, DeviceId, Mid, UserId};
 use serde_json::{Value, json};
 use tokio::{
     net::TcpStream,
-    time::{Instant, sleep_until, timeout},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
@@ -27,9 +28,13 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The most messages or changes that a page has.
 const PAGE: u8 = 200;
+/// How many sends are under way at a time: a gateway closes a connection that sends too fast.
+const WINDOW: usize = 32;
 const SUBPROTOCOL: &str = "tidemark.v1.json";
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// At most one call that is under way. It goes on where a call of [`Device::next`] is dropped, and ends with the device.
+type Running<T> = JoinSet<Result<T, ClientError>>;
 
 /// Which device, and where its gateways are.
 #[derive(Clone, Debug)]
@@ -73,15 +78,18 @@ pub struct Device {
     client: Client,
     settings: DeviceSettings,
     state: DeviceState,
+    connecting: Running<Socket>,
     socket: Option<Socket>,
+    /// A page of a sync that the gateway requires.
+    syncing: Running<SyncAnswer>,
     /// Sends that have not been answered, oldest first. They go out again on each new connection: a repeat is no second message.
     unanswered: VecDeque<(ClientMsgId, ChatKey, String)>,
+    /// How many of them, the first ones, were written on this connection; `None` before its stream begins.
+    written: Option<usize>,
     /// When the next attempt to connect may begin, and the pause after it.
     attempt: (Instant, Duration),
     gateway: usize,
     silent_until: Instant,
-    /// When to sync and to resume, where the gateway requires it.
-    sync_at: Option<Instant>,
     /// When what was refused for the moment is sent again.
     again_at: Option<Instant>,
     /// What the user looks at.
@@ -106,12 +114,14 @@ impl Device {
             client,
             settings,
             state,
+            connecting: JoinSet::new(),
             socket: None,
+            syncing: JoinSet::new(),
             unanswered: VecDeque::new(),
+            written: None,
             attempt: (now, FIRST_PAUSE),
             gateway: 0,
             silent_until: now,
-            sync_at: None,
             again_at: None,
             focus: None,
         };
@@ -156,27 +166,19 @@ impl Device {
 
     /// What is to be done next. Dropped at any point, the next call does it.
     async fn step(&mut self) -> Result<Option<Update>, ClientError> {
-        if self.socket.is_none() {
-            sleep_until(self.attempt.0).await;
-            self.connect().await?;
-        }
         let Some(socket) = &mut self.socket else {
+            self.connect().await?;
             return Ok(None);
         };
-        let (uid, token) = (self.state.uid(), self.state.token().cloned());
-        let (sync_at, again_at) = (self.sync_at, self.again_at);
-        let sync = async {
-            sleep_until(sync_at?).await;
-            Some(self.client.sync(uid, token.as_ref(), None).await)
-        };
+        let again_at = self.again_at;
         let frame = tokio::select! {
             frame = socket.next() => frame,
-            Some(answer) = sync => return Ok(self.synced(answer?).await),
+            answer = finish(&mut self.syncing) => return Ok(self.synced(answer?).await),
             () = sleep_until(self.silent_until) => {
                 return Ok(Some(self.disconnected("the gateway is silent".into())));
             }
             () = sleep_until(again_at.unwrap_or(self.silent_until)), if again_at.is_some() => {
-                self.send_unanswered().await;
+                self.write_unanswered_again().await;
                 return Ok(None);
             }
         };
@@ -192,9 +194,8 @@ impl Device {
 
     /// Sends a message, now or as soon as there is a connection; [`Update::Sent`] or [`Update::Refused`] tells the outcome.
     pub async fn send(&mut self, to: ChatKey, client_msg_id: ClientMsgId, msg: String) {
-        let frame = send_frame(to, &client_msg_id, &msg);
         self.unanswered.push_back((client_msg_id, to, msg));
-        self.write(&frame).await;
+        self.write_unanswered().await;
     }
 
     /// Says that the user has read a chat up to a message. Lost where there is no connection.
@@ -290,12 +291,22 @@ impl Device {
         }
     }
 
+    /// Asks for the next page of a sync, over HTTP.
+    fn sync(&mut self, after: Duration) {
+        let (client, uid) = (self.client.clone(), self.state.uid());
+        let token = self.state.token().cloned();
+        self.syncing.spawn(async move {
+            sleep(after).await;
+            client.sync(uid, token.as_ref(), None).await
+        });
+    }
+
     /// Takes a page of a sync. Behind the last one the stream goes on.
     async fn synced(&mut self, answer: SyncAnswer) -> Option<Update> {
         if self.state.take_sync(answer) {
+            self.sync(Duration::ZERO);
             return None;
         }
-        self.sync_at = None;
         let since = self.state.token().map(ToString::to_string);
         self.write(&json!({"type": "resume", "since": since})).await;
         Some(Update::Synced)
@@ -304,17 +315,23 @@ impl Device {
     async fn take(&mut self, text: &str) -> Result<Option<Update>, ClientError> {
         let frame: ServerFrame = serde_json::from_str(text)
             .map_err(|error| ClientError::invalid_response(self.url(), error))?;
+        // A welcome alone is not: a gateway may close for what is sent behind it.
+        if matches!(
+            frame,
+            ServerFrame::Event(_) | ServerFrame::Sent { .. } | ServerFrame::Ping { .. }
+        ) {
+            self.attempt.1 = FIRST_PAUSE;
+        }
         Ok(match frame {
             ServerFrame::Welcome { .. } => {
-                self.attempt.1 = FIRST_PAUSE;
-                self.send_unanswered().await;
+                self.write_unanswered_again().await;
                 if self.focus.is_some() {
                     self.write_focus().await;
                 }
                 Some(Update::Connected)
             }
             ServerFrame::SyncRequired { after_ms } => {
-                self.sync_at = Some(Instant::now() + Duration::from_millis(after_ms));
+                self.sync(Duration::from_millis(after_ms));
                 None
             }
             ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
@@ -329,7 +346,8 @@ impl Device {
             }
             ServerFrame::Sent { reference, mid } => {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
-                self.answered(&reference).map(|id| Update::Sent(id, mid))
+                let id = self.answered(&reference).await;
+                id.map(|id| Update::Sent(id, mid))
             }
             ServerFrame::Refused { retry: true, .. } => {
                 self.again_at
@@ -339,7 +357,7 @@ impl Device {
             ServerFrame::Refused {
                 reference, reason, ..
             } => {
-                let id = self.answered(&reference);
+                let id = self.answered(&reference).await;
                 id.map(|id| Update::Refused(id, reason))
             }
             ServerFrame::Typing { from, gid } => {
@@ -360,41 +378,48 @@ impl Device {
         })
     }
 
-    async fn send_unanswered(&mut self) {
+    async fn write_unanswered_again(&mut self) {
         self.again_at = None;
-        let unanswered = self.unanswered.iter();
-        let again: Vec<Value> = unanswered
-            .map(|(id, to, msg)| send_frame(*to, id, msg))
-            .collect();
-        for frame in again {
+        self.written = Some(0);
+        self.write_unanswered().await;
+    }
+
+    /// Writes the next sends, as many as may be under way.
+    async fn write_unanswered(&mut self) {
+        while let Some(written) = self.written
+            && written < WINDOW.min(self.unanswered.len())
+        {
+            let (id, to, msg) = &self.unanswered[written];
+            let frame = send_frame(*to, id, msg);
+            self.written = Some(written + 1);
             self.write(&frame).await;
         }
     }
 
-    fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
+    async fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
         let mut unanswered = self.unanswered.iter();
         let at = unanswered.position(|(id, ..)| id.as_str() == reference)?;
-        self.unanswered.remove(at).map(|(id, ..)| id)
+        let answered = self.unanswered.remove(at);
+        self.written = self.written.map(|all| all - usize::from(at < all));
+        self.write_unanswered().await;
+        answered.map(|(id, ..)| id)
     }
 
     async fn connect(&mut self) -> Result<(), ClientError> {
-        let unreachable = |cause: String| ClientError::Unreachable {
-            url: self.url().to_owned(),
-            cause,
-        };
-        let handshake = timeout(HANDSHAKE, connect_async(self.request()?)).await;
-        let handshake = handshake.map_err(|_| unreachable("no answer in time".into()))?;
-        let (mut socket, _) = handshake.map_err(|error| match error {
-            tokio_tungstenite::tungstenite::Error::Http(response) => {
-                let body = response.body().as_deref().unwrap_or_default();
-                let body = String::from_utf8_lossy(body);
-                ClientError::Problem(Box::new(crate::Problem::of_response(
-                    response.status(),
-                    &body,
-                )))
-            }
-            error => unreachable(error.to_string()),
-        })?;
+        if self.connecting.is_empty() {
+            let (at, url) = (self.attempt.0, self.url().to_owned());
+            let (request, hello) = (self.request()?, self.hello());
+            self.connecting.spawn(async move {
+                sleep_until(at).await;
+                shake_hands(url, request, hello).await
+            });
+        }
+        self.socket = Some(finish(&mut self.connecting).await?);
+        self.silent_until = Instant::now() + SILENCE;
+        Ok(())
+    }
+
+    fn hello(&self) -> Value {
         let DeviceSettings {
             device,
             class,
@@ -403,12 +428,7 @@ impl Device {
         } = &self.settings;
         let since = self.state.token().map(ToString::to_string);
         let device = json!({"id": device, "class": class, "name": name});
-        let hello = json!({"type": "hello", "device": device, "since": since});
-        let sent = socket.send(Frame::text(hello.to_string())).await;
-        sent.map_err(|error| unreachable(error.to_string()))?;
-        self.silent_until = Instant::now() + SILENCE;
-        self.socket = Some(socket);
-        Ok(())
+        json!({"type": "hello", "device": device, "since": since})
     }
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
@@ -453,11 +473,15 @@ impl Device {
 
     /// The next attempt is at the next gateway, after a pause that grows while none succeeds.
     fn disconnected(&mut self, why: String) -> Update {
-        let pause = self.attempt.1;
+        // Not all devices of a gateway that ends come back at once.
+        let pause = self.attempt.1.mul_f64(rand::random_range(0.5..1.5));
         self.socket = None;
-        self.sync_at = None;
+        self.connecting = JoinSet::new();
+        self.syncing = JoinSet::new();
+        self.written = None;
         self.gateway += 1;
-        self.attempt = (Instant::now() + pause, (2 * pause).min(LONGEST_PAUSE));
+        self.attempt.0 = Instant::now() + pause;
+        self.attempt.1 = (2 * self.attempt.1).min(LONGEST_PAUSE);
         Update::Disconnected(why)
     }
 }
@@ -521,5 +545,40 @@ mod tests {
             assert_eq!(device.take(frame).await.unwrap(), Some(update), "{frame}");
         }
         assert!(device.state().chats().is_empty());
+    }
+}
+
+/// Connects, and says hello.
+async fn shake_hands(
+    url: String,
+    request: ClientRequestBuilder,
+    hello: Value,
+) -> Result<Socket, ClientError> {
+    let unreachable = |cause: String| ClientError::Unreachable {
+        url: url.clone(),
+        cause,
+    };
+    let handshake = timeout(HANDSHAKE, connect_async(request)).await;
+    let handshake = handshake.map_err(|_| unreachable("no answer in time".into()))?;
+    let (mut socket, _) = handshake.map_err(|error| match error {
+        tokio_tungstenite::tungstenite::Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            let body = String::from_utf8_lossy(body);
+            let problem = crate::Problem::of_response(response.status(), &body);
+            ClientError::Problem(Box::new(problem))
+        }
+        error => unreachable(error.to_string()),
+    })?;
+    let sent = socket.send(Frame::text(hello.to_string())).await;
+    sent.map_err(|error| unreachable(error.to_string()))?;
+    Ok(socket)
+}
+
+/// Waits for the end of what is under way, if something is.
+async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, ClientError> {
+    match running.join_next().await {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        None => std::future::pending().await,
     }
 }

@@ -94,12 +94,12 @@ impl DeviceState {
     pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
         for row in answer.conversations {
             if let Some(peer) = row.conversation.peer {
-                self.returned_chat(ChatKey::User(peer))
+                self.returned_chat(ChatKey::User(peer), answer.full)
                     .take_synced_user(row);
             }
         }
         for row in answer.groups {
-            self.returned_chat(ChatKey::Group(row.gid))
+            self.returned_chat(ChatKey::Group(row.gid), answer.full)
                 .take_synced_group(row);
         }
         for gid in answer.left {
@@ -116,8 +116,11 @@ impl DeviceState {
         answer.more
     }
 
-    fn returned_chat(&mut self, key: ChatKey) -> &mut Chat {
-        self.returned.insert(key);
+    /// Of a full sync it begins anew: the log may be another one.
+    fn returned_chat(&mut self, key: ChatKey, full: bool) -> &mut Chat {
+        if self.returned.insert(key) && full {
+            self.chats.remove(&key);
+        }
         self.chats.entry(key).or_insert_with(Chat::with_user)
     }
 

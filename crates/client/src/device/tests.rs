@@ -74,8 +74,12 @@ fn change(kind: &str, mid: i64, chg: i64, by: i64, other: i64) -> Value {
 }
 
 fn members(role: Option<&str>, joined: bool) -> Value {
+    settings(role, joined, false)
+}
+
+fn settings(role: Option<&str>, joined: bool, dissolved: bool) -> Value {
     json!({"group_change": {
-        "gid": GROUP.to_string(), "name": "Lunch", "whole_history": false, "dissolved": false, "member_count": 3, "last_mid": 7,
+        "gid": GROUP.to_string(), "name": "Lunch", "whole_history": false, "dissolved": dissolved, "member_count": 3, "last_mid": 7,
         "members": [{"uid": ME.to_string(), "role": role, "muted": false, "joined": joined}],
     }})
 }
@@ -156,6 +160,25 @@ fn changes_show_in_messages_and_in_the_newest() {
     // One in between was of the other user alone, and is not sent.
     take(&mut device, 24, change("edit", 2, 6, 1001, ME));
     assert!(device.chats()[&peer()].missing().is_some());
+}
+
+#[test]
+fn nothing_is_unread_in_a_group_that_has_ended() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take(&mut device, 12, group_message(8, 1001));
+    take(&mut device, 13, settings(Some("member"), false, true));
+    assert_eq!(unread(&device, group()), [Some(0); 2]);
+}
+
+#[test]
+fn a_contact_without_messages_is_not_left_out_when_it_is_deleted() {
+    let mut device = device();
+    let deleted = json!({"contact_change": {"uid": ME.to_string(), "peer": "1001", "favourite": false,
+        "pinned": true, "muted": false, "blocked": false, "deleted_mid": 0, "deleted_n": 0}});
+    take(&mut device, 11, deleted);
+    let with = &device.chats()[&peer()].with;
+    assert!(matches!(with, ChatWith::User { deleted: false, .. }));
 }
 
 #[test]
