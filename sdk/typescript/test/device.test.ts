@@ -167,10 +167,10 @@ test("a send that is refused is done, and one refused for now is not", async () 
   await own.send(PEER, "one", "a");
   await connection.next();
   const busy = { reason: "too-many-under-way", retry: true };
-  connection.send({ type: "refused", ref: "1", ...busy });
+  connection.send({ type: "refused", detail: "", ref: "1", ...busy });
   const again = await connection.next();
   assert.equal(again?.type === "send" && again.client_msg_id, "a");
-  connection.send({ type: "refused", ref: "1", reason: "blocked" });
+  connection.send({ type: "refused", detail: "", ref: "1", reason: "blocked" });
   const update = await until(updates, "refused");
   assert.equal(update.type === "refused" && update.reason, "blocked");
   assert.deepEqual(own.unanswered, []);
