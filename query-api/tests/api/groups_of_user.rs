@@ -54,8 +54,14 @@ async fn a_group_of_a_user_shows_its_newest_message_and_the_users_place_in_it() 
             "ts": item["last"]["ts"], "client_msg_id": null,
         },
         "last_mid": 2, "chg": 0, "unread": {"pc": 1, "mobile": 2}, "read_mid": {"pc": 1, "mobile": 0},
+        "at": item["at"],
     });
     assert_eq!(item, expected);
+    let of_group = format!("{}:", group.gid.partition());
+    assert!(
+        item["at"].as_str().unwrap().starts_with(&of_group),
+        "{item}"
+    );
     assert_eq!(
         service.ok(&list(fresh_user())).await,
         json!({"items": [], "next": null})

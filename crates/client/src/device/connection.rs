@@ -496,6 +496,41 @@ fn send_frame(to: ChatKey, client_msg_id: &ClientMsgId, msg: &str) -> Value {
     frame
 }
 
+/// Connects, and says hello.
+async fn shake_hands(
+    url: String,
+    request: ClientRequestBuilder,
+    hello: Value,
+) -> Result<Socket, ClientError> {
+    let unreachable = |cause: String| ClientError::Unreachable {
+        url: url.clone(),
+        cause,
+    };
+    let handshake = timeout(HANDSHAKE, connect_async(request)).await;
+    let handshake = handshake.map_err(|_| unreachable("no answer in time".into()))?;
+    let (mut socket, _) = handshake.map_err(|error| match error {
+        tokio_tungstenite::tungstenite::Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            let body = String::from_utf8_lossy(body);
+            let problem = crate::Problem::of_response(response.status(), &body);
+            ClientError::Problem(Box::new(problem))
+        }
+        error => unreachable(error.to_string()),
+    })?;
+    let sent = socket.send(Frame::text(hello.to_string())).await;
+    sent.map_err(|error| unreachable(error.to_string()))?;
+    Ok(socket)
+}
+
+/// Waits for the end of what is under way, if something is.
+async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, ClientError> {
+    match running.join_next().await {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        None => std::future::pending().await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -545,40 +580,5 @@ mod tests {
             assert_eq!(device.take(frame).await.unwrap(), Some(update), "{frame}");
         }
         assert!(device.state().chats().is_empty());
-    }
-}
-
-/// Connects, and says hello.
-async fn shake_hands(
-    url: String,
-    request: ClientRequestBuilder,
-    hello: Value,
-) -> Result<Socket, ClientError> {
-    let unreachable = |cause: String| ClientError::Unreachable {
-        url: url.clone(),
-        cause,
-    };
-    let handshake = timeout(HANDSHAKE, connect_async(request)).await;
-    let handshake = handshake.map_err(|_| unreachable("no answer in time".into()))?;
-    let (mut socket, _) = handshake.map_err(|error| match error {
-        tokio_tungstenite::tungstenite::Error::Http(response) => {
-            let body = response.body().as_deref().unwrap_or_default();
-            let body = String::from_utf8_lossy(body);
-            let problem = crate::Problem::of_response(response.status(), &body);
-            ClientError::Problem(Box::new(problem))
-        }
-        error => unreachable(error.to_string()),
-    })?;
-    let sent = socket.send(Frame::text(hello.to_string())).await;
-    sent.map_err(|error| unreachable(error.to_string()))?;
-    Ok(socket)
-}
-
-/// Waits for the end of what is under way, if something is.
-async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, ClientError> {
-    match running.join_next().await {
-        Some(Ok(done)) => done,
-        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
-        None => std::future::pending().await,
     }
 }
