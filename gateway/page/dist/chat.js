@@ -2665,11 +2665,15 @@ var Session = class _Session {
     this.#changed(null);
     await sent;
   }
-  /** What waits for an answer, oldest first. */
+  /** What waits for an answer, oldest first. A message that is here already may be answered a moment later. */
   waiting(chat) {
     const isSend = (item) => item.kind === "send";
     const sends = this.device.unanswered.filter(isSend);
-    return sends.filter((item) => item.chat === chat);
+    const messages = this.device.chats.get(chat)?.messages.values() ?? [];
+    const here = new Set(Array.from(messages, (one) => one.client_msg_id));
+    return sends.filter(
+      (item) => item.chat === chat && !here.has(item.clientMsgId)
+    );
   }
   /** Shows what could not be done, or nothing any more. */
   tell(notice) {
