@@ -61,6 +61,13 @@ function parsePosition(at) {
 }
 
 // ../../sdk/typescript/dist/chat.js
+function splitKey(key) {
+  const [kind, id, more] = key.split(":");
+  if (kind !== "user" && kind !== "group" || id === void 0 || more) {
+    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
+  }
+  return [kind, id];
+}
 function newChat(key) {
   const flags = {
     favourite: false,
@@ -560,13 +567,6 @@ function frameOf(item) {
   const { clientMsgId: client_msg_id, msg } = item;
   const to = kind === "user" ? { to: id } : { gid: id };
   return { type: "send", ref, client_msg_id, msg, ...to };
-}
-function splitKey(key) {
-  const [kind, id, more] = key.split(":");
-  if (kind !== "user" && kind !== "group" || id === void 0 || more) {
-    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
-  }
-  return [kind, id];
 }
 
 // ../../sdk/typescript/dist/reader.js
@@ -1681,7 +1681,7 @@ function isListed(chat) {
   return chat.with.type === "group" || chat.lastMid > 0 && !chat.with.deleted;
 }
 function chatName(session, key) {
-  const [kind, id = ""] = key.split(":");
+  const [kind, id] = splitKey(key);
   if (kind === "user")
     return id === session.uid ? "Notes to myself" : session.names.of(id);
   const chat = session.device.chats.get(key);
@@ -1963,7 +1963,7 @@ function openMembers(session, parent, key) {
   const chat = session.device.chats.get(key);
   if (chat?.with.type !== "group") return;
   const { name, role } = chat.with;
-  const gid = key.slice("group:".length);
+  const [, gid] = splitKey(key);
   const attributes = {
     class: "members",
     tabindex: "0",
@@ -2019,7 +2019,7 @@ async function membersOf(session, key) {
   }
 }
 async function storedMembers(session, key) {
-  const gid = key.slice("group:".length);
+  const [, gid] = splitKey(key);
   const members = [];
   let cursor;
   do {
@@ -2287,8 +2287,8 @@ var ChatView = class {
     const { session } = this;
     const { shown } = session;
     if (shown === null) return;
-    const id = shown.slice(shown.indexOf(":") + 1);
-    const where = shown.startsWith("group:") ? { gid: id } : { peer: id };
+    const [of, id] = splitKey(shown);
+    const where = of === "group" ? { gid: id } : { peer: id };
     const change = { by: session.uid, mid: message.mid, kind, ...where };
     const body = msg === void 0 ? change : { ...change, msg };
     const work = async () => {

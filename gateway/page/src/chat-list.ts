@@ -1,5 +1,6 @@
 import {
   DEVICE_CLASSES,
+  splitKey,
   type Chat,
   type ChatKey,
   type DeviceClass,
@@ -28,7 +29,7 @@ function isListed(chat: Chat): boolean {
 
 /** What a chat is called. */
 export function chatName(session: Session, key: ChatKey): string {
-  const [kind, id = ""] = key.split(":");
+  const [kind, id] = splitKey(key);
   if (kind === "user")
     return id === session.uid ? "Notes to myself" : session.names.of(id);
   const chat = session.device.chats.get(key);

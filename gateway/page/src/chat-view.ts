@@ -1,4 +1,4 @@
-import type { ChatKey, Message } from "@tidemark/client";
+import { splitKey, type ChatKey, type Message } from "@tidemark/client";
 import { chatName, countsText } from "./chat-list.js";
 import { Composer } from "./composer.js";
 import { button, element, setText } from "./dom.js";
@@ -92,8 +92,8 @@ export class ChatView {
     const { session } = this;
     const { shown } = session;
     if (shown === null) return;
-    const id = shown.slice(shown.indexOf(":") + 1);
-    const where = shown.startsWith("group:") ? { gid: id } : { peer: id };
+    const [of, id] = splitKey(shown);
+    const where = of === "group" ? { gid: id } : { peer: id };
     const change = { by: session.uid, mid: message.mid, kind, ...where };
     const body = msg === undefined ? change : { ...change, msg };
     const work = async (): Promise<void> => {

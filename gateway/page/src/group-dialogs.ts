@@ -1,4 +1,4 @@
-import type { ChatKey } from "@tidemark/client";
+import { splitKey, type ChatKey } from "@tidemark/client";
 import { button, element, field } from "./dom.js";
 import { awaitOutcome, errorText } from "./outcomes.js";
 import type { Session } from "./session.js";
@@ -118,7 +118,7 @@ export function openMembers(
   const chat = session.device.chats.get(key);
   if (chat?.with.type !== "group") return;
   const { name, role } = chat.with;
-  const gid = key.slice("group:".length);
+  const [, gid] = splitKey(key);
   // Focusable, so that the keyboard scrolls it.
   const attributes = {
     class: "members",
@@ -184,7 +184,7 @@ async function storedMembers(
   session: Session,
   key: ChatKey,
 ): Promise<Member[]> {
-  const gid = key.slice("group:".length);
+  const [, gid] = splitKey(key);
   const members: Member[] = [];
   let cursor: string | null | undefined;
   do {

@@ -4,6 +4,19 @@ import type { ListedGroup, Message, SyncedConversation } from "./rest.js";
 /** Whom a chat is with: `user:1001` or `group:5000`. */
 export type ChatKey = `user:${string}` | `group:${string}`;
 
+/**
+ * The parts of a key.
+ *
+ * @throws RangeError for what is none.
+ */
+export function splitKey(key: ChatKey): ["user" | "group", string] {
+  const [kind, id, more] = key.split(":");
+  if ((kind !== "user" && kind !== "group") || id === undefined || more) {
+    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
+  }
+  return [kind, id];
+}
+
 /** What only a conversation of two users has. */
 export interface WithUser {
   type: "user";

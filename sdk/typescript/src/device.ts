@@ -1,7 +1,7 @@
-import { missing, type Chat, type ChatKey } from "./chat.js";
+import { missing, splitKey, type Chat, type ChatKey } from "./chat.js";
 import type { ServerFrame } from "./frames.js";
 import { Link, sleep, type LinkHandler } from "./link.js";
-import { Outbox, splitKey, type QueueItem } from "./outbox.js";
+import { Outbox, type QueueItem } from "./outbox.js";
 import { Reader } from "./reader.js";
 import { Saver } from "./saver.js";
 import {

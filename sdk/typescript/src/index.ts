@@ -1,4 +1,4 @@
-export { missing } from "./chat.js";
+export { missing, splitKey } from "./chat.js";
 export type { Chat, ChatKey, Fetched, WithGroup, WithUser } from "./chat.js";
 export { ConnectionEnded } from "./connection.js";
 export { Device } from "./device.js";

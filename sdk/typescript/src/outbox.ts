@@ -1,4 +1,4 @@
-import type { ChatKey } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat.js";
 import type { ClientFrame } from "./frames.js";
 
 /** So many may be unanswered at a time; the others wait. */
@@ -129,17 +129,4 @@ function frameOf(item: QueueItem): ClientFrame {
   const { clientMsgId: client_msg_id, msg } = item;
   const to = kind === "user" ? { to: id } : { gid: id };
   return { type: "send", ref, client_msg_id, msg, ...to };
-}
-
-/**
- * The parts of a key.
- *
- * @throws RangeError for what is none.
- */
-export function splitKey(key: ChatKey): ["user" | "group", string] {
-  const [kind, id, more] = key.split(":");
-  if ((kind !== "user" && kind !== "group") || id === undefined || more) {
-    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
-  }
-  return [kind, id];
 }

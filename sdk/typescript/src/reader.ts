@@ -1,5 +1,4 @@
-import { missing, type ChatKey } from "./chat.js";
-import { splitKey } from "./outbox.js";
+import { missing, splitKey, type ChatKey } from "./chat.js";
 import {
   Service,
   type ChangesPage,

@@ -11,6 +11,7 @@ import {
   joinedChat,
   newChat,
   setGroup,
+  splitKey,
   takeSyncedGroup,
   takeSyncedUser,
   type Chat,
@@ -23,7 +24,6 @@ import {
   type GroupChangeEvent,
   type HeadFrame,
 } from "./frames.js";
-import { splitKey } from "./outbox.js";
 import type { ChangesPage, MessagesPage, SyncAnswer } from "./rest.js";
 import { PARTITIONS, SyncToken, type Position } from "./token.js";
 

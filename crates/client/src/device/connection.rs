@@ -200,21 +200,14 @@ impl Device {
 
     /// Says that the user has read a chat up to a message. Lost where there is no connection.
     pub async fn read(&mut self, of: ChatKey, mid: Mid) {
-        let mut frame = json!({"type": "read", "ref": "", "mid": mid.get()});
-        match of {
-            ChatKey::User(peer) => frame["peer"] = json!(peer),
-            ChatKey::Group(gid) => frame["gid"] = json!(gid),
-        }
-        self.write(&frame).await;
+        let frame = json!({"type": "read", "ref": "", "mid": mid.get()});
+        self.write(&with_chat(frame, "peer", of)).await;
     }
 
     /// Says that the user types in a chat. Lost where there is no connection.
     pub async fn typing(&mut self, to: ChatKey) {
-        self.write(&match to {
-            ChatKey::User(uid) => json!({"type": "typing", "to": uid}),
-            ChatKey::Group(gid) => json!({"type": "typing", "gid": gid}),
-        })
-        .await;
+        let frame = json!({"type": "typing"});
+        self.write(&with_chat(frame, "to", to)).await;
     }
 
     /// Says which chat the user looks at, or none: [`Update::Presence`] tells whether its user is there, and [`Update::Typing`] who types in it if it
@@ -225,12 +218,12 @@ impl Device {
     }
 
     async fn write_focus(&mut self) {
-        self.write(&match self.focus {
-            Some(ChatKey::User(peer)) => json!({"type": "focus", "peer": peer}),
-            Some(ChatKey::Group(gid)) => json!({"type": "focus", "gid": gid}),
-            None => json!({"type": "focus"}),
-        })
-        .await;
+        let nothing = json!({"type": "focus"});
+        let frame = match self.focus {
+            Some(at) => with_chat(nothing, "peer", at),
+            None => nothing,
+        };
+        self.write(&frame).await;
     }
 
     /// Fetches what is missing of a chat.
@@ -488,9 +481,14 @@ impl Device {
 
 fn send_frame(to: ChatKey, client_msg_id: &ClientMsgId, msg: &str) -> Value {
     let id = client_msg_id.as_str();
-    let mut frame = json!({"type": "send", "ref": id, "client_msg_id": id, "msg": msg});
-    match to {
-        ChatKey::User(uid) => frame["to"] = json!(uid),
+    let frame = json!({"type": "send", "ref": id, "client_msg_id": id, "msg": msg});
+    with_chat(frame, "to", to)
+}
+
+/// A frame with its chat: a user in `user_field`, or a group in `gid`.
+fn with_chat(mut frame: Value, user_field: &str, chat: ChatKey) -> Value {
+    match chat {
+        ChatKey::User(uid) => frame[user_field] = json!(uid),
         ChatKey::Group(gid) => frame["gid"] = json!(gid),
     }
     frame
