@@ -125,7 +125,14 @@ async fn a_profile_is_cached_where_redis_is_not_ahead_of_its_row() {
     deployment.apply_schema().await;
     let mut redis = Redis::initialise(&deployment.config.redis).await;
     let service = Service::start(&deployment.config).await;
-    let (uid, behind) = (fresh_user(), fresh_user());
+    // Of another partition: the row of that of `uid` is as far as Redis.
+    let uid = fresh_user();
+    let behind = loop {
+        let other = fresh_user();
+        if Profile::partition_of(other) != Profile::partition_of(uid) {
+            break other;
+        }
+    };
     let nick = async |uid: UserId, query: &str| {
         let path = format!("/v1/users/{uid}/profile?{query}");
         service.ok(&path).await["nick"].as_str().unwrap().to_owned()
