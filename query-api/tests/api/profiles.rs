@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     chat::{Chat, fresh_user},
-    deployment::{Deployment, now},
+    deployment::{Deployment, now, user},
     group::Group,
     redis::Redis,
     service::Service,
@@ -127,12 +127,7 @@ async fn a_profile_is_cached_where_redis_is_not_ahead_of_its_row() {
     let service = Service::start(&deployment.config).await;
     // Of another partition: the row of that of `uid` is as far as Redis.
     let uid = fresh_user();
-    let behind = loop {
-        let other = fresh_user();
-        if Profile::partition_of(other) != Profile::partition_of(uid) {
-            break other;
-        }
-    };
+    let behind = user(uid.get() ^ 1);
     let nick = async |uid: UserId, query: &str| {
         let path = format!("/v1/users/{uid}/profile?{query}");
         service.ok(&path).await["nick"].as_str().unwrap().to_owned()
