@@ -75,30 +75,33 @@ pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
 pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let event =
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
-    let (kind, post) = match event.event {
-        Some(Event::Message(send)) => (EventKind::Message, into_post(send, max_msg_bytes)),
-        Some(Event::ReadAck(ack)) => (EventKind::ReadAck, Post::read_ack(ack)),
-        Some(Event::MessageChange(change)) => (
-            EventKind::MessageChange,
-            Post::message_change(change, max_msg_bytes),
-        ),
-        Some(Event::ContactChange(change)) => {
-            (EventKind::ContactChange, Post::contact_change(change))
+    let Some(event) = event.event else {
+        return Err(Problem::invalid_field(
+            "event",
+            "is missing",
+            "message, read_ack, message_change, contact_change, profile or group_change",
+        ));
+    };
+    let (kind, post) = checked(event, max_msg_bytes);
+    post.map_err(|problem| problem.within(kind.member()))
+}
+
+/// Checks an event.
+pub(crate) fn checked(event: Event, max_msg_bytes: usize) -> (EventKind, Result<Post, Problem>) {
+    match event {
+        Event::Message(send) => (EventKind::Message, into_post(send, max_msg_bytes)),
+        Event::ReadAck(ack) => (EventKind::ReadAck, Post::read_ack(ack)),
+        Event::MessageChange(change) => {
+            let post = Post::message_change(change, max_msg_bytes);
+            (EventKind::MessageChange, post)
         }
-        Some(Event::Profile(profile)) => {
+        Event::ContactChange(change) => (EventKind::ContactChange, Post::contact_change(change)),
+        Event::Profile(profile) => {
             let profile = Profile::try_from(profile).map_err(invalid_field);
             (EventKind::Profile, profile.and_then(Post::profile))
         }
-        Some(Event::GroupChange(change)) => (EventKind::GroupChange, Post::group_change(change)),
-        None => {
-            return Err(Problem::invalid_field(
-                "event",
-                "is missing",
-                "message, read_ack, message_change, contact_change, profile or group_change",
-            ));
-        }
-    };
-    post.map_err(|problem| problem.within(kind.member()))
+        Event::GroupChange(change) => (EventKind::GroupChange, Post::group_change(change)),
+    }
 }
 
 fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {

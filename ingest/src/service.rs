@@ -6,7 +6,7 @@ use access::{Access, Caller};
 use axum::Router;
 use event_log::{Admin, LogReader};
 use problem::Problem;
-use schemas::InboundPosition;
+use schemas::{InboundPosition, proto::ingest_event::Event};
 use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
@@ -92,11 +92,11 @@ impl Poster {
         self.0.config.request_deadline()
     }
 
-    /// Checks an event, a line of `POST /v1/events`, and appends it. The position is that of `chat.inbound`.
+    /// Checks an event, an item of `POST /v1/events`, and appends it. The position is that of `chat.inbound`.
     ///
     /// # Errors
     /// What the call would be answered with.
-    pub async fn post(&self, caller: &Caller, event: &[u8]) -> Result<InboundPosition, Problem> {
+    pub async fn post(&self, caller: &Caller, event: Event) -> Result<InboundPosition, Problem> {
         single::post_event(&self.0, caller, event).await
     }
 }

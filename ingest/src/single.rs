@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{body::BodyDataStream, extract::Request, response::Response};
 use event_log::DeliveryFailure;
 use problem::Problem;
-use schemas::InboundPosition;
+use schemas::{InboundPosition, proto::ingest_event::Event};
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -14,9 +14,9 @@ use crate::{
     body,
     byte_budget::{SinglePermit, cost_bytes},
     inbound::{InboundRecord, SingleDelivery},
-    json,
     media::SingleEncoding,
     post::Post,
+    protobuf,
     responses::{accepted, not_appended, over_capacity, unknown_outcome},
     state::Ingest,
 };
@@ -77,18 +77,18 @@ async fn read_body(
     Ok((bytes, permit))
 }
 
-/// Posts an event that is in memory: a line of `POST /v1/events`.
+/// Posts an event that is in memory.
 pub(crate) async fn post_event(
     ingest: &Ingest,
     caller: &Caller,
-    event: &[u8],
+    event: Event,
 ) -> Result<InboundPosition, Problem> {
     let deadline = Instant::now() + ingest.config.request_deadline();
     let posted: Result<InboundPosition, Problem> = async {
         ingest.access.charge_event(caller)?;
-        let permit = ingest.try_acquire_single(caller, cost_bytes(event.len()));
+        let permit = ingest.try_acquire_single(caller, cost_bytes(event.encoded_len()));
         let permit = permit.ok_or_else(over_capacity)?;
-        let mut post = json::event(event, ingest.config.max_msg_bytes)?;
+        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes).1?;
         post.authorize(caller)?;
         ingest.check_words(&mut post)?;
         append(ingest, post, permit, deadline).await

@@ -239,8 +239,8 @@ impl From<SystemTime> for TimestampMs {
 }
 
 /// The sender's own id of a send: 1–64 bytes of UTF-8 without control characters. A UUIDv7 is best.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ClientMsgId(String);
 
 impl ClientMsgId {

@@ -33,6 +33,10 @@ impl ListenerPolicy for Access {
         })
     }
 
+    fn answers_anyone(&self) -> bool {
+        !self.authenticates()
+    }
+
     fn guard_metrics(&self, metrics: Router) -> Router {
         guard::for_operators(self.clone(), metrics)
     }

@@ -6,7 +6,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::{Problem, serde_words};
+use crate::{Problem, serde_words, serde_words::plain};
 
 /// The parameters of the matched path: a struct with their names, or the type of the only one.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,7 +65,7 @@ fn path_problem(rejection: PathRejection, names: &[String]) -> Problem {
             key,
             value,
             expected_type,
-        } => Problem::invalid_field(key, format_args!("is {value:?}"), of_type(expected_type)),
+        } => Problem::invalid_field(key, format_args!("is {value:?}"), plain(expected_type)),
         ErrorKind::ParseErrorAtIndex {
             index,
             value,
@@ -73,7 +73,7 @@ fn path_problem(rejection: PathRejection, names: &[String]) -> Problem {
         } => Problem::invalid_field(
             names.get(index).map_or("path", String::as_str),
             format_args!("is {value:?}"),
-            of_type(expected_type),
+            plain(expected_type),
         ),
         ErrorKind::ParseError {
             value,
@@ -81,7 +81,7 @@ fn path_problem(rejection: PathRejection, names: &[String]) -> Problem {
         } => Problem::invalid_field(
             sole(names),
             format_args!("is {value:?}"),
-            of_type(expected_type),
+            plain(expected_type),
         ),
         ErrorKind::DeserializeError { key, message, .. } => {
             serde_words::complaint_problem(key, &message)
@@ -98,15 +98,5 @@ fn sole(names: &[String]) -> &str {
     match names {
         [name] => name,
         _ => "path",
-    }
-}
-
-/// Rust's name of a type, in words for a caller.
-fn of_type(name: &'static str) -> &'static str {
-    match name {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more, in range",
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number in range",
-        "bool" => "true or false",
-        other => other,
     }
 }

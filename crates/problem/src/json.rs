@@ -6,7 +6,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::error::Category;
+use serde_json::{Value, error::Category};
 
 use crate::{Problem, serde_words};
 
@@ -21,11 +21,28 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         .inner()
         .classify()
     {
-        Category::Data => serde_words::field_problem(error.path(), &error.inner().to_string()),
-        Category::Syntax | Category::Eof | Category::Io => not_json(text, error.inner()),
+        Category::Syntax if !is_surrogate(error.inner()) => not_json(text, error.inner()),
+        Category::Eof | Category::Io => not_json(text, error.inner()),
+        Category::Data | Category::Syntax => {
+            serde_words::field_problem(error.path(), &error.inner().to_string())
+        }
     })?;
     deserializer.end().map_err(|error| not_json(text, &error))?;
     Ok(value)
+}
+
+/// Reads what was parsed before.
+///
+/// # Errors
+/// [`Problem::invalid_field`] with the field's path.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| serde_words::field_problem(error.path(), &error.inner().to_string()))
+}
+
+/// Half of a pair is JSON by its grammar, and no text.
+fn is_surrogate(error: &serde_json::Error) -> bool {
+    error.to_string().contains("hex escape")
 }
 
 /// A text of one line may be one of many: a line number of its own would mislead.
@@ -159,6 +176,48 @@ mod tests {
         }
         let problem = from_slice::<Line>(b"{\n\"message\":nope}").unwrap_err();
         assert!(problem.detail.contains("at line 2 column"), "{problem}");
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_of_a_field() {
+        for half in [
+            r"\ud83d",
+            r"\ud83d.",
+            r"\ude00",
+            r"\ud83d\n",
+            r"\ud83d\u0041",
+        ] {
+            let error = field_error(&format!(r#"{{"message":{{"srcid":1,"msg":"{half}"}}}}"#));
+            assert_eq!(error.field, "message.msg", "{half}");
+            let message = "has half of a surrogate pair; must be whole characters";
+            assert_eq!(error.message, message, "{half}");
+        }
+    }
+
+    #[test]
+    fn what_was_parsed_before_is_read_with_the_same_words() {
+        for text in [
+            r#"{"message":{"srcid":1,"msg":5}}"#,
+            r#"{"message":{"srcid":0,"msg":"a"}}"#,
+            r#"{"message":"x"}"#,
+            r#"{"message":{"srcid":1}}"#,
+            r#"{"massage":1}"#,
+        ] {
+            let value = serde_json::from_str(text).unwrap();
+            let problem = from_value::<Line>(value).unwrap_err();
+            assert_eq!(problem.errors, [field_error(text)], "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_json() {
+        assert_eq!(
+            field_error(r#"{"message":7}"#).message,
+            "is integer `7`; must be an object"
+        );
+        let problem = from_slice::<u8>(b"[]").unwrap_err();
+        let message = "is an array; must be a whole number, 0 or more, in range";
+        assert_eq!(problem.errors[0].message, message);
     }
 
     #[test]

@@ -50,6 +50,8 @@ problem_kinds! {
     UnsupportedMediaType = "/problems/unsupported-media-type", "Unsupported media type", UNSUPPORTED_MEDIA_TYPE;
     /// 422: a field is valid and asks for what cannot be done.
     Unprocessable = "/problems/unprocessable-field", "A field asks for what cannot be done", UNPROCESSABLE_ENTITY;
+    /// 426: the call is a WebSocket.
+    UpgradeRequired = "/problems/upgrade-required", "A WebSocket is required", UPGRADE_REQUIRED;
     /// 429: the limit on work in progress is reached; nothing was done.
     TooManyRequests = "/problems/too-many-requests", "Too many requests", TOO_MANY_REQUESTS;
     /// 429: the caller asks for more than it may at a time; nothing was done.

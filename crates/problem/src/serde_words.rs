@@ -28,6 +28,11 @@ pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
     if complaint == "unsupported value" {
         return Problem::invalid_field(dotted(path), "is there more than once", "there once");
     }
+    // What serde_json says of a text such as "\ud83d".
+    if complaint.ends_with("hex escape") {
+        let right = "whole characters";
+        return Problem::invalid_field(dotted(path), "has half of a surrogate pair", right);
+    }
     complaint_problem(dotted(path), complaint)
 }
 
@@ -39,12 +44,20 @@ pub(crate) fn complaint_problem(field: impl Into<String>, complaint: &str) -> Pr
 
 /// Splits serde's "invalid type: X, expected Y"; words of our own types are taken as they are.
 fn wrong_and_right(complaint: &str) -> (String, String) {
-    for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
+    for prefix in [
+        "invalid type: ",
+        "invalid value: ",
+        "invalid length ",
+        "unknown variant ",
+    ] {
         let Some(rest) = complaint.strip_prefix(prefix) else {
             continue;
         };
         if let Some((wrong, right)) = rest.rsplit_once(", expected ") {
-            return (format!("is {}", shortened(wrong)), right.to_owned());
+            return (
+                format!("is {}", shortened(plain(wrong))),
+                plain(right).to_owned(),
+            );
         }
     }
     match complaint.split_once("; must be ") {
@@ -53,6 +66,20 @@ fn wrong_and_right(complaint: &str) -> (String, String) {
             format!("is refused: {}", shortened(complaint)),
             "a valid value".to_owned(),
         ),
+    }
+}
+
+/// A name that Rust or serde has for a type, in words for a caller.
+pub(crate) fn plain(name: &str) -> &str {
+    match name {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more, in range",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number in range",
+        "bool" | "a boolean" => "true or false",
+        "map" | "a map" => "an object",
+        "sequence" | "a sequence" => "an array",
+        "string or map" | "variant identifier" => "a string",
+        other if other.starts_with("struct ") => "an object",
+        other => other,
     }
 }
 

@@ -11,6 +11,7 @@ mod listener_policy;
 mod metrics;
 mod middleware;
 mod openapi;
+mod own_hosts;
 mod poll;
 mod probes;
 mod process;

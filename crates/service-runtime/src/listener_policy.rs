@@ -14,6 +14,9 @@ pub trait ListenerPolicy {
     /// [`BindError::NotLoopback`].
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError>;
 
+    /// Whether the calls of a listener are answered without authentication: then only under names of its own.
+    fn answers_anyone(&self) -> bool;
+
     /// Adds authentication to `/metrics`, where there is any.
     fn guard_metrics(&self, metrics: Router) -> Router;
 }
@@ -29,6 +32,11 @@ impl ListenerPolicy for HttpConfig {
             addr,
             remedy: "set http.allow_non_loopback = true",
         })
+    }
+
+    /// There are no calls.
+    fn answers_anyone(&self) -> bool {
+        false
     }
 
     fn guard_metrics(&self, metrics: Router) -> Router {

@@ -11,7 +11,8 @@ use tracing::info;
 use crate::{
     BindError, ConfigError, ConfigSource, Health, HttpConfig, ListenerPolicy, MetricsHandle,
     ReadinessCheck, RuntimeConfig, Shutdown, Signals, Supervisor, WorkerFailed, allocator,
-    bind_listener, health_router, metrics_router, middleware, serve, telemetry,
+    bind_listener, health_router, metrics_router, middleware, own_hosts::require_own_host, serve,
+    telemetry,
 };
 
 const EXIT_FAILURE: u8 = 1;
@@ -102,6 +103,10 @@ impl Process {
     ) -> Result<SocketAddr, BindError> {
         let listener = bind_listener(setting, addr, policy, &self.http).await?;
         let addr = listener.local_addr().unwrap_or(addr);
+        let api = match policy.answers_anyone() {
+            true => require_own_host(api, &self.http.allowed_origins),
+            false => api,
+        };
         let metrics = policy.guard_metrics(metrics_router(self.metrics.clone()));
         let router = assemble(api, health_router(self.health.clone()).merge(metrics));
         let (http, shutdown) = (self.http.clone(), self.supervisor.shutdown());

@@ -1492,6 +1492,12 @@ var Device = class _Device {
       probe: () => this.#exclusively(() => this.#sync())
     };
   }
+  /** Without a token the sync did not come to its end, since the device is closed. */
+  #resume() {
+    const since = this.#state.token;
+    if (since !== null)
+      this.#link.write({ type: "resume", since });
+  }
   async #take(frame) {
     if (["event", "sent", "ping"].includes(frame.type))
       this.#link.getsOn();
@@ -1505,7 +1511,7 @@ var Device = class _Device {
       case "sync_required":
         await sleep(frame.after_ms, this.#closing.signal);
         await this.#sync();
-        return this.#link.write({ type: "resume", since: this.#state.token });
+        return this.#resume();
       case "event":
         return this.#changed(this.#state.takeEvent(frame));
       case "head":

@@ -2,7 +2,7 @@
 
 use axum::{extract::ws::Message, http::HeaderValue};
 
-use super::{ClientFrame, ServerFrame, json, proto};
+use super::{ClientFrame, NoFrame, ServerFrame, json, proto};
 
 /// A form of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Format {
     }
 
     /// Reads a frame, or says what is wrong, for the developer of the device. `None` where it is not of this form.
-    pub(crate) fn parse(self, message: &Message) -> Option<Result<ClientFrame, String>> {
+    pub(crate) fn parse(self, message: &Message) -> Option<Result<ClientFrame, NoFrame>> {
         match (self, message) {
             (Self::Json, Message::Text(text)) => Some(json::parse(text)),
             (Self::Proto, Message::Binary(bytes)) => Some(proto::parse(bytes)),

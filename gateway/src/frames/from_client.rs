@@ -1,11 +1,12 @@
+use problem::json::Object;
 use schemas::{
-    ClientMsgId, DeviceClass, DeviceId, DirectConversation, GroupId, Partition, Recipient, UserId,
+    ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId,
+    proto::{self, ingest_event::Event},
 };
-use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::values::{Id, ShortId};
+use super::values::{Id, ShortId, ShortText};
 
 /// A frame from the device.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -14,7 +15,7 @@ pub(crate) enum ClientFrame {
     /// The first frame: which device it is, and its token, if it has one.
     Hello(Hello),
     /// After `sync_required`: the token of the sync's last answer.
-    Resume { since: String },
+    Resume(Resume),
     /// A message.
     Send(SendFrame),
     /// A read-ack.
@@ -27,16 +28,58 @@ pub(crate) enum ClientFrame {
     Focus(FocusFrame),
 }
 
+/// What is no frame: why, for the developer of the device, and the `ref` of a send or a read where that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoFrame {
+    pub(crate) reference: Option<ShortText>,
+    pub(crate) detail: String,
+}
+
+impl From<String> for NoFrame {
+    fn from(detail: String) -> Self {
+        Self {
+            reference: None,
+            detail,
+        }
+    }
+}
+
+/// From where a device goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    pub(crate) since: String,
+}
+
 /// Which device it is, and what it has.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hello {
-    pub(crate) device: Device,
+    #[schema(value_type = Device)]
+    pub(crate) device: Object<Device>,
     /// Its token. Where the field is absent the device has lost its token and not what it knows: it goes on from the one that was kept for it. Null: it
     /// knows nothing.
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default)]
     #[schema(value_type = Option<String>)]
-    pub(crate) since: Option<Option<String>>,
+    pub(crate) since: Since,
+}
+
+/// From where a device goes on that says hello.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Option<String>")]
+pub(crate) enum Since {
+    /// The device has lost its token, and not what it knows.
+    #[default]
+    Lost,
+    /// It knows nothing.
+    Nothing,
+    Token(String),
+}
+
+impl From<Option<String>> for Since {
+    fn from(since: Option<String>) -> Self {
+        since.map_or(Self::Nothing, Self::Token)
+    }
 }
 
 /// A device of a user.
@@ -51,27 +94,7 @@ pub(crate) struct Device {
     /// For people.
     #[serde(default)]
     #[schema(value_type = Option<String>, max_length = 64)]
-    pub(crate) name: DeviceName,
-}
-
-/// What a user calls a device: at most 64 characters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct DeviceName(pub(crate) String);
-
-impl TryFrom<String> for DeviceName {
-    type Error = &'static str;
-
-    fn try_from(name: String) -> Result<Self, Self::Error> {
-        if name.chars().count() > 64 {
-            return Err("device.name must be 64 characters at most");
-        }
-        Ok(Self(name))
-    }
-}
-
-fn present<'de, D: Deserializer<'de>>(since: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(since).map(Some)
+    pub(crate) name: ShortText,
 }
 
 /// A message to a user or into a group.
@@ -80,7 +103,8 @@ fn present<'de, D: Deserializer<'de>>(since: D) -> Result<Option<Option<String>>
 pub(crate) struct SendFrame {
     /// Of the device's own choice; answers have it.
     #[serde(rename = "ref")]
-    pub(crate) reference: String,
+    #[schema(value_type = String, max_length = 64)]
+    pub(crate) reference: ShortText,
     /// A user.
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
@@ -88,10 +112,10 @@ pub(crate) struct SendFrame {
     /// In place of `to`: a group.
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
-    pub(crate) gid: Option<String>,
+    pub(crate) gid: Option<GroupId>,
     /// The author's own id of this send: with the same one it is the same message.
-    #[schema(min_length = 1, max_length = 64)]
-    pub(crate) client_msg_id: String,
+    #[schema(value_type = String, min_length = 1, max_length = 64)]
+    pub(crate) client_msg_id: ClientMsgId,
     pub(crate) msg: String,
 }
 
@@ -100,7 +124,8 @@ pub(crate) struct SendFrame {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFrame {
     #[serde(rename = "ref")]
-    pub(crate) reference: String,
+    #[schema(value_type = String, max_length = 64)]
+    pub(crate) reference: ShortText,
     /// The other user of a direct conversation.
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
@@ -108,9 +133,9 @@ pub(crate) struct ReadFrame {
     /// In place of `peer`: a group.
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
-    pub(crate) gid: Option<String>,
+    pub(crate) gid: Option<GroupId>,
     /// The newest message that is read.
-    #[schema(minimum = 0)]
+    #[schema(minimum = 1)]
     pub(crate) mid: i64,
 }
 
@@ -143,9 +168,8 @@ impl TypingFrame {
     ///
     /// # Errors
     /// It does not say, or says two things.
-    pub(crate) fn recipient(&self) -> Result<Recipient, &'static str> {
-        let to = one_of(self.to, self.gid, "typing has to or gid, not both")?;
-        to.ok_or("typing has to or gid")
+    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
+        one_of("to", self.to, self.gid)
     }
 }
 
@@ -154,67 +178,69 @@ impl FocusFrame {
     ///
     /// # Errors
     /// It says two things.
-    pub(crate) fn at(&self) -> Result<Option<Recipient>, &'static str> {
-        one_of(self.peer, self.gid, "focus has peer or gid, not both")
-    }
-}
-
-fn one_of(
-    uid: Option<UserId>,
-    gid: Option<GroupId>,
-    both: &'static str,
-) -> Result<Option<Recipient>, &'static str> {
-    match (uid, gid) {
-        (Some(_), Some(_)) => Err(both),
-        (Some(uid), None) => Ok(Some(Recipient::User(uid))),
-        (None, gid) => Ok(gid.map(Recipient::Group)),
+    pub(crate) fn at(&self) -> Result<Option<Recipient>, String> {
+        at_most_one_of("peer", self.peer, self.gid)
     }
 }
 
 impl SendFrame {
-    /// The event that ingest takes: a line of `POST /v1/events`.
-    pub(crate) fn to_event(&self, srcid: UserId) -> String {
-        let mut message = json!({
-            "srcid": srcid, "client_msg_id": self.client_msg_id, "msg": self.msg,
-        });
-        if let Some(to) = self.to {
-            message["destid"] = json!(to);
-        }
-        if let Some(gid) = &self.gid {
-            message["gid"] = json!(gid);
-        }
-        json!({ "message": message }).to_string()
+    /// To whom.
+    ///
+    /// # Errors
+    /// It does not say, or says two things.
+    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
+        one_of("to", self.to, self.gid)
     }
 
-    /// The group, where it is for one and ingest takes it.
-    pub(crate) fn group(&self) -> Option<GroupId> {
-        self.gid.as_ref()?.parse().ok()
-    }
-
-    /// The partition of its record.
-    pub(crate) fn partition(&self, srcid: UserId) -> Option<Partition> {
-        match self.group() {
-            Some(gid) => Some(gid.partition()),
-            None => Some(DirectConversation::new(srcid, self.to?).partition()),
-        }
-    }
-
-    pub(crate) fn client_msg_id(&self) -> Option<ClientMsgId> {
-        self.client_msg_id.clone().try_into().ok()
+    /// The event that ingest takes.
+    pub(crate) fn into_event(self, srcid: UserId) -> Event {
+        Event::Message(proto::SendMessage {
+            srcid: srcid.get(),
+            destid: self.to.map_or(0, UserId::get),
+            gid: self.gid.map_or(0, GroupId::get),
+            client_msg_id: self.client_msg_id.into_string(),
+            msg: self.msg,
+            by_user: false,
+        })
     }
 }
 
 impl ReadFrame {
+    /// Of a conversation with whom.
+    ///
+    /// # Errors
+    /// It does not say, or says two things.
+    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
+        one_of("peer", self.peer, self.gid)
+    }
+
     /// The event that ingest takes.
-    pub(crate) fn to_event(&self, uid: UserId, class: DeviceClass) -> String {
-        let mut ack = json!({"uid": uid, "device": class, "mid": self.mid});
-        if let Some(peer) = self.peer {
-            ack["peer"] = json!(peer);
-        }
-        if let Some(gid) = &self.gid {
-            ack["gid"] = json!(gid);
-        }
-        json!({ "read_ack": ack }).to_string()
+    pub(crate) fn event(&self, uid: UserId, class: DeviceClass) -> Event {
+        Event::ReadAck(proto::ReadAck {
+            uid: uid.get(),
+            peer: self.peer.map_or(0, UserId::get),
+            gid: self.gid.map_or(0, GroupId::get),
+            device: proto::DeviceClass::from(class).into(),
+            mid: Some(self.mid),
+        })
+    }
+}
+
+/// What `field` says, or `gid` in its place.
+fn one_of(field: &str, uid: Option<UserId>, gid: Option<GroupId>) -> Result<Recipient, String> {
+    at_most_one_of(field, uid, gid)?
+        .ok_or_else(|| format!("{field} is missing; must be a user, or gid in its place a group"))
+}
+
+fn at_most_one_of(
+    field: &str,
+    uid: Option<UserId>,
+    gid: Option<GroupId>,
+) -> Result<Option<Recipient>, String> {
+    match (uid, gid) {
+        (Some(_), Some(_)) => Err(format!("gid is given beside {field}; must be absent")),
+        (Some(uid), None) => Ok(Some(Recipient::User(uid))),
+        (None, gid) => Ok(gid.map(Recipient::Group)),
     }
 }
 
@@ -223,7 +249,7 @@ mod tests {
     use super::*;
     use crate::frames::json::parse;
 
-    fn since(hello: &str) -> Option<Option<String>> {
+    fn since(hello: &str) -> Since {
         let text = format!(r#"{{"type":"hello","device":{{"id":"a","class":"pc"}}{hello}}}"#);
         match parse(&text).unwrap() {
             ClientFrame::Hello(hello) => hello.since,
@@ -233,47 +259,31 @@ mod tests {
 
     #[test]
     fn a_token_that_is_lost_is_another_thing_than_none() {
-        assert_eq!(since(""), None);
-        assert_eq!(since(r#","since":null"#), Some(None));
-        assert_eq!(since(r#","since":"x""#), Some(Some("x".to_owned())));
+        assert_eq!(since(""), Since::Lost);
+        assert_eq!(since(r#","since":null"#), Since::Nothing);
+        assert_eq!(since(r#","since":"x""#), Since::Token("x".to_owned()));
     }
 
     #[test]
-    fn what_is_no_frame_is_named() {
-        let long = "x".repeat(65);
-        for (text, word) in [
-            ("", "EOF"),
-            ("[]", "type"),
-            (r#"{"type":"dance"}"#, "dance"),
-            (r#"{"type":"pong","token":"a"}"#, "token"),
-            (r#"{"type":"send","ref":"1","to":"2"}"#, "client_msg_id"),
+    fn a_send_and_a_read_are_to_a_user_or_into_a_group() {
+        for (to, right) in [
+            (r#""to":"2""#, Ok(Recipient::User(2.try_into().unwrap()))),
+            (r#""gid":"7""#, Ok(Recipient::Group(7.try_into().unwrap()))),
             (
-                r#"{"type":"hello","device":{"id":"a b","class":"pc"}}"#,
-                "1 to 64",
+                r#""to":"2","gid":"7""#,
+                Err("gid is given beside to; must be absent"),
             ),
-            (r#"{"type":"hello","device":{"id":"a","class":"tv"}}"#, "tv"),
             (
-                &format!(
-                    r#"{{"type":"hello","device":{{"id":"a","class":"pc","name":"{long}"}}}}"#
-                ),
-                "device.name",
+                r#""gid":null"#,
+                Err("to is missing; must be a user, or gid in its place a group"),
             ),
         ] {
-            let error = parse(text).unwrap_err();
-            assert!(error.contains(word), "{text}: {error}");
+            let text =
+                format!(r#"{{"type":"send","ref":"1","client_msg_id":"a","msg":"hello",{to}}}"#);
+            let Ok(ClientFrame::Send(send)) = parse(&text) else {
+                panic!("no send: {text}");
+            };
+            assert_eq!(send.recipient(), right.map_err(str::to_owned));
         }
-    }
-
-    #[test]
-    fn a_send_is_a_line_of_a_batch() {
-        let text = r#"{"type":"send","ref":"1","gid":"7","client_msg_id":"a","msg":"hello"}"#;
-        let Ok(ClientFrame::Send(send)) = parse(text) else {
-            panic!("no send");
-        };
-        assert_eq!(
-            send.to_event(5.try_into().unwrap()),
-            r#"{"message":{"client_msg_id":"a","gid":"7","msg":"hello","srcid":"5"}}"#
-        );
-        assert_eq!(send.group(), Some(7.try_into().unwrap()));
     }
 }

@@ -13,7 +13,7 @@ use crate::hub::{Head, RingEvent};
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerFrame<'a> {
-    /// The stream begins: with what the device missed where it `resumed`.
+    /// The stream begins, with what the device missed: `resumed` is true, since who cannot resume has to sync.
     Welcome {
         resumed: bool,
         token: &'a str,
@@ -50,7 +50,7 @@ pub(crate) enum ServerFrame<'a> {
         #[schema(value_type = Option<bool>)]
         retry: bool,
     },
-    /// What the device sent is no frame; the connection goes on.
+    /// What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on.
     Error {
         detail: &'a str,
     },

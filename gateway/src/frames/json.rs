@@ -1,15 +1,248 @@
 //! Frames of `tidemark.v1.json`.
 
-use super::{ClientFrame, ServerFrame};
+use problem::{
+    Problem,
+    json::{Object, from_slice, from_value},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::{
+    ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, ServerFrame,
+    from_client::{FocusFrame, TypingFrame},
+    values::ShortText,
+};
 
 /// Reads a frame.
 ///
 /// # Errors
 /// What is wrong, for the developer of the device.
-pub(super) fn parse(text: &str) -> Result<ClientFrame, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+pub(super) fn parse(text: &str) -> Result<ClientFrame, NoFrame> {
+    serde_json::from_str(text).map_err(|_| no_frame(text.as_bytes()))
 }
 
 pub(super) fn encode(frame: &ServerFrame<'_>) -> String {
     serde_json::to_string(frame).expect("frames have string keys and no other failures")
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+enum Kind {
+    Hello,
+    Resume,
+    Send,
+    Read,
+    Pong,
+    Typing,
+    Focus,
+}
+
+/// By hand, since serde's derive for an enum takes a number in its place for a syntax error.
+impl TryFrom<String> for Kind {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Ok(match name.as_str() {
+            "hello" => Self::Hello,
+            "resume" => Self::Resume,
+            "send" => Self::Send,
+            "read" => Self::Read,
+            "pong" => Self::Pong,
+            "typing" => Self::Typing,
+            "focus" => Self::Focus,
+            _ => {
+                let right = "hello, resume, send, read, pong, typing or focus";
+                return Err(format!("is {name:?}; must be {right}"));
+            }
+        })
+    }
+}
+
+/// What can be read of a frame whose other members are wrong.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default, rename = "ref")]
+    reference: Option<ShortText>,
+}
+
+/// Of an enum with a tag serde does not say which member is wrong: what is no frame is read once more, as what its type says.
+fn no_frame(text: &[u8]) -> NoFrame {
+    let Object(Head { kind, reference }) = match from_slice(text) {
+        Ok(head) => head,
+        // Of a call over HTTP it is the body.
+        Err(problem) => return problem.detail.replacen("body", "frame", 1).into(),
+    };
+    let wrong = match kind {
+        Kind::Hello => wrong_in::<Hello>(text),
+        Kind::Resume => wrong_in::<Resume>(text),
+        Kind::Send => wrong_in::<SendFrame>(text),
+        Kind::Read => wrong_in::<ReadFrame>(text),
+        Kind::Typing => wrong_in::<TypingFrame>(text),
+        Kind::Focus => wrong_in::<FocusFrame>(text),
+        Kind::Pong => None,
+    };
+    // Where a member is there twice, only the whole frame is wrong.
+    let wrong = wrong.or_else(|| from_slice::<ClientFrame>(text).err());
+    NoFrame {
+        reference: reference.filter(|_| [Kind::Send, Kind::Read].contains(&kind)),
+        detail: wrong.map_or_else(String::new, |problem| problem.detail),
+    }
+}
+
+fn wrong_in<T: DeserializeOwned>(frame: &[u8]) -> Option<Problem> {
+    let members = from_slice::<Map<String, Value>>(frame).map(|mut members| {
+        members.remove("type");
+        members
+    });
+    members
+        .and_then(|members| from_value::<T>(members.into()))
+        .err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> (Option<String>, String) {
+        let NoFrame { reference, detail } = parse(text).unwrap_err();
+        (reference.map(|ShortText(text)| text), detail)
+    }
+
+    #[test]
+    fn what_is_no_frame_names_the_field_and_what_is_right() {
+        let long = "x".repeat(65);
+        let hello = |device: &str| format!(r#"{{"type":"hello","device":{device}}}"#);
+        let named = |name: &str| hello(&format!(r#"{{"id":"a","class":"pc","name":"{name}"}}"#));
+        for (text, detail) in [
+            (
+                "",
+                "the frame is not valid JSON: EOF while parsing a value at column 0",
+            ),
+            (
+                r#"{"type":"send","ref":"1""#,
+                "the frame is not valid JSON: EOF while parsing an object at column 24",
+            ),
+            ("[]", "frame is an array; must be an object"),
+            ("{}", "type is missing; must be present"),
+            (r#"{"type":5}"#, "type is integer `5`; must be a string"),
+            (
+                r#"{"type":"dance"}"#,
+                "type is \"dance\"; must be hello, resume, send, read, pong, typing or focus",
+            ),
+            (
+                r#"{"type":"pong","token":"a"}"#,
+                "token is not known here; must be absent",
+            ),
+            (r#"{"type":"hello"}"#, "device is missing; must be present"),
+            (&hello("7"), "device is integer `7`; must be an object"),
+            (
+                &hello(r#"["a","pc"]"#),
+                "device is an array; must be an object",
+            ),
+            (
+                &hello(r#"{"id":5,"class":"pc"}"#),
+                "device.id is integer `5`; must be a string",
+            ),
+            (
+                &hello(r#"{"id":"a","class":"tv"}"#),
+                "device.class is `tv`; must be `pc` or `mobile`",
+            ),
+            (
+                &hello(r#"{"id":"a","class":1}"#),
+                "device.class is integer `1`; must be a string",
+            ),
+            (
+                &named(&long),
+                "device.name has 65 characters; must be 64 at most",
+            ),
+            (
+                &named(r"\ud83d"),
+                "device.name has half of a surrogate pair; must be whole characters",
+            ),
+            (
+                r#"{"type":"hello","device":{"id":"a","class":"pc"},"since":5}"#,
+                "since is integer `5`; must be a string",
+            ),
+            (
+                r#"{"type":"resume","since":null}"#,
+                "since is null; must be a string",
+            ),
+            (
+                r#"{"type":"typing","to":"x"}"#,
+                "to is \"x\"; must be a uid, a decimal integer from 1 to 9223372036854775807",
+            ),
+            (
+                r#"{"type":"focus","gid":"0"}"#,
+                "gid is \"0\"; must be a gid, a decimal integer from 1 to 9223372036854775807",
+            ),
+            (
+                r#"{"type":"focus","gid":"1","gid":"1"}"#,
+                "gid is there more than once; must be there once",
+            ),
+        ] {
+            assert_eq!(wrong(text), (None, detail.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_send_or_a_read_is_named_where_its_ref_can_be_read() {
+        let send = r#"{"type":"send","ref":"7","to":"2","client_msg_id":"a","msg":"b"}"#;
+        assert!(parse(send).is_ok());
+        let long = format!("\"ref\":\"{}\"", "x".repeat(65));
+        for (part, other, reference, detail) in [
+            (
+                r#""to":"2""#,
+                r#""to":"abc""#,
+                Some("7"),
+                "to is \"abc\"; must be a uid, a decimal integer from 1 to 9223372036854775807",
+            ),
+            (
+                r#","msg":"b""#,
+                "",
+                Some("7"),
+                "msg is missing; must be present",
+            ),
+            (
+                "\"b\"",
+                "5",
+                Some("7"),
+                "msg is integer `5`; must be a string",
+            ),
+            (
+                "\"b\"",
+                r#""\ud83d""#,
+                Some("7"),
+                "msg has half of a surrogate pair; must be whole characters",
+            ),
+            (
+                "\"a\"",
+                "\"\"",
+                Some("7"),
+                "client_msg_id is empty; must be 1 to 64 bytes of UTF-8 without control characters",
+            ),
+            (
+                "\"msg\"",
+                "\"mgs\"",
+                Some("7"),
+                "mgs is not known here; must be one of `ref`, `to`, `gid`, `client_msg_id`, `msg`",
+            ),
+            ("\"7\"", "7", None, "ref is integer `7`; must be a string"),
+            (r#""ref":"7","#, "", None, "ref is missing; must be present"),
+            (
+                r#""ref":"7""#,
+                &long,
+                None,
+                "ref has 65 characters; must be 64 at most",
+            ),
+        ] {
+            let text = send.replace(part, other);
+            let expected = (reference.map(str::to_owned), detail.to_owned());
+            assert_eq!(wrong(&text), expected, "{text}");
+        }
+        let read = r#"{"type":"read","ref":"8","peer":"2","mid":"3"}"#;
+        let detail = "mid is string \"3\"; must be a whole number in range";
+        assert_eq!(wrong(read), (Some("8".to_owned()), detail.to_owned()));
+    }
 }

@@ -12,7 +12,7 @@ mod tests;
 
 pub(crate) use self::{
     format::Format,
-    from_client::{ClientFrame, Hello, ReadFrame, SendFrame},
+    from_client::{ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, Since},
     from_server::{PresenceBody, ServerFrame, event_frame, head_frame},
-    values::Time,
+    values::{ShortText, Time},
 };

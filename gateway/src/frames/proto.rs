@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use problem::json::Object;
 use prost::Message as _;
 use schemas::{
-    GroupId, UserId,
-    command::device,
+    ClientMsgId, GroupId, UserId, command,
     proto::{
         self, RecordPosition, SequencedEvent,
         client_frame::{self, Frame as Client},
@@ -14,37 +14,46 @@ use schemas::{
 };
 
 use super::{
-    ClientFrame, Hello, ReadFrame, SendFrame, ServerFrame,
-    from_client::{Device, DeviceName, FocusFrame, TypingFrame},
+    ClientFrame, Hello, NoFrame, PresenceBody, ReadFrame, Resume, SendFrame, ServerFrame, Since,
+    from_client::{Device, FocusFrame, TypingFrame},
     from_server::EventFrame,
-    values::At,
+    values::{At, ShortText},
 };
 
 /// Reads a frame.
 ///
 /// # Errors
 /// What is wrong, for the developer of the device.
-pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, String> {
+pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, NoFrame> {
     let decoded = proto::ClientFrame::decode(bytes);
-    let frame = decoded.map_err(|error| format!("is not a ClientFrame ({error})"))?;
+    let frame = decoded.map_err(|error| format!("frame is no ClientFrame: {error}"))?;
     Ok(match frame.frame {
         Some(Client::Hello(hello)) => ClientFrame::Hello(hello_frame(hello)?),
-        Some(Client::Resume(resume)) => ClientFrame::Resume {
+        Some(Client::Resume(resume)) => ClientFrame::Resume(Resume {
             since: resume.since,
-        },
-        Some(Client::Send(send)) => ClientFrame::Send(SendFrame {
-            reference: send.r#ref,
-            to: id("to", send.to)?,
-            gid: gid(send.gid),
-            client_msg_id: send.client_msg_id,
-            msg: send.msg,
         }),
-        Some(Client::Read(read)) => ClientFrame::Read(ReadFrame {
-            reference: read.r#ref,
-            peer: id("peer", read.peer)?,
-            gid: gid(read.gid),
-            mid: read.mid,
-        }),
+        Some(Client::Send(send)) => {
+            let reference = ShortText::try_from(send.r#ref).map_err(of("ref"))?;
+            let answered = answered(&reference);
+            ClientFrame::Send(SendFrame {
+                to: id("to", send.to).map_err(&answered)?,
+                gid: id("gid", send.gid).map_err(&answered)?,
+                client_msg_id: ClientMsgId::try_from(send.client_msg_id)
+                    .map_err(|error| answered(of("client_msg_id")(error)))?,
+                msg: send.msg,
+                reference,
+            })
+        }
+        Some(Client::Read(read)) => {
+            let reference = ShortText::try_from(read.r#ref).map_err(of("ref"))?;
+            let answered = answered(&reference);
+            ClientFrame::Read(ReadFrame {
+                peer: id("peer", read.peer).map_err(&answered)?,
+                gid: id("gid", read.gid).map_err(&answered)?,
+                mid: read.mid,
+                reference,
+            })
+        }
         Some(Client::Pong(client_frame::Pong {})) => ClientFrame::Pong {},
         Some(Client::Typing(typing)) => ClientFrame::Typing(TypingFrame {
             to: id("to", typing.to)?,
@@ -54,33 +63,45 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, String> {
             peer: id("peer", focus.peer)?,
             gid: id("gid", focus.gid)?,
         }),
-        None => return Err("none of the frames that this gateway knows".to_owned()),
+        None => return Err("frame is none that this gateway knows".to_owned().into()),
     })
 }
 
 fn hello_frame(hello: client_frame::Hello) -> Result<Hello, String> {
-    let of = hello.device.ok_or("device is absent")?;
-    let id = of.id.try_into();
+    let device = hello.device.ok_or("device is missing; must be present")?;
     Ok(Hello {
-        device: Device {
-            id: id.map_err(|error| format!("device.id {error}"))?,
-            class: device(of.class).map_err(|error| error.to_string())?,
-            name: DeviceName::try_from(of.name)?,
+        device: Object(Device {
+            id: device.id.try_into().map_err(of("device.id"))?,
+            class: command::device(device.class)
+                .map_err(|error| of("device.class")(error.problem))?,
+            name: device.name.try_into().map_err(of("device.name"))?,
+        }),
+        since: match hello.since {
+            None => Since::Lost,
+            Some(since) if since.is_empty() => Since::Nothing,
+            Some(since) => Since::Token(since),
         },
-        since: hello
-            .since
-            .map(|since| Some(since).filter(|since| !since.is_empty())),
     })
+}
+
+/// Says which field it is that is wrong.
+fn of<E: fmt::Display>(field: &str) -> impl Fn(E) -> String {
+    move |wrong| format!("{field} {wrong}")
 }
 
 /// A user or a group; 0 stands for none.
 fn id<T: TryFrom<i64, Error: fmt::Display>>(field: &str, id: i64) -> Result<Option<T>, String> {
     let id = (id != 0).then(|| T::try_from(id));
-    id.transpose().map_err(|error| format!("{field} {error}"))
+    id.transpose().map_err(of(field))
 }
 
-fn gid(gid: i64) -> Option<String> {
-    (gid != 0).then(|| gid.to_string())
+/// Says which send or read it is that is wrong.
+fn answered(reference: &ShortText) -> impl Fn(String) -> NoFrame + use<> {
+    let reference = Some(reference.clone());
+    move |detail| NoFrame {
+        reference: reference.clone(),
+        detail,
+    }
 }
 
 pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
@@ -142,16 +163,7 @@ pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
             to: to.map_or(0, UserId::get),
             gid: gid.map_or(0, GroupId::get),
         }),
-        ServerFrame::Presence(ref presence) => Server::Presence(server::Presence {
-            uid: presence.uid.get(),
-            online: presence.online,
-            classes: presence
-                .classes
-                .iter()
-                .map(|class| proto::DeviceClass::from(*class).into())
-                .collect(),
-            last_seen_ms: presence.last_seen.map(|time| time.0.0),
-        }),
+        ServerFrame::Presence(ref presence) => Server::Presence(presence.into()),
         ServerFrame::Replaced => Server::Replaced(server::Replaced {}),
         ServerFrame::Reconnect { after_ms } => Server::Reconnect(server::Reconnect { after_ms }),
     };
@@ -168,6 +180,20 @@ fn event(frame: &EventFrame<'_>) -> server::Event {
             event: Some(frame.event.body.clone().into()),
             words: None,
         }),
+    }
+}
+
+impl From<&PresenceBody> for server::Presence {
+    fn from(presence: &PresenceBody) -> Self {
+        let classes = presence.classes.iter();
+        Self {
+            uid: presence.uid.get(),
+            online: presence.online,
+            classes: classes
+                .map(|class| proto::DeviceClass::from(*class).into())
+                .collect(),
+            last_seen_ms: presence.last_seen.map(|time| time.0.0),
+        }
     }
 }
 

@@ -12,15 +12,15 @@ use schemas::{
 use serde_json::{Value, json};
 
 use super::{
-    ClientFrame, Format, PresenceBody, ServerFrame, event_frame, head_frame,
-    values::{At, Time},
+    ClientFrame, Format, NoFrame, PresenceBody, ServerFrame, event_frame, head_frame,
+    values::{At, ShortText, Time},
 };
 use crate::hub::{Head, RingEvent};
 
 #[path = "../../tests/ws/proto_as_json.rs"]
 mod proto_as_json;
 
-fn parsed(format: Format, message: WebSocketMessage) -> Result<ClientFrame, String> {
+fn parsed(format: Format, message: WebSocketMessage) -> Result<ClientFrame, NoFrame> {
     format.parse(&message).unwrap()
 }
 
@@ -331,13 +331,46 @@ proptest! {
         let json = parsed(Format::Json, WebSocketMessage::text(frame.to_string()));
         let proto = proto_as_json::from_json(&frame).encode_to_vec();
         let proto = parsed(Format::Proto, WebSocketMessage::binary(proto));
-        prop_assert_eq!(json.is_ok(), proto.is_ok(), "{:?}, {:?}", json, proto);
-        prop_assert_eq!(json.ok(), proto.ok());
+        let reference = |wrong: NoFrame| wrong.reference;
+        prop_assert_eq!(json.map_err(reference), proto.map_err(reference));
     }
 
     #[test]
     fn bytes_are_a_frame_or_an_error(bytes: Vec<u8>) {
         let _ = parsed(Format::Proto, WebSocketMessage::binary(bytes));
+    }
+}
+
+#[test]
+fn what_is_no_frame_of_protobuf_names_the_field_and_the_ref() {
+    let hello =
+        |id: &str, class: &str| json!({"type": "hello", "device": {"id": id, "class": class}});
+    let send = |reference: &str, to: &str, id: &str| json!({"type": "send", "ref": reference, "to": to, "client_msg_id": id, "msg": "a"});
+    let long = "x".repeat(65);
+    for (frame, reference, detail) in [
+        (hello("a b", "pc"), None, "device.id is \"a b\"; must be "),
+        (
+            hello("a", "tv"),
+            None,
+            "device.class is 0; must be 1 (pc) or 2 (mobile)",
+        ),
+        (send("7", "-5", "a"), Some("7"), "to is -5; must be a uid"),
+        (
+            send("7", "5", ""),
+            Some("7"),
+            "client_msg_id is empty; must be",
+        ),
+        (
+            send(&long, "5", "a"),
+            None,
+            "ref has 65 characters; must be 64 at most",
+        ),
+    ] {
+        let bytes = proto_as_json::from_json(&frame).encode_to_vec();
+        let wrong = parsed(Format::Proto, WebSocketMessage::binary(bytes)).unwrap_err();
+        let given = wrong.reference.map(|ShortText(text)| text);
+        assert_eq!(given.as_deref(), reference, "{frame}");
+        assert!(wrong.detail.starts_with(detail), "{}", wrong.detail);
     }
 }
 
@@ -353,5 +386,5 @@ fn a_frame_of_the_other_kind_is_none() {
         Format::Proto,
         WebSocketMessage::binary(vec![0xfa, 0x07, 0x00]),
     );
-    assert!(unknown.unwrap_err().contains("knows"));
+    assert!(unknown.unwrap_err().detail.contains("knows"));
 }

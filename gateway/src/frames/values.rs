@@ -1,10 +1,10 @@
 //! Values in frames.
 
 use schemas::{InboundPosition, Partition, TimestampMs};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 
-/// A user or a group: 63 bits, more than a number of JavaScript has.
+/// A user or a group: 63 bits, more than a number of JavaScript has. From a device a number up to 2^53 is taken, too.
 #[expect(dead_code, reason = "it is only described")]
 #[derive(ToSchema)]
 #[schema(pattern = "^[1-9][0-9]{0,18}$", examples("1000"))]
@@ -15,6 +15,22 @@ pub(super) struct Id(String);
 #[derive(ToSchema)]
 #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", examples("phone-1"))]
 pub(super) struct ShortId(String);
+
+/// A text of a device's own choice: at most 64 characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ShortText(pub(crate) String);
+
+impl TryFrom<String> for ShortText {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.chars().count() {
+            ..=64 => Ok(Self(text)),
+            count => Err(format!("has {count} characters; must be 64 at most")),
+        }
+    }
+}
 
 /// A position in a log: partition and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]

@@ -15,6 +15,9 @@ use crate::metrics;
 /// How long a device may take to answer a close.
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 
+/// What a close has room for, besides its code.
+const MAX_REASON_BYTES: usize = 123;
+
 /// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCode {
@@ -40,8 +43,35 @@ pub(crate) enum CloseCode {
     WrongKind = 4104,
 }
 
-/// How a connection ends: with a code of ours, or it is gone.
-pub(super) type Ended = Option<CloseCode>;
+/// A close by the gateway.
+#[derive(Debug)]
+pub(super) struct Close {
+    code: CloseCode,
+    /// What exactly was wrong, where the code leaves that open.
+    detail: String,
+}
+
+/// How a connection ends: with a close of ours, or it is gone.
+pub(super) type Ended = Option<Close>;
+
+impl From<CloseCode> for Close {
+    fn from(code: CloseCode) -> Self {
+        code.because(String::new())
+    }
+}
+
+impl Close {
+    /// As much of it as fits.
+    fn reason(&self) -> Utf8Bytes {
+        let Self { code, detail } = self;
+        if detail.is_empty() {
+            return Utf8Bytes::from_static(code.reason());
+        }
+        let mut reason = format!("{}: {detail}", code.reason());
+        reason.truncate(reason.floor_char_boundary(MAX_REASON_BYTES));
+        reason.into()
+    }
+}
 
 impl CloseCode {
     pub(crate) const ALL: [Self; 10] = [
@@ -60,6 +90,10 @@ impl CloseCode {
     /// Whether the device comes back with its token.
     pub(crate) fn comes_back(self) -> bool {
         (self as u16) < 4100
+    }
+
+    pub(super) fn because(self, detail: String) -> Close {
+        Close { code: self, detail }
     }
 
     pub(crate) fn reason(self) -> &'static str {
@@ -82,23 +116,30 @@ impl CloseCode {
 pub(super) fn of_error(error: Error) -> Ended {
     use tungstenite::Error::{Capacity, Utf8};
     match error.into_inner().downcast_ref() {
-        Some(Capacity(CapacityError::MessageTooLong { .. })) => Some(CloseCode::TooLarge),
-        Some(Utf8(_)) => Some(CloseCode::Malformed),
+        Some(Capacity(CapacityError::MessageTooLong { max_size, .. })) => {
+            let limit = format!("the limit is {max_size} bytes");
+            Some(CloseCode::TooLarge.because(limit))
+        }
+        Some(Utf8(_)) => {
+            let wrong = "the text is not UTF-8".to_owned();
+            Some(CloseCode::Malformed.because(wrong))
+        }
         _ => None,
     }
 }
 
 /// Ends a connection, and reads what still comes: a socket that is closed with something unread may lose what was written.
 pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
-    let Some(code) = ended else {
+    let Some(ended) = ended else {
         // The answer to the device's own close is in the buffer.
         let _ = timeout(CLOSE_TIME, socket.flush()).await;
         return;
     };
-    metrics::closed(code as u16);
+    let code = ended.code as u16;
+    metrics::closed(code);
     let frame = CloseFrame {
-        code: code as u16,
-        reason: Utf8Bytes::from_static(code.reason()),
+        code,
+        reason: ended.reason(),
     };
     // Who does not take it is gone anyway.
     let _ = timeout(CLOSE_TIME, async {
@@ -107,4 +148,22 @@ pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
         }
     })
     .await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_the_detail_as_far_as_there_is_room() {
+        assert_eq!(
+            Close::from(CloseCode::Replaced).reason().as_str(),
+            CloseCode::Replaced.reason()
+        );
+        let close = |detail: &str| CloseCode::Malformed.because(detail.to_owned());
+        let reason = close("to is 0").reason();
+        assert_eq!(reason.as_str(), "frames that are none: to is 0");
+        let reason = close(&"ü".repeat(100)).reason();
+        assert!((122..=123).contains(&reason.len()), "{reason}");
+    }
 }

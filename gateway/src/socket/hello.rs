@@ -31,12 +31,13 @@ pub(super) async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello
     let detail = match format.parse(&message) {
         Some(Ok(ClientFrame::Hello(hello))) => return Ok(hello),
         Some(Ok(_)) => "the first frame is hello".to_owned(),
-        Some(Err(error)) => error,
-        None => return Err(Some(CloseCode::WrongKind)),
+        Some(Err(wrong)) => wrong.detail,
+        None => return Err(Some(CloseCode::WrongKind.into())),
     };
     let frame = format.encode(&ServerFrame::Error { detail: &detail });
     let written = socket.send(frame).await;
-    Err(written.is_ok().then_some(CloseCode::Malformed))
+    let close = CloseCode::Malformed.because(detail);
+    Err(written.is_ok().then_some(close))
 }
 
 /// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.

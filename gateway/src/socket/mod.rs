@@ -10,11 +10,14 @@ use std::sync::Arc;
 
 use access::{Caller, ValidUntil};
 use axum::{
-    extract::{State, ws::WebSocketUpgrade},
+    extract::{
+        State,
+        ws::{WebSocketUpgrade, rejection::WebSocketUpgradeRejection},
+    },
     http::{HeaderMap, header},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
-use problem::{Problem, Query};
+use problem::{Problem, ProblemKind, Query};
 use schemas::UserId;
 use serde::Deserialize;
 
@@ -50,8 +53,12 @@ pub(crate) async fn connect(
     until: ValidUntil,
     Query(query): Query<ConnectQuery>,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return Ok(no_upgrade(&rejection)),
+    };
     let uid = match (&caller, query.uid) {
         (Caller::User(subject), None) => *subject,
         (_, Some(uid)) => uid,
@@ -59,8 +66,10 @@ pub(crate) async fn connect(
     };
     caller.may_read(uid)?;
     if caller == Caller::Anyone && is_of_another_site(&headers) {
-        return Err(Problem::forbidden(
-            "a page of another site connects where callers are authenticated only",
+        return Err(Problem::forbidden_field(
+            "Origin",
+            format_args!("is {:?}", headers[header::ORIGIN]),
+            "of the site of `Host`: pages of others connect where callers are authenticated ([auth])",
         ));
     }
     let is_open = gateway.hub().is_some() && !gateway.shutdown.soft().is_cancelled();
@@ -87,6 +96,21 @@ pub(crate) async fn connect(
             Session::run(&gateway, peer, format, socket).await;
         }
     }))
+}
+
+/// What a call has to have that becomes a WebSocket (RFC 6455, 4.4).
+fn no_upgrade(rejection: &WebSocketUpgradeRejection) -> Response {
+    if let WebSocketUpgradeRejection::WebSocketKeyHeaderMissing(_) = rejection {
+        return Problem::invalid_field("Sec-WebSocket-Key", "is missing", "present")
+            .into_response();
+    }
+    let detail = "this is a WebSocket; must have `Connection: Upgrade`, `Upgrade: websocket` and `Sec-WebSocket-Version: 13`";
+    let headers = [
+        (header::CONNECTION, "Upgrade"),
+        (header::UPGRADE, "websocket"),
+        (header::SEC_WEBSOCKET_VERSION, "13"),
+    ];
+    (headers, Problem::new(ProblemKind::UpgradeRequired, detail)).into_response()
 }
 
 /// The buffers of a connection, and the largest frame.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use problem::{Problem, ProblemKind};
-use schemas::{DeviceClass, InboundPosition};
+use schemas::{InboundPosition, Recipient, proto::ingest_event::Event};
 
 use super::Peer;
 use crate::{
@@ -22,33 +22,36 @@ pub(super) async fn send(
     connection: &Arc<Connection>,
     frame: SendFrame,
 ) {
+    let (reference, client_msg_id) = (frame.reference.0.clone(), frame.client_msg_id.clone());
     if connection.sends_under_way() >= MAX_SENDS {
         let refused = ServerFrame::Refused {
-            reference: &frame.reference,
+            reference: &reference,
             reason: "too-many-under-way",
             detail: "what became of so many sends is not known yet; send it again when some are answered",
             retry: true,
         };
         return connection.push_frame(&refused);
     }
-    let decided_before = frame
-        .partition(peer.uid)
-        .and_then(|partition| gateway.hub()?.decided(partition));
-    let event = frame.to_event(peer.uid);
-    let Some(at) = post(gateway, peer, connection, &event, &frame.reference).await else {
-        return;
+    let to = match frame.recipient() {
+        Ok(to) => to,
+        Err(wrong) => return connection.push_frame(&invalid(&reference, &wrong)),
     };
-    let key = match frame.group() {
-        Some(gid) => Key::Group(gid),
-        None => Key::User(peer.uid),
+    let partition = to.conversation_with(peer.uid).partition();
+    let decided_before = gateway.hub().and_then(|hub| hub.decided(partition));
+    let event = frame.into_event(peer.uid);
+    let Some(at) = post(gateway, peer, connection, event, &reference).await else {
+        return;
     };
     if let Some(mut hub) = gateway.hub() {
         hub.track(PostedSend {
             at,
             connection: Arc::clone(connection),
-            client_msg_id: frame.client_msg_id(),
-            reference: frame.reference,
-            key,
+            client_msg_id: Some(client_msg_id),
+            reference,
+            key: match to {
+                Recipient::Group(gid) => Key::Group(gid),
+                Recipient::User(_) => Key::User(peer.uid),
+            },
             decided_before,
         });
     }
@@ -59,21 +62,39 @@ pub(super) async fn read(
     gateway: &Gateway,
     peer: &Peer,
     connection: &Connection,
-    class: DeviceClass,
     frame: ReadFrame,
 ) {
-    let event = frame.to_event(peer.uid, class);
-    post(gateway, peer, connection, &event, &frame.reference).await;
+    let reference = &frame.reference.0;
+    if let Err(wrong) = frame.recipient() {
+        return connection.push_frame(&invalid(reference, &wrong));
+    }
+    let event = frame.event(peer.uid, connection.device().class);
+    post(gateway, peer, connection, event, reference).await;
+}
+
+/// A send or a read with a member that is wrong.
+pub(super) fn invalid<'a>(reference: &'a str, detail: &'a str) -> ServerFrame<'a> {
+    ServerFrame::Refused {
+        reference,
+        reason: ProblemKind::InvalidField.name(),
+        detail,
+        retry: false,
+    }
 }
 
 async fn post(
     gateway: &Gateway,
     peer: &Peer,
     connection: &Connection,
-    event: &str,
+    event: Event,
     reference: &str,
 ) -> Option<InboundPosition> {
-    match gateway.poster.post(&peer.caller, event.as_bytes()).await {
+    // Ingest would name a field that no frame has.
+    let posted = match peer.caller.may_send_as(peer.uid, "uid") {
+        Ok(()) => gateway.poster.post(&peer.caller, event).await,
+        Err(problem) => Err(problem),
+    };
+    match posted {
         Ok(at) => {
             let accepted = ServerFrame::Accepted {
                 reference,

@@ -4,6 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use axum::extract::ws::{Message, WebSocket};
 use futures::SinkExt;
+use problem::json::Object;
 use rand::Rng as _;
 use schemas::{Recipient, SyncToken};
 use time::OffsetDateTime;
@@ -17,7 +18,9 @@ use super::{
     posting,
 };
 use crate::{
-    frames::{ClientFrame, Format, Hello, ServerFrame, head_frame},
+    frames::{
+        ClientFrame, Format, Hello, NoFrame, Resume, ServerFrame, ShortText, Since, head_frame,
+    },
     hub::{Connection, DeviceOf, End, Next, NoStream, Outgoing},
     metrics,
     rates::TooMuch,
@@ -78,10 +81,13 @@ impl<'a> Session<'a> {
         peer: &'a Peer,
         format: Format,
         mut socket: WebSocket,
-    ) -> Option<(Self, Option<Option<String>>)> {
+    ) -> Option<(Self, Since)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
         let hello = timeout(answer_time, hello::read(&mut socket, format)).await;
-        let Hello { device, since } = match hello.unwrap_or(Err(Some(CloseCode::TimedOut))) {
+        let Hello {
+            device: Object(device),
+            since,
+        } = match hello.unwrap_or(Err(Some(CloseCode::TimedOut.into()))) {
             Ok(hello) => hello,
             Err(ended) => {
                 close(socket, ended).await;
@@ -112,7 +118,7 @@ impl<'a> Session<'a> {
         Some((session, since))
     }
 
-    async fn serve(&mut self, since: Option<Option<String>>) -> Ended {
+    async fn serve(&mut self, since: Since) -> Ended {
         if let Err(ended) = Box::pin(self.say_hello(since)).await {
             return ended;
         }
@@ -126,7 +132,7 @@ impl<'a> Session<'a> {
                 // A pong that is here comes before the end of the time for it.
                 biased;
                 () = shutdown.cancelled() => return Box::pin(self.leave()).await,
-                () = until(expires) => Err(Some(CloseCode::Expired)),
+                () = until(expires) => Err(Some(CloseCode::Expired.into())),
                 () = finish(&mut posting) => { posting = None; Ok(()) }
                 () = sleep_until(self.liveness.next_ping()) => { self.ping(); Ok(()) }
                 // One post at a time keeps a device's sends in its order, and holds back one that sends too fast.
@@ -136,7 +142,7 @@ impl<'a> Session<'a> {
                     None => Err(None),
                 },
                 () = connection.changed() => Ok(()),
-                () = until(answer_by), if posting.is_none() => Err(Some(CloseCode::TimedOut)),
+                () = until(answer_by), if posting.is_none() => Err(Some(CloseCode::TimedOut.into())),
             };
             if let Err(ended) = waited {
                 return ended;
@@ -155,12 +161,12 @@ impl<'a> Session<'a> {
     }
 
     /// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync.
-    async fn say_hello(&mut self, since: Option<Option<String>>) -> Result<(), Ended> {
+    async fn say_hello(&mut self, since: Since) -> Result<(), Ended> {
         let device = self.connection.device().clone();
         match since {
-            Some(Some(since)) => self.begin(&since).await,
-            Some(None) => self.require_sync(None, false).await,
-            None => {
+            Since::Token(since) => self.begin(&since).await,
+            Since::Nothing => self.require_sync(None, false).await,
+            Since::Lost => {
                 let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
                 let kept = kept.await.unwrap_or_else(|error| {
                     tracing::debug!(%error, "the token of a device is not read");
@@ -181,7 +187,7 @@ impl<'a> Session<'a> {
             // Of another version of the program: as good as none.
             Ok(None) => self.require_sync(None, false).await,
             Err(error) => {
-                self.complain(&format!("since {error}")).await?;
+                self.complain(format!("since {error}")).await?;
                 self.require_sync(None, false).await
             }
         }
@@ -256,28 +262,26 @@ impl<'a> Session<'a> {
         let frame = self.connection.format().parse(&message);
         let (gateway, peer, connection) =
             (&**self.gateway, self.peer, Arc::clone(&self.connection));
-        match frame.ok_or(Some(CloseCode::WrongKind))? {
+        match frame.ok_or(Some(CloseCode::WrongKind.into()))? {
             Ok(ClientFrame::Pong {}) => {
                 if let Some(token) = self.liveness.pong() {
                     self.handled(token);
                 }
             }
-            Ok(ClientFrame::Resume { since }) if !self.is_streaming => {
+            Ok(ClientFrame::Resume(Resume { since })) if !self.is_streaming => {
                 return Box::pin(self.begin(&since)).await;
             }
-            Ok(ClientFrame::Hello(_) | ClientFrame::Resume { .. }) => {
+            Ok(ClientFrame::Hello(_) | ClientFrame::Resume(_)) => {
                 let detail = "hello comes first and once, resume after sync_required";
-                return self.complain(detail).await;
+                return self.complain(detail.to_owned()).await;
             }
             Ok(ClientFrame::Send(frame)) => {
                 let sending = async move { posting::send(gateway, peer, &connection, frame).await };
                 *posting = Some(Box::pin(sending));
             }
             Ok(ClientFrame::Read(frame)) => {
-                let class = connection.device().class;
-                *posting = Some(Box::pin(async move {
-                    posting::read(gateway, peer, &connection, class, frame).await;
-                }));
+                let reading = async move { posting::read(gateway, peer, &connection, frame).await };
+                *posting = Some(Box::pin(reading));
             }
             Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
                 Ok(to) => self.type_to(to),
@@ -287,7 +291,13 @@ impl<'a> Session<'a> {
                 Ok(at) => self.gateway.look(&connection, at),
                 Err(wrong) => return self.complain(wrong).await,
             },
-            Err(error) => return self.complain(&error).await,
+            Err(NoFrame { reference, detail }) => match reference {
+                Some(ShortText(reference)) => {
+                    let refused = posting::invalid(&reference, &detail);
+                    return self.write_frame(&refused).await;
+                }
+                None => return self.complain(detail).await,
+            },
         }
         Ok(())
     }
@@ -313,19 +323,21 @@ impl<'a> Session<'a> {
             .rates
             .charge(self.peer.uid, bytes, self.gateway.now_us());
         charged.map_err(|too_much| {
-            Some(match too_much {
+            let code = match too_much {
                 TooMuch::OfUser => CloseCode::TooFast,
                 TooMuch::InAll => CloseCode::Overloaded,
-            })
+            };
+            Some(code.into())
         })
     }
 
-    async fn complain(&mut self, detail: &str) -> Result<(), Ended> {
+    async fn complain(&mut self, detail: String) -> Result<(), Ended> {
         self.errors += 1;
         if self.errors > MAX_ERRORS {
-            return Err(Some(CloseCode::Malformed));
+            return Err(Some(CloseCode::Malformed.because(detail)));
         }
-        self.write_frame(&ServerFrame::Error { detail }).await
+        self.write_frame(&ServerFrame::Error { detail: &detail })
+            .await
     }
 
     /// The device has handled everything that a token covers.
@@ -374,10 +386,10 @@ impl<'a> Session<'a> {
                     }
                     return Ok(());
                 }
-                Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull)),
+                Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull.into())),
                 Next::Close(End::Replaced) => {
                     self.write_frame(&ServerFrame::Replaced).await?;
-                    return Err(Some(CloseCode::Replaced));
+                    return Err(Some(CloseCode::Replaced.into()));
                 }
             };
             self.buffer_item(item).await?;
@@ -426,7 +438,7 @@ impl<'a> Session<'a> {
         match timeout(self.gateway.config.answer_time(), write(&mut self.socket)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(None),
-            Err(_) => Err(Some(CloseCode::TimedOut)),
+            Err(_) => Err(Some(CloseCode::TimedOut.into())),
         }
     }
 
@@ -434,7 +446,7 @@ impl<'a> Session<'a> {
     async fn leave(&mut self) -> Ended {
         let after_ms = rand::rng().random_range(0..=self.gateway.config.drain_ms);
         match self.write_frame(&ServerFrame::Reconnect { after_ms }).await {
-            Ok(()) => Some(CloseCode::GoingAway),
+            Ok(()) => Some(CloseCode::GoingAway.into()),
             Err(ended) => ended,
         }
     }

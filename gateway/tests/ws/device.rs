@@ -22,6 +22,8 @@ pub struct Device {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// What is JSON here is protobuf on the wire.
     is_proto: bool,
+    /// Why the gateway has closed.
+    pub reason: String,
 }
 
 impl Device {
@@ -39,7 +41,11 @@ impl Device {
         let subprotocol = &response.headers()["sec-websocket-protocol"];
         assert!(offered.as_bytes().starts_with(subprotocol.as_bytes()));
         let is_proto = subprotocol == SUBPROTOCOLS[1];
-        Ok(Self { socket, is_proto })
+        Ok(Self {
+            socket,
+            is_proto,
+            reason: String::new(),
+        })
     }
 
     /// Says hello: with a token, with null, or without the field.
@@ -58,6 +64,10 @@ impl Device {
     /// Sends a frame that is described.
     pub async fn send(&mut self, frame: &Value) {
         description::check("device", frame);
+        self.send_as_it_is(frame).await;
+    }
+
+    pub async fn send_as_it_is(&mut self, frame: &Value) {
         let message = match self.is_proto {
             true => Message::binary(proto_as_json::from_json(frame).encode_to_vec()),
             false => Message::text(frame.to_string()),
@@ -104,6 +114,7 @@ impl Device {
                 Ok(Message::Text(text)) => frames.push(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(Some(close))) => {
                     assert!(!close.reason.is_empty());
+                    self.reason = close.reason.to_string();
                     return (close.code.into(), frames);
                 }
                 Ok(Message::Pong(_)) => {}

@@ -7,7 +7,7 @@ use gateway::{Config, GatewayConfig};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::{
-    Error, Message,
+    Message,
     http::HeaderValue,
     protocol::frame::{
         Frame,
@@ -19,6 +19,7 @@ use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
     device::{Device, SUBPROTOCOLS},
     gateway::Gateway,
+    upgrade::refused,
 };
 
 /// Between some messages and the next.
@@ -62,6 +63,11 @@ async fn what_is_no_frame_is_answered_and_the_eleventh_ends_the_connection() {
         assert!(!answer["detail"].as_str().unwrap().is_empty());
     }
     assert_eq!(flood(&mut device, Message::text("no json")).await, 4100);
+    assert!(
+        device.reason.contains("the frame is not valid JSON"),
+        "{}",
+        device.reason
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,6 +81,11 @@ async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection(
     // It is not taken as a whole.
     let _ = device.send_raw(large).await;
     assert_eq!(device.closed().await.0, 4103);
+    assert!(
+        device.reason.ends_with("the limit is 262144 bytes"),
+        "{}",
+        device.reason
+    );
     gateway.subprotocol = SUBPROTOCOLS[1];
     let mut device = stream(&gateway).await;
     device.send_raw(Message::binary("no frame")).await.unwrap();
@@ -85,6 +96,7 @@ async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection(
     let no_utf8 = Frame::message(vec![0xff], OpCode::Data(Data::Text), true);
     device.send_raw(Message::Frame(no_utf8)).await.unwrap();
     assert_eq!(device.closed().await.0, 4100);
+    assert!(device.reason.contains("UTF-8"), "{}", device.reason);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,16 +202,14 @@ async fn a_device_that_never_reads_is_closed() {
 async fn connections_are_counted_and_pages_of_other_sites_refused() {
     let gateway = gateway(|config| config.max_connections = 1).await;
     let [me, _] = Deployment::users(34);
-    let status = async |request| match Device::connect(request).await {
-        Err(Error::Http(response)) => response.status().as_u16(),
-        other => panic!("{:?}", other.err()),
-    };
     let mut page = gateway.request(me);
     let site = HeaderValue::from_static("http://elsewhere.example");
     page.headers_mut().insert("origin", site);
-    assert_eq!(status(page).await, 403);
+    let (problem, _) = refused(page).await;
+    assert_eq!(problem.status, 403);
+    assert!(problem.detail.starts_with("Origin is "), "{problem}");
     let device = gateway.stream(me, "a", &token(34, 0)).await;
-    assert_eq!(status(gateway.request(me)).await, 503);
+    assert_eq!(refused(gateway.request(me)).await.0.status, 503);
     drop(device);
     let deadline = Instant::now() + PATIENCE;
     while Device::connect(gateway.request(me)).await.is_err() {

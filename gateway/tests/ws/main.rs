@@ -20,3 +20,4 @@ mod redis_server;
 mod sends;
 mod streams;
 mod typing;
+mod upgrade;

@@ -148,29 +148,89 @@ async fn of_one_connection_so_many_sends_are_under_way_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ingest_refuses_is_refused_at_once() {
-    let gateway = Gateway::start().await;
+async fn a_send_or_read_with_a_wrong_member_is_refused_by_its_ref() {
+    for subprotocol in SUBPROTOCOLS {
+        refused_by_its_ref(subprotocol).await;
+    }
+}
+
+async fn refused_by_its_ref(subprotocol: &'static str) {
+    let gateway = Gateway::speaking(subprotocol).await;
     let [me, peer] = Deployment::users(14);
     let mut device = gateway.stream(me, "a", &token(14, 0)).await;
-    for (frame, reason) in [
-        (send("1", &json!(peer), ""), "invalid-field"),
+    let send = |to: Value| {
+        let mut frame = json!({"type": "send", "ref": "1", "client_msg_id": "a", "msg": "b"});
+        frame
+            .as_object_mut()
+            .unwrap()
+            .extend(to.as_object().unwrap().clone());
+        frame
+    };
+    let read = |mid: i64| json!({"type": "read", "ref": "1", "peer": peer, "mid": mid});
+    let to_peer = json!({"to": peer});
+    let cases = [
         (
-            json!({"type": "send", "ref": "1", "client_msg_id": "a", "msg": "b"}),
-            "invalid-field",
+            send(json!({"to": peer, "client_msg_id": ""})),
+            "client_msg_id is empty; must be 1 to 64",
         ),
         (
-            json!({"type": "read", "ref": "1", "peer": peer, "mid": -1}),
-            "invalid-field",
+            send(json!({"to": peer, "msg": ""})),
+            "msg is empty; must be at least one byte",
         ),
-    ] {
-        let frame = Message::text(frame.to_string());
-        device.send_raw(frame).await.unwrap();
-        let answer = device.content().await;
-        assert_eq!(
-            (&answer["type"], &answer["ref"], &answer["reason"]),
-            (&json!("refused"), &json!("1"), &json!(reason)),
-            "{answer}"
-        );
-        assert_eq!(answer["retry"], Value::Null);
+        (
+            send(json!({"to": peer, "msg": "x".repeat(20_000)})),
+            "msg has 20000 bytes; must be 1 to",
+        ),
+        (
+            send(json!({})),
+            "to is missing; must be a user, or gid in its place a group",
+        ),
+        (
+            send(json!({"to": peer, "gid": "5"})),
+            "gid is given beside to; must be absent",
+        ),
+        (send(json!({"gid": "-5"})), "gid is "),
+        (read(-1), "mid is -1; must be a message's number, 1 or more"),
+        (read(0), "mid is 0; must be a message's number, 1 or more"),
+    ];
+    // More than errors that end a connection.
+    for (frame, detail) in [&cases[..], &cases[..]].concat() {
+        device.send_as_it_is(&frame).await;
+        refused(&mut device, detail).await;
     }
+    if subprotocol == SUBPROTOCOLS[0] {
+        let half = send(to_peer.clone())
+            .to_string()
+            .replace("\"b\"", r#""\ud83d""#);
+        device.send_raw(Message::text(half)).await.unwrap();
+        refused(
+            &mut device,
+            "msg has half of a surrogate pair; must be whole characters",
+        )
+        .await;
+    }
+    device.send(&send(to_peer)).await;
+    accepted(&mut device, "1").await;
+}
+
+async fn refused(device: &mut Device, detail: &str) {
+    let answer = device.content().await;
+    let is_as_expected = answer["detail"]
+        .as_str()
+        .is_some_and(|given| given.starts_with(detail));
+    assert!(is_as_expected, "{answer} in place of {detail}");
+    assert_eq!(
+        (
+            &answer["type"],
+            &answer["ref"],
+            &answer["reason"],
+            &answer["retry"]
+        ),
+        (
+            &json!("refused"),
+            &json!("1"),
+            &json!("invalid-field"),
+            &Value::Null
+        )
+    );
 }

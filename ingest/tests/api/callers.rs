@@ -380,3 +380,27 @@ async fn a_user_who_declares_what_never_comes_leaves_room_to_others() {
     // What is small still fits into what the user may have.
     assert_eq!(closed.send(&of_greedy, greedy, peer).await, 202);
 }
+
+/// A page whose name is pointed at this machine is of this very site, to its browser.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_callers_are_not_authenticated_a_name_of_somebody_else_is_refused() {
+    let open = Server::start(&[("http.allowed_origins", r#"["http://ours.example"]"#)]);
+    let closed = Closed::start(&[]);
+    let (srcid, destid) = fresh_pair();
+    for (server, host, status) in [
+        (&open, "localhost:7301", 202),
+        (&open, "ours.example:7301", 202),
+        (&open, "evil.example:7301", 403),
+        (&closed.server, "evil.example:7301", 401),
+    ] {
+        let request = Client::new().post(server.url("/v1/messages"));
+        let request = request.header("host", host).json(&message(srcid, destid));
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), status, "{host}");
+        if status == 403 {
+            let problem = problem(response).await;
+            assert_eq!(problem.errors[0].field, "Host");
+            assert!(problem.detail.contains("http.allowed_origins"), "{problem}");
+        }
+    }
+}

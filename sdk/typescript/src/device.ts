@@ -232,6 +232,12 @@ export class Device {
     };
   }
 
+  /** Without a token the sync did not come to its end, since the device is closed. */
+  #resume(): void {
+    const since = this.#state.token;
+    if (since !== null) this.#link.write({ type: "resume", since });
+  }
+
   async #take(frame: ServerFrame): Promise<void> {
     // A welcome alone is not enough: a gateway may close for what is sent behind it.
     if (["event", "sent", "ping"].includes(frame.type)) this.#link.getsOn();
@@ -244,7 +250,7 @@ export class Device {
       case "sync_required":
         await sleep(frame.after_ms, this.#closing.signal);
         await this.#sync();
-        return this.#link.write({ type: "resume", since: this.#state.token });
+        return this.#resume();
       case "event":
         return this.#changed(this.#state.takeEvent(frame));
       case "head":

@@ -72,7 +72,7 @@ async function welcome(): Promise<ScriptedConnection> {
     const resume: ClientFrame = { type: "resume", since: TOKEN };
     assert.deepEqual(await connection.next(), resume);
   }
-  connection.send({ type: "welcome", resumed: true });
+  connection.send({ type: "welcome", resumed: true, token: TOKEN });
   return connection;
 }
 
@@ -126,7 +126,7 @@ test("a connection that is lost is made again, from the token on", async () => {
   await until(updates, "disconnected");
   const second = await gateway.accept();
   const hello = await second.next();
-  assert.ok(hello?.type === "hello" && hello.since !== null);
+  assert.ok(hello?.type === "hello" && typeof hello.since === "string");
   assert.equal(SyncToken.parse(hello.since).get(17), 13);
 });
 

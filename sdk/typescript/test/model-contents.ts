@@ -9,6 +9,8 @@ import type {
 /** Puts an event on the log, or one that is not the user's; its offset. */
 export type Append = (body: Omit<EventFrame, "type" | "at"> | null) => number;
 
+type Change = ChangeItem & { msg?: string };
+
 /** The messages and changes of a conversation or group. */
 export class Contents {
   readonly messages: Message[] = [];
@@ -28,7 +30,7 @@ export class Contents {
     return `2026-11-26T00:00:00.${this.#clock}Z`;
   }
 
-  send(from: { srcid: string; destid?: string; gid?: string }): Message {
+  send(from: { srcid: string; destid?: string; gid?: string }) {
     const mid = this.lastMid + 1;
     const msg = `text ${mid}`;
     const client_msg_id = `id-${mid}`;
@@ -38,13 +40,13 @@ export class Contents {
   }
 
   /** A change; `isKnown`: the user learns of it. `null` where it changes nothing. */
-  change(kind: string, mid: number, isKnown: boolean): ChangeItem | null {
+  change(kind: string, mid: number, isKnown: boolean): Change | null {
     const message = this.messages[mid - 1]!;
     const isGone = message.recalled === true || this.#hidden.has(mid);
     if (isGone && kind !== "clear") return null;
     this.#chg += 1;
     const ts = this.#now();
-    const change: ChangeItem = { chg: this.#chg, mid, kind, ts };
+    const change: Change = { chg: this.#chg, mid, kind, ts };
     if (!isKnown) return change;
     this.knownChg = this.#chg;
     this.#changes.push(change);

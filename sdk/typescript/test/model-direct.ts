@@ -57,8 +57,7 @@ export class DirectModel {
     const message = this.contents.send({ srcid, destid });
     const { messages } = this.contents;
     const n = messages.filter((other) => other.srcid === srcid).length;
-    const client_msg_id = message.client_msg_id ?? "";
-    this.pos = append({ message: { ...message, client_msg_id, n } });
+    this.pos = append({ message: { ...message, n } });
   }
 
   #read(random: Random, append: Append): void {
@@ -67,7 +66,7 @@ export class DirectModel {
     if (mid <= this.read[device]) return;
     this.read[device] = mid;
     const n = this.peerMessagesTo(mid);
-    const body = { peer: this.peer, device, mid, n };
+    const body = { uid: ME, peer: this.peer, device, mid, n };
     this.pos = append({ read_position: body });
   }
 
@@ -77,7 +76,7 @@ export class DirectModel {
     const mid = this.contents.lastMid;
     const isDeleted = random.oneIn(3);
     const deleted = { deleted_mid: mid, deleted_n: this.peerMessagesTo(mid) };
-    const body = { peer: this.peer, ...this.flags };
+    const body = { uid: ME, peer: this.peer, ...this.flags };
     const change = isDeleted ? { ...body, ...deleted } : body;
     if (isDeleted) this.deletedMid = mid;
     if (isDeleted) this.#readTo(mid);

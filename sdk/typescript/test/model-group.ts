@@ -40,8 +40,7 @@ export class GroupModel {
   #message(srcid: string, append: Append): void {
     const message = this.contents.send({ srcid, gid: this.gid });
     if (srcid === ME) this.#readTo(message.mid);
-    const client_msg_id = message.client_msg_id ?? "";
-    this.#append({ message: { ...message, client_msg_id } }, append);
+    this.#append({ message }, append);
   }
 
   #append(body: Parameters<Append>[0], append: Append): void {
@@ -59,7 +58,9 @@ export class GroupModel {
     this.name = `Lunch ${last_mid}`;
     const members = [{ uid: ME, role, muted: false, joined }];
     const of = { whole_history: false, dissolved: false, member_count: 3 };
-    const settings = { name: this.name, ...of };
+    const others = { owner: "1001", open: true, muted: false };
+    const made = { by: "1001", kind: joined ? "add" : "set_role" };
+    const settings = { name: this.name, ...of, ...others, ...made };
     const change = { gid: this.gid, ...settings, last_mid, members };
     this.role = "member";
     this.#append({ group_change: change }, append);
@@ -72,7 +73,7 @@ export class GroupModel {
     const device = random.pick(DEVICE_CLASSES);
     if (mid <= this.read[device] || mid > this.contents.lastMid) return;
     this.read[device] = mid;
-    const body = { gid: this.gid, device, mid };
+    const body = { uid: ME, gid: this.gid, device, mid };
     this.#append({ read_position: body }, append);
   }
 

@@ -102,7 +102,11 @@ describe("on a stack", { skip: PROGRAM === undefined }, () => {
   }
 
   test("the generated types are those of the services", async () => {
-    const urls = { TIDEMARK_INGEST: stack.ingest, TIDEMARK_QUERY: stack.query };
+    const urls = {
+      TIDEMARK_INGEST: stack.ingest,
+      TIDEMARK_QUERY: stack.query,
+      TIDEMARK_GATEWAY: stack.gateway.replace("ws:", "http:"),
+    };
     await script("generate.mjs", urls, "--check");
   });
 

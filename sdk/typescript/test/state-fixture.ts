@@ -74,12 +74,14 @@ export function change(
 
 export function read(mid: number, n?: number): Body {
   const of = { peer: "1001", device: "pc" as const };
-  return { read_position: { ...of, mid, n: n ?? null } };
+  return { read_position: { uid: ME, ...of, mid, ...(n !== undefined && { n }) } };
 }
 
 export function membership(role: string | null, joined: boolean): Body {
   const of = { whole_history: false, dissolved: false, member_count: 3 };
-  const settings = { name: "Lunch", ...of };
+  const others = { owner: "1001", open: true, muted: false };
+  const made = { by: "1001", kind: joined ? "add" : "set_role" };
+  const settings = { name: "Lunch", ...of, ...others, ...made };
   const members = [{ uid: ME, role, muted: false, joined }];
   return { group_change: { gid: "5000", ...settings, last_mid: 7, members } };
 }

@@ -96,7 +96,7 @@ test("a contact has the flags of its last change", () => {
   const state = device();
   take(state, 11, message(1, "1001", ME, 1));
   const flags = { favourite: true, pinned: true, muted: false, blocked: false };
-  const contact = { peer: "1001", ...flags, deleted_mid: 1, deleted_n: 1 };
+  const contact = { uid: ME, peer: "1001", ...flags, deleted_mid: 1, deleted_n: 1 };
   assert.equal(take(state, 12, { contact_change: contact }), PEER);
   const peer = { type: "user", flags, deleted: true, peerN: 1 };
   assert.deepEqual(chat(state, PEER).with, peer);
@@ -142,7 +142,7 @@ test("what a sync had already counts once", () => {
   assert.equal(known(PEER).get(17), 15);
   assert.equal(known(GROUP).get(8), 13);
   const deleted = { deleted_mid: 1, deleted_n: 0, ...flags, muted: false };
-  take(state, 10, { contact_change: { peer: "1001", ...deleted } });
+  take(state, 10, { contact_change: { uid: ME, peer: "1001", ...deleted } });
   assert.equal(isDeleted(state), false, "there are newer messages");
   for (const mid of [1, 2, 3]) {
     take(state, 10 + 2 * mid, message(mid, "1001", ME, mid));

@@ -190,13 +190,13 @@ fn step_send(
     let conversation = state.conversations.get(&id).unwrap_or(&unknown);
     let side = id.side_of(send.srcid);
     if conversation.is_blocked(side) {
-        return refuse(Reason::Blocked, "destid has blocked srcid".to_owned()).into();
+        return refuse(Reason::Blocked, "the receiver blocks the sender".to_owned()).into();
     }
     let begins = send.by_user && conversation.last_mid == Mid::ZERO;
     if begins && begins_too_many(state, stamp.ts, send.srcid) {
         let most = state.rules.new_conversations_per_day;
         let detail = format!(
-            "srcid has begun {most} conversations in this partition today, as many as a user may"
+            "the sender has begun {most} conversations in this partition today, as many as a user may"
         );
         return refuse(Reason::TooManyConversations, detail).into();
     }

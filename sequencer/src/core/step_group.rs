@@ -25,7 +25,7 @@ fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
 
 fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
     match state.groups.get(&gid) {
-        None => refused(Reason::UnknownGroup, "there is no group gid"),
+        None => refused(Reason::UnknownGroup, &format!("there is no group {gid}")),
         Some(group) if group.settings.dissolved => {
             refused(Reason::Dissolved, "the group was dissolved")
         }
@@ -50,8 +50,8 @@ pub(super) fn send(
     step_repeat(state, stamp, (&send).into())?;
     check_msg_bytes(state, &send.msg)?;
     let group = known_group(state, gid)?;
-    if group.silences(&member(group, send.srcid, "srcid")?) {
-        return refused(Reason::Muted, "srcid is muted in the group");
+    if group.silences(&member(group, send.srcid, "the sender")?) {
+        return refused(Reason::Muted, "the sender is muted in the group");
     }
     Ok(Body::Message(Message {
         srcid: send.srcid,

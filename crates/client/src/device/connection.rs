@@ -323,7 +323,7 @@ impl Device {
                 }
                 Some(Update::Connected)
             }
-            ServerFrame::SyncRequired { after_ms } => {
+            ServerFrame::SyncRequired { after_ms, .. } => {
                 self.sync(Duration::from_millis(after_ms));
                 None
             }

@@ -21,6 +21,9 @@ pub enum ServerFrame {
     SyncRequired {
         /// Milliseconds.
         after_ms: u64,
+        /// The one that was kept for a device that has lost its own: it syncs from there.
+        #[serde(default)]
+        token: Option<String>,
     },
     /// An event of the device's user.
     Event(Box<EventFrame>),
@@ -55,6 +58,8 @@ pub enum ServerFrame {
         reference: String,
         /// `not-a-member`, `blocked` …
         reason: String,
+        /// For people.
+        detail: String,
         /// It may be sent again.
         #[serde(default)]
         retry: bool,
@@ -117,6 +122,8 @@ pub struct EventFrame {
     pub group_change: Option<GroupChangeEvent>,
     /// What the user says about a contact.
     pub contact_change: Option<ContactChangeEvent>,
+    /// What others see of a user from here on.
+    pub profile: Option<ProfileEvent>,
 }
 
 /// How far a group has come.
@@ -209,10 +216,20 @@ pub struct MessageChangeEvent {
 pub struct GroupChangeEvent {
     /// The group.
     pub gid: GroupId,
+    /// Who made it.
+    pub by: UserId,
+    /// `create`, `add`, `remove` …
+    pub kind: String,
     /// Its name.
     pub name: String,
+    /// Its owner.
+    pub owner: UserId,
+    /// Anybody joins.
+    pub open: bool,
     /// Members see what was sent before they joined.
     pub whole_history: bool,
+    /// Only its owner and its admins send.
+    pub muted: bool,
     /// It has ended.
     pub dissolved: bool,
     /// How many members there are.
@@ -250,6 +267,19 @@ pub struct ContactChangeEvent {
     pub deleted_mid: Option<i64>,
     /// How many messages the peer had sent up to there.
     pub deleted_n: Option<i64>,
+}
+
+/// What others see of a user, whole.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ProfileEvent {
+    /// Whose it is.
+    pub uid: UserId,
+    /// For people.
+    pub nick: String,
+    /// A URL.
+    pub avatar: Option<String>,
+    /// An object of the application's own.
+    pub extra: Option<serde_json::Value>,
 }
 
 fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupRole>, D::Error> {

@@ -16,7 +16,7 @@ pub use self::{
     connection::{Device, DeviceSettings, Update},
     frame::{
         ChangedMember, ContactChangeEvent, EventFrame, GroupChangeEvent, HeadFrame,
-        MessageChangeEvent, MessageEvent, Presence, ReadPositionEvent, ServerFrame,
+        MessageChangeEvent, MessageEvent, Presence, ProfileEvent, ReadPositionEvent, ServerFrame,
     },
 };
 use crate::{Changes, Messages, Order, SyncAnswer};

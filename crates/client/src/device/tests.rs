@@ -79,7 +79,8 @@ fn members(role: Option<&str>, joined: bool) -> Value {
 
 fn settings(role: Option<&str>, joined: bool, dissolved: bool) -> Value {
     json!({"group_change": {
-        "gid": GROUP.to_string(), "name": "Lunch", "whole_history": false, "dissolved": dissolved, "member_count": 3, "last_mid": 7,
+        "gid": GROUP.to_string(), "by": "1001", "kind": "join", "owner": "1001", "open": true, "muted": false,
+        "name": "Lunch", "whole_history": false, "dissolved": dissolved, "member_count": 3, "last_mid": 7,
         "members": [{"uid": ME.to_string(), "role": role, "muted": false, "joined": joined}],
     }})
 }

@@ -1,4 +1,4 @@
-// Written by `npm run generate` from the OpenAPI description of ingest.
+// Written by `npm run generate` from the description of ingest.
 
 export interface paths {
     "/livez": {

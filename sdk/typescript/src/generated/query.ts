@@ -1,4 +1,4 @@
-// Written by `npm run generate` from the OpenAPI description of query.
+// Written by `npm run generate` from the description of query.
 
 export interface paths {
     "/livez": {
