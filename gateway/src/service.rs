@@ -65,6 +65,7 @@ pub async fn start(
     supervisor.spawn("gateway presence", presence::keep(Arc::clone(&gateway)));
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
     let calls = OpenApiRouter::new()
+    supervisor.spawn("gateway metrics", metrics::sample(Arc::clone(&gateway)));
         .route("/v1/connect", get(socket::connect))
         .route("/v1/presence", get(presence::get_presence));
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();

@@ -52,7 +52,7 @@ pub struct UserDevice {
     pub name: String,
     /// Its newest token; it may be of another version.
     pub token: String,
-    /// When it was last connected: RFC 3339, UTC.
+    /// When it had handled what the token covers: RFC 3339, UTC.
     pub seen_at: String,
 }
 

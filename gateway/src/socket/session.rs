@@ -1,11 +1,15 @@
 //! A connection of a device, from its hello to the close.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::extract::ws::{Message, WebSocket};
 use futures::SinkExt;
 use rand::Rng as _;
-use schemas::{Recipient, SyncToken};
+use schemas::{Recipient, SyncToken, TimestampMs};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -47,8 +51,8 @@ pub(super) struct Session<'a> {
     /// How often the device was told to sync.
     syncs: usize,
     liveness: Liveness,
-    /// What the device has handled, and when that is to be saved.
-    handled: Option<Arc<str>>,
+    /// What the device has handled and when, and when that is to be saved.
+    handled: Option<(Arc<str>, TimestampMs)>,
     save_at: Instant,
     errors: usize,
     begun: Instant,
@@ -330,7 +334,7 @@ impl<'a> Session<'a> {
 
     /// The device has handled everything that a token covers.
     fn handled(&mut self, token: Arc<str>) {
-        self.handled = Some(token);
+        self.handled = Some((token, SystemTime::now().into()));
         let now = Instant::now();
         if now >= self.save_at {
             self.save_at = now + SAVE_INTERVAL;
@@ -339,9 +343,9 @@ impl<'a> Session<'a> {
     }
 
     fn save(&self) {
-        if let Some(token) = &self.handled {
+        if let Some((token, at)) = &self.handled {
             let device = self.connection.device();
-            self.gateway.devices.save(device, &self.name, token);
+            self.gateway.devices.save(device, &self.name, token, *at);
         }
     }
 

@@ -484,7 +484,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description When it was last connected, UTC.
+             * @description When it had handled what its token covers, UTC.
              * @example 2025-11-21T08:00:00.123Z
              */
             seen_at: string;
