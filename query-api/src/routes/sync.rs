@@ -44,7 +44,7 @@ pub(crate) struct SyncQuery {
 /// What has changed for a user since a token.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SyncAnswer {
-    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters.
+    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters, and no `client_msg_id`.
     conversations: Vec<SyncedConversation>,
     /// Groups of the user in which something has changed, as they are now.
     groups: Vec<GroupItem>,
