@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
         let device = self.connection.device().clone();
         match since {
             Some(Some(since)) => self.begin(&since).await,
-            Some(None) => self.require_sync(None, false).await,
+            Some(None) => self.require_sync(None, NoStream::SyncRequired).await,
             None => {
                 let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
                 let kept = kept.await.unwrap_or_else(|error| {
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
                 });
                 match kept {
                     Some(kept) => self.begin_from_kept(&kept).await,
-                    None => self.require_sync(None, false).await,
+                    None => self.require_sync(None, NoStream::SyncRequired).await,
                 }
             }
         }
@@ -183,10 +183,10 @@ impl<'a> Session<'a> {
         match SyncToken::parse_any_version(since) {
             Ok(Some(token)) => self.welcome(&token, None).await,
             // Of another version of the program: as good as none.
-            Ok(None) => self.require_sync(None, false).await,
+            Ok(None) => self.require_sync(None, NoStream::SyncRequired).await,
             Err(error) => {
                 self.complain(&format!("since {error}")).await?;
-                self.require_sync(None, false).await
+                self.require_sync(None, NoStream::SyncRequired).await
             }
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
     async fn begin_from_kept(&mut self, kept: &str) -> Result<(), Ended> {
         match SyncToken::parse_any_version(kept) {
             Ok(Some(token)) => self.welcome(&token, Some(kept)).await,
-            Ok(None) | Err(_) => self.require_sync(None, false).await,
+            Ok(None) | Err(_) => self.require_sync(None, NoStream::SyncRequired).await,
         }
     }
 
@@ -222,19 +222,14 @@ impl<'a> Session<'a> {
                 }
                 self.write_waiting().await
             }
-            Err(NoStream::SyncRequired) => self.require_sync(kept, false).await,
-            Err(NoStream::MembershipsBehind) => self.require_sync(kept, true).await,
+            Err(why) => self.require_sync(kept, why).await,
         }
     }
 
     /// Where it did not help before, with a pause: a while, and not all devices at the same time.
-    async fn require_sync(&mut self, token: Option<&str>, is_behind: bool) -> Result<(), Ended> {
-        metrics::hello(if is_behind {
-            "memberships_behind"
-        } else {
-            "sync_required"
-        });
-        let pauses = is_behind || self.syncs > 0;
+    async fn require_sync(&mut self, token: Option<&str>, why: NoStream) -> Result<(), Ended> {
+        metrics::hello(why.as_str());
+        let pauses = why != NoStream::SyncRequired || self.syncs > 0;
         self.syncs += 1;
         let after_ms = match pauses {
             true => rand::rng().random_range(500..2_000),

@@ -307,9 +307,9 @@ export interface paths {
         /**
          * Sync a device
          * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
-         *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, or of a
-         *     version of Tidemark that is not known here, everything is returned. The call waits until every store that it reads has what the token
-         *     covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
+         *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
+         *     version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
+         *     every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
          */
         get: operations["get_sync"];
         put?: never;
@@ -2623,7 +2623,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What the token covers was not stored in time. */
+            /** @description What the token covers was not stored in time: try again. */
             504: {
                 headers: {
                     [name: string]: unknown;
