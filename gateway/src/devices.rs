@@ -1,21 +1,19 @@
 //! The tokens of devices in `device_<n>`: a device that has lost its own goes on from there.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use message_store::{DeviceRow, MessageStore, Shard, StoreError};
-use schemas::{DeviceId, TableNumber, UserId};
+use schemas::{DeviceId, TableNumber, TimestampMs, UserId};
 use tokio::time::interval;
 
-use crate::{hub::DeviceOf, metrics, state::Gateway};
+use crate::{hub::DeviceOf, state::Gateway};
 
 /// How often they are written: of one device the newest token.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-/// Of a user's devices those are looked at that were seen last.
-const LOOKED_AT: u32 = 100;
 
 /// Devices whose newest token is not in MySQL yet.
 pub(crate) struct Devices {
@@ -32,20 +30,30 @@ impl Devices {
         }
     }
 
-    /// A device has handled everything that its token covers.
-    pub(crate) fn save(&self, device: &DeviceOf, name: &str, token: &str) {
-        let key = (device.uid, device.id.clone());
+    /// A device had handled everything that its token covers at that time.
+    pub(crate) fn save(&self, device: &DeviceOf, name: &str, token: &str, seen_at: TimestampMs) {
+        self.add(DeviceRow {
+            uid: device.uid,
+            device: device.id.clone(),
+            class: device.class,
+            name: name.to_owned(),
+            token: token.to_owned(),
+            seen_at,
+        });
+    }
+
+    /// Of two rows of a device the later one is kept: a connection that ends says what it knew, and another may have gone on from there.
+    fn add(&self, row: DeviceRow) {
         let mut unsaved = self.unsaved();
-        if unsaved.len() < self.max || unsaved.contains_key(&key) {
-            let row = DeviceRow {
-                uid: device.uid,
-                device: device.id.clone(),
-                class: device.class,
-                name: name.to_owned(),
-                token: token.to_owned(),
-                seen_at: SystemTime::now().into(),
-            };
-            unsaved.insert(key, row);
+        let has_room = unsaved.len() < self.max;
+        match unsaved.entry((row.uid, row.device.clone())) {
+            Entry::Occupied(mut known) if known.get().seen_at < row.seen_at => {
+                known.insert(row);
+            }
+            Entry::Vacant(place) if has_room => {
+                place.insert(row);
+            }
+            Entry::Occupied(_) | Entry::Vacant(_) => {}
         }
     }
 
@@ -60,9 +68,8 @@ impl Devices {
             return Ok(Some(row.token.clone()));
         }
         let shard = store.layout().shard_of(TableNumber::of_user(device.uid));
-        let rows = store.snapshot(shard).await?;
-        let rows = { rows }.devices(device.uid, LOOKED_AT).await?;
-        let found = rows.into_iter().find(|row| row.device == device.id);
+        let found = store.snapshot(shard).await?;
+        let found = { found }.device(device.uid, &device.id).await?;
         Ok(found.map(|row| row.token))
     }
 
@@ -76,21 +83,14 @@ impl Devices {
         for (shard, rows) in by_shard {
             if let Err(error) = store.write_devices(shard, &rows).await {
                 tracing::debug!(%error, "the tokens of devices are not written");
-                self.put_back(rows);
+                rows.into_iter().for_each(|row| self.add(row));
             }
         }
-        metrics::unsaved(self.unsaved().len());
     }
 
-    fn put_back(&self, rows: Vec<DeviceRow>) {
-        let mut unsaved = self.unsaved();
-        for row in rows {
-            if unsaved.len() < self.max {
-                let key = (row.uid, row.device.clone());
-                // What came meanwhile is newer.
-                unsaved.entry(key).or_insert(row);
-            }
-        }
+    /// How many are not in MySQL yet.
+    pub(crate) fn unsaved_count(&self) -> usize {
+        self.unsaved().len()
     }
 
     fn unsaved(&self) -> MutexGuard<'_, HashMap<(UserId, DeviceId), DeviceRow>> {
@@ -98,21 +98,13 @@ impl Devices {
     }
 }
 
-/// Writes them until the shutdown, and once more when the last connection has ended. Shows the gateway's size in the metrics.
+/// Writes them until the shutdown, and once more when the last connection has ended.
 pub(crate) async fn keep(gateway: Arc<Gateway>) -> anyhow::Result<()> {
     let mut ticks = interval(WRITE_INTERVAL);
     while !gateway.shutdown.soft().is_cancelled() {
         tokio::select! {
             _ = ticks.tick() => {}
             () = gateway.shutdown.soft().cancelled() => {}
-        }
-        if let Some(hub) = gateway.hub() {
-            metrics::sample(
-                gateway.connection_count(),
-                hub.stream_count(),
-                hub.ring_bytes(),
-                gateway.presence.lease_count(),
-            );
         }
         gateway.devices.write(&gateway.store).await;
     }
@@ -122,4 +114,33 @@ pub(crate) async fn keep(gateway: Arc<Gateway>) -> anyhow::Result<()> {
     }
     gateway.devices.write(&gateway.store).await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::DeviceClass;
+
+    use super::*;
+
+    fn device(id: &str) -> DeviceOf {
+        DeviceOf {
+            uid: 1.try_into().unwrap(),
+            id: id.to_owned().try_into().unwrap(),
+            class: DeviceClass::Pc,
+        }
+    }
+
+    #[test]
+    fn of_two_saves_the_later_one_is_kept_in_whatever_order_they_come() {
+        let devices = Devices::new(1);
+        for (token, ms, kept) in [("b", 2, "b"), ("a", 1, "b"), ("c", 3, "c")] {
+            // There is room for one.
+            for id in ["a", "b"] {
+                devices.save(&device(id), "", token, TimestampMs(ms));
+            }
+            let unsaved = devices.unsaved();
+            let tokens: Vec<&str> = unsaved.values().map(|row| row.token.as_str()).collect();
+            assert_eq!(tokens, [kept]);
+        }
+    }
 }

@@ -1,6 +1,13 @@
 //! The metrics of the gateway.
 
+use std::{sync::Arc, time::Duration};
+
 use metrics::Unit;
+use tokio::time::interval;
+
+use crate::state::Gateway;
+
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 const CONNECTIONS: &str = "tidemark_gateway_connections";
 const STREAMS: &str = "tidemark_gateway_streams";
@@ -18,7 +25,7 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(STREAMS, "Connections with a stream");
     metrics::describe_counter!(
         HELLOS,
-        "What hellos and resumes were answered with: resumed, sync_required or memberships_behind"
+        "What hellos and resumes were answered with: resumed, sync_required, memberships_behind or log_end_unknown"
     );
     metrics::describe_counter!(CLOSED, "Connections that the gateway closed, by code");
     metrics::describe_counter!(
@@ -53,15 +60,22 @@ pub(crate) fn written(kind: &'static str, count: u64) {
     metrics::counter!(WRITTEN, "kind" => kind).increment(count);
 }
 
-pub(crate) fn sample(connections: usize, streams: usize, ring_bytes: usize, leases: usize) {
-    metrics::gauge!(CONNECTIONS).set(connections as f64);
-    metrics::gauge!(STREAMS).set(streams as f64);
-    metrics::gauge!(RING).set(ring_bytes as f64);
-    metrics::gauge!(LEASES).set(leases as f64);
-}
-
-pub(crate) fn unsaved(devices: usize) {
-    metrics::gauge!(UNSAVED).set(devices as f64);
+/// Shows the gateway's size until the shutdown.
+pub(crate) async fn sample(gateway: Arc<Gateway>) -> anyhow::Result<()> {
+    let mut ticks = interval(SAMPLE_INTERVAL);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = gateway.shutdown.soft().cancelled() => return Ok(()),
+        }
+        if let Some(hub) = gateway.hub() {
+            metrics::gauge!(STREAMS).set(hub.stream_count() as f64);
+            metrics::gauge!(RING).set(hub.ring_bytes() as f64);
+        }
+        metrics::gauge!(CONNECTIONS).set(gateway.connection_count() as f64);
+        metrics::gauge!(LEASES).set(gateway.presence.lease_count() as f64);
+        metrics::gauge!(UNSAVED).set(gateway.devices.unsaved_count() as f64);
+    }
 }
 
 pub(crate) fn notice(kind: &'static str) {

@@ -55,15 +55,17 @@ pub async fn start(
     let page = page.map(|page| page::routes(page, &config.ingest));
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
-    let gateway = Arc::new(Gateway::new(&config, poster, shutdown)?);
+    let log = Arc::new(LogReader::new(&kafka)?);
+    let gateway = Arc::new(Gateway::new(&config, poster, Arc::clone(&log), shutdown)?);
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {
         let gateway = Arc::clone(&gateway);
-        async move { read(gateway, kafka, check).await }
+        async move { read(gateway, kafka, log, check).await }
     });
     supervisor.spawn("gateway notices", notices::listen(Arc::clone(&gateway)));
     supervisor.spawn("gateway presence", presence::keep(Arc::clone(&gateway)));
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
+    supervisor.spawn("gateway metrics", metrics::sample(Arc::clone(&gateway)));
     let calls = OpenApiRouter::new()
         .route("/v1/connect", get(socket::connect))
         .route("/v1/presence", get(presence::get_presence));
@@ -79,9 +81,9 @@ pub async fn start(
 async fn read(
     gateway: Arc<Gateway>,
     kafka: KafkaConfig,
+    reader: Arc<LogReader>,
     check: ReadinessCheck,
 ) -> anyhow::Result<()> {
-    let reader = Arc::new(LogReader::new(&kafka)?);
     let Some(letters) = dead_letters::begin(&gateway, &reader, &check).await else {
         return Ok(());
     };

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Instant,
 };
 
+use event_log::{LogEnds, LogReader};
 use ingest::Poster;
 use message_store::MessageStore;
 use schemas::topics::Topic;
@@ -31,6 +32,7 @@ pub(crate) struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) store: MessageStore,
     pub(crate) poster: Poster,
+    pub(crate) log_ends: LogEnds,
     pub(crate) redis: SharedConnections,
     pub(crate) devices: Devices,
     pub(crate) contacts: Contacts,
@@ -65,6 +67,7 @@ impl Gateway {
     pub(crate) fn new(
         config: &Config,
         poster: Poster,
+        log: Arc<LogReader>,
         shutdown: Shutdown,
     ) -> Result<Self, UnreadError> {
         let kafka = &config.ingest.kafka;
@@ -82,6 +85,7 @@ impl Gateway {
             inbound_topic: kafka.topic(Topic::Inbound),
             config: config.gateway.clone(),
             poster,
+            log_ends: LogEnds::new(log),
             shutdown,
             hub: OnceLock::new(),
             connections: watch::Sender::new(0),

@@ -105,7 +105,7 @@ impl fmt::Display for RequiredWatermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let positions = self.0.iter().map(|(partition, at)| match at.next {
             NextOffset::START => position(partition, at.watermark),
-            next => format!("offset {next} in partition {partition}, as the token has"),
+            next => format!("offset {next} of partition {partition}, which the token covers,"),
         });
         f.write_str(&positions.collect::<Vec<_>>().join(", "))
     }
@@ -238,8 +238,8 @@ mod tests {
         let of_token = token(1, &[(3, 100), (4, 101), (5, 0)]);
         let required = required(&[&of_token, "3:7"], 1);
         for (of, missing) in [
-            (&[(3, 1, 7), (4, 1, 0)][..], "offset 101 in partition 4"),
-            (&[(3, 1, 6)][..], "offset 100 in partition 3"),
+            (&[(3, 1, 7), (4, 1, 0)][..], "offset 101 of partition 4"),
+            (&[(3, 1, 6)][..], "offset 100 of partition 3"),
         ] {
             let missing_in = required.missing_in(&watermarks(of)).to_string();
             assert!(missing_in.starts_with(missing), "{missing_in}");

@@ -22,20 +22,20 @@ pub(crate) struct MessageItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "5000")]
     gid: Option<GroupId>,
-    /// The newest text; empty where the message was recalled. In lists of a group's newest message only its first 200 characters, and of a user's where the message itself is no longer (or not yet) stored.
+    /// The newest text; empty where the message was recalled. As the newest message of a list only its first 200 characters where it is a group's, in `/sync`, and where the message itself is no longer (or not yet) stored.
     #[schema(example = "hello")]
     msg: String,
     /// When it was sequenced, UTC.
     #[schema(example = "2025-11-21T08:00:00.123Z")]
     ts: String,
-    /// The sender's own id of the send; null where only the beginning of the text is left.
+    /// The sender's own id of the send; null where `msg` is only the first 200 characters.
     #[schema(example = "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10")]
     client_msg_id: Option<String>,
     /// Whether it was recalled; absent where not.
     #[serde(skip_serializing_if = "is_false")]
     #[schema(value_type = Option<bool>)]
     recalled: bool,
-    /// When it was last edited, UTC; absent where it never was, and where only the beginning of the text is left.
+    /// When it was last edited, UTC; absent where it never was, and where `msg` is only the first 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "2025-11-21T08:01:00.123Z")]
     edited_ts: Option<String>,

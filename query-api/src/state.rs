@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use event_log::LogReader;
+use event_log::{LogEnds, LogReader};
 use message_store::MessageStore;
 use schemas::topics::Topic;
 use unread_rebuild::Rebuilder;
@@ -28,6 +28,7 @@ pub(crate) struct QueryApi {
     pub(crate) rebuilder: Rebuilder,
     pub(crate) reader_pool: Arc<ReaderPool>,
     pub(crate) epoch: CurrentEpoch,
+    pub(crate) log_ends: LogEnds,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
     /// The full name of `chat.inbound`.
@@ -53,6 +54,7 @@ impl QueryApi {
                 own.inbound_scan_records,
             ),
             epoch: CurrentEpoch::default(),
+            log_ends: LogEnds::new(Arc::clone(log)),
             inbound_topic: config.kafka.topic(Topic::Inbound),
             events_topic,
             store,

@@ -28,7 +28,7 @@ pub struct SyncAnswer {
 /// A conversation between two users.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SyncedConversation {
-    /// As in the list; the newest message with the first 200 characters of its text.
+    /// As in the list; the newest message with the first 200 characters of its text, and without `client_msg_id`.
     #[serde(flatten)]
     pub conversation: Conversation,
     /// How many messages the other has sent.
@@ -52,7 +52,7 @@ pub struct UserDevice {
     pub name: String,
     /// Its newest token; it may be of another version.
     pub token: String,
-    /// When it was last connected: RFC 3339, UTC.
+    /// When it had handled what the token covers: RFC 3339, UTC.
     pub seen_at: String,
 }
 

@@ -10,6 +10,7 @@ mod context;
 mod fetcher;
 mod generation;
 mod halted;
+mod log_ends;
 mod member;
 mod producer;
 mod producer_pool;
@@ -29,6 +30,7 @@ pub use config::KafkaConfig;
 pub use fetcher::{FetchError, Fetched, Fetcher};
 pub use generation::AssignmentGeneration;
 pub use halted::HaltedPartitions;
+pub use log_ends::LogEnds;
 pub use member::{GroupEvent, GroupMember, RevokeGuard};
 pub use producer::{
     AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,

@@ -84,9 +84,13 @@ impl LogReader {
     /// # Errors
     /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
     pub async fn ends(self: &Arc<Self>, topic: Topic) -> Result<PartitionMap<i64>, EventLogError> {
+        self.blocking(move |reader| reader.ends_now(topic)).await
+    }
+
+    /// As [`Self::ends`]; blocks.
+    pub(crate) fn ends_now(&self, topic: Topic) -> Result<PartitionMap<i64>, EventLogError> {
         let all: Vec<Partition> = Partition::all().collect();
-        self.blocking(move |reader| reader.edges(topic, &all, Offset::End))
-            .await
+        self.edges(topic, &all, Offset::End)
     }
 
     /// Runs blocking calls of the reader on a thread for blocking work.
@@ -329,6 +333,8 @@ fn leaders_change(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
                     | Code::FencedLeaderEpoch
                     | Code::UnknownLeaderEpoch
                     | Code::UnknownPartition
+                    // A new leader does not know yet how far the log is committed: an end below what was read would be wrong.
+                    | Code::OffsetNotAvailable
             )
         )
     };

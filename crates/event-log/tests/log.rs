@@ -12,10 +12,12 @@ use std::{
 use dev_stack::TestServers;
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogProducer, LogReader, ProducerSettings, Record, Scanned, TestTopics,
+    KafkaConfig, LogEnds, LogProducer, LogReader, ProducerSettings, Record, Scanned, TestTopics,
     TopicDifference,
 };
-use schemas::{NextOffset, Partition, TimestampMs, topics::Topic};
+use schemas::{
+    NextOffset, Partition, PartitionMap, SyncPage, SyncToken, TimestampMs, topics::Topic,
+};
 use tokio::sync::oneshot;
 
 type Outcome = Result<i64, DeliveryFailure>;
@@ -172,6 +174,37 @@ async fn what_is_appended_is_read_back_whole() {
         assert!(record.leader_epoch >= 0);
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_of_a_log_that_is_as_long() {
+    let log = Log::new().await;
+    let ends = LogEnds::new(Arc::new(LogReader::new(&log.config()).unwrap()));
+    let (of, other) = (partition(9), partition(10));
+    let token = |next| SyncToken::new(0, &[(of, NextOffset::new(next))].into());
+    let nothing = SyncToken::new(0, &PartitionMap::new());
+    assert!(ends.reach(&nothing).await.unwrap());
+    for next in 1..=3 {
+        assert!(!ends.reach(&token(next)).await.unwrap(), "{next}");
+        log.append_all(of, &["one"]).await;
+        assert!(ends.reach(&token(next)).await.unwrap(), "{next}");
+    }
+    // What is fixed for the partition that a page ends in counts, too.
+    for (partition, applied, reached) in [(of, 3, true), (of, 4, false), (other, 1, false)] {
+        let page = SyncPage {
+            partition,
+            in_groups: false,
+            after: 0,
+            applied: NextOffset::new(applied),
+            full: false,
+        };
+        let token = token(1).with_page(Some(page));
+        assert_eq!(ends.reach(&token).await.unwrap(), reached, "{page:?}");
+    }
+    let token = token(3);
+    let ask = || ends.reach(&token);
+    let (a, b, c) = tokio::join!(ask(), ask(), ask());
+    assert!(a.unwrap() && b.unwrap() && c.unwrap());
 }
 
 /// Each record is more than a broker is asked for where few are wanted.

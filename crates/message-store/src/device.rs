@@ -26,7 +26,7 @@ pub struct DeviceRow {
     pub name: String,
     /// Its newest token as text, which may be one of another version: at most 1,024 characters of ASCII.
     pub token: String,
-    /// When it was last connected, by the clock of its gateway.
+    /// When it had handled what the token covers, by the clock of its gateway.
     pub seen_at: TimestampMs,
 }
 
@@ -107,6 +107,22 @@ impl ReadTx {
         let sql = include_str!("../sql/read/devices.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.iter().map(device).collect()
+    }
+
+    /// One device of a user.
+    ///
+    /// # Errors
+    /// As [`Self::devices`].
+    pub async fn device(
+        &mut self,
+        uid: UserId,
+        id: &DeviceId,
+    ) -> Result<Option<DeviceRow>, StoreError> {
+        let table = self.table(Table::Device, TableNumber::of_user(uid))?;
+        let arguments = Arguments::default().with(uid.get()).with(id.as_str());
+        let sql = include_str!("../sql/read/device.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.first().map(device).transpose()
     }
 }
 

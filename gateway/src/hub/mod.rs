@@ -64,6 +64,19 @@ pub(crate) enum NoStream {
     SyncRequired,
     /// MySQL is behind the rings: which groups the user is in cannot be known yet.
     MembershipsBehind,
+    /// The token is ahead of the rings, and whether of the log, too, is not known yet: Kafka does not answer.
+    LogEndUnknown,
+}
+
+impl NoStream {
+    /// As metrics name it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::SyncRequired => "sync_required",
+            Self::MembershipsBehind => "memberships_behind",
+            Self::LogEndUnknown => "log_end_unknown",
+        }
+    }
 }
 
 /// All of a gateway's state.
@@ -289,6 +302,18 @@ impl Hub {
             return Err(NoStream::SyncRequired);
         }
         Ok(())
+    }
+
+    /// Whether a token is ahead of a ring: this gateway lags (W9), or the token is not of this log (W1).
+    ///
+    /// # Errors
+    /// [`NoStream::SyncRequired`] where no stream from it on can be complete.
+    pub(crate) fn is_behind(&self, since: &SyncToken) -> Result<bool, NoStream> {
+        self.holds_all_since(since)?;
+        Ok(self
+            .rings
+            .iter()
+            .any(|(p, ring)| since.get(p) > ring.next()))
     }
 
     /// Whether every change of a membership is in MySQL or in the rings (W3).

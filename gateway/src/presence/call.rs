@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Problem, Query};
-use schemas::UserId;
+use schemas::{Excerpt, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
@@ -59,23 +59,23 @@ pub(crate) async fn get_presence(
 }
 
 fn users(given: &[String]) -> Result<BTreeSet<UserId>, Problem> {
-    let right = format_args!("1 to {MAX_USERS} uids, with commas between them");
+    let right =
+        format_args!("1 to {MAX_USERS} uids, decimal integers from 1, with commas between them");
     let texts = || given.iter().flat_map(|text| text.split(','));
     let count = texts().count();
     if count > MAX_USERS {
         let wrong = format_args!("has {count} uids");
         return Err(Problem::invalid_field("uid", wrong, right));
     }
-    let uids: Result<BTreeSet<UserId>, _> = texts().map(str::parse).collect();
-    match uids {
-        Ok(uids) if uids.is_empty() => Err(Problem::invalid_field("uid", "is absent", right)),
-        Ok(uids) => Ok(uids),
-        Err(wrong) => Err(Problem::invalid_field(
-            "uid",
-            format_args!("has one that {wrong}"),
-            right,
-        )),
+    if count == 0 {
+        return Err(Problem::invalid_field("uid", "is absent", right));
     }
+    let parsed = texts().map(|text| {
+        let wrong = format_args!("has {:?}", Excerpt(text));
+        let uid = text.parse();
+        uid.map_err(|_| Problem::invalid_field("uid", wrong, right))
+    });
+    parsed.collect()
 }
 
 #[cfg(test)]
@@ -94,5 +94,8 @@ mod tests {
         for wrong in [&[][..], &[""], &["1,"], &["0"], &["x"], &["1"; 101]] {
             assert_eq!(parsed(wrong), None, "{wrong:?}");
         }
+        let wrong = users(&["1,x".to_owned()]).unwrap_err();
+        let right = "must be 1 to 100 uids, decimal integers from 1, with commas between them";
+        assert_eq!(wrong.detail, format!("uid has \"x\"; {right}"));
     }
 }

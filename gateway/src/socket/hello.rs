@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::extract::ws::{Message, WebSocket};
 use schemas::SyncToken;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::close_code::{CloseCode, Ended, of_error};
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 /// Memberships that MySQL does not have yet are read again, so often and with so much time between.
 const ATTEMPTS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long Kafka may take to say where the log ends.
+const END_TIME: Duration = Duration::from_secs(2);
 
 /// The first frame.
 pub(super) async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello, Ended> {
@@ -46,6 +48,7 @@ pub(super) async fn welcome(
     connection: &Arc<Connection>,
     since: &SyncToken,
 ) -> Result<(), NoStream> {
+    expect_on_log(gateway, since).await?;
     let welcome = |stored: &StoredMemberships| {
         let mut hub = gateway.hub().ok_or(NoStream::MembershipsBehind)?;
         hub.welcome(connection, since, stored)
@@ -69,4 +72,25 @@ pub(super) async fn welcome(
         }
     }
     Err(NoStream::MembershipsBehind)
+}
+
+/// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss
+/// everything up to there (W1).
+async fn expect_on_log(gateway: &Gateway, since: &SyncToken) -> Result<(), NoStream> {
+    let is_behind = match gateway.hub() {
+        Some(hub) => hub.is_behind(since)?,
+        None => false,
+    };
+    if !is_behind {
+        return Ok(());
+    }
+    match timeout(END_TIME, gateway.log_ends.reach(since)).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(NoStream::SyncRequired),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "where chat.events ends is not known");
+            Err(NoStream::LogEndUnknown)
+        }
+        Err(_elapsed) => Err(NoStream::LogEndUnknown),
+    }
 }

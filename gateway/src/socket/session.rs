@@ -1,12 +1,16 @@
 //! A connection of a device, from its hello to the close.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use axum::extract::ws::{Message, WebSocket};
 use futures::SinkExt;
 use problem::json::Object;
 use rand::Rng as _;
-use schemas::{Recipient, SyncToken};
+use schemas::{Recipient, SyncToken, TimestampMs};
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -50,8 +54,8 @@ pub(super) struct Session<'a> {
     /// How often the device was told to sync.
     syncs: usize,
     liveness: Liveness,
-    /// What the device has handled, and when that is to be saved.
-    handled: Option<Arc<str>>,
+    /// What the device has handled and when, and when that is to be saved.
+    handled: Option<(Arc<str>, TimestampMs)>,
     save_at: Instant,
     errors: usize,
     begun: Instant,
@@ -165,7 +169,7 @@ impl<'a> Session<'a> {
         let device = self.connection.device().clone();
         match since {
             Since::Token(since) => self.begin(&since).await,
-            Since::Nothing => self.require_sync(None, false).await,
+            Since::Nothing => self.require_sync(None, NoStream::SyncRequired).await,
             Since::Lost => {
                 let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
                 let kept = kept.await.unwrap_or_else(|error| {
@@ -174,7 +178,7 @@ impl<'a> Session<'a> {
                 });
                 match kept {
                     Some(kept) => self.begin_from_kept(&kept).await,
-                    None => self.require_sync(None, false).await,
+                    None => self.require_sync(None, NoStream::SyncRequired).await,
                 }
             }
         }
@@ -185,10 +189,10 @@ impl<'a> Session<'a> {
         match SyncToken::parse_any_version(since) {
             Ok(Some(token)) => self.welcome(&token, None).await,
             // Of another version of the program: as good as none.
-            Ok(None) => self.require_sync(None, false).await,
+            Ok(None) => self.require_sync(None, NoStream::SyncRequired).await,
             Err(error) => {
                 self.complain(format!("since {error}")).await?;
-                self.require_sync(None, false).await
+                self.require_sync(None, NoStream::SyncRequired).await
             }
         }
     }
@@ -196,7 +200,7 @@ impl<'a> Session<'a> {
     async fn begin_from_kept(&mut self, kept: &str) -> Result<(), Ended> {
         match SyncToken::parse_any_version(kept) {
             Ok(Some(token)) => self.welcome(&token, Some(kept)).await,
-            Ok(None) | Err(_) => self.require_sync(None, false).await,
+            Ok(None) | Err(_) => self.require_sync(None, NoStream::SyncRequired).await,
         }
     }
 
@@ -224,19 +228,14 @@ impl<'a> Session<'a> {
                 }
                 self.write_waiting().await
             }
-            Err(NoStream::SyncRequired) => self.require_sync(kept, false).await,
-            Err(NoStream::MembershipsBehind) => self.require_sync(kept, true).await,
+            Err(why) => self.require_sync(kept, why).await,
         }
     }
 
     /// Where it did not help before, with a pause: a while, and not all devices at the same time.
-    async fn require_sync(&mut self, token: Option<&str>, is_behind: bool) -> Result<(), Ended> {
-        metrics::hello(if is_behind {
-            "memberships_behind"
-        } else {
-            "sync_required"
-        });
-        let pauses = is_behind || self.syncs > 0;
+    async fn require_sync(&mut self, token: Option<&str>, why: NoStream) -> Result<(), Ended> {
+        metrics::hello(why.as_str());
+        let pauses = why != NoStream::SyncRequired || self.syncs > 0;
         self.syncs += 1;
         let after_ms = match pauses {
             true => rand::rng().random_range(500..2_000),
@@ -342,7 +341,7 @@ impl<'a> Session<'a> {
 
     /// The device has handled everything that a token covers.
     fn handled(&mut self, token: Arc<str>) {
-        self.handled = Some(token);
+        self.handled = Some((token, SystemTime::now().into()));
         let now = Instant::now();
         if now >= self.save_at {
             self.save_at = now + SAVE_INTERVAL;
@@ -351,9 +350,9 @@ impl<'a> Session<'a> {
     }
 
     fn save(&self) {
-        if let Some(token) = &self.handled {
+        if let Some((token, at)) = &self.handled {
             let device = self.connection.device();
-            self.gateway.devices.save(device, &self.name, token);
+            self.gateway.devices.save(device, &self.name, token, *at);
         }
     }
 

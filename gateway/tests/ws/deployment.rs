@@ -8,11 +8,13 @@ use std::{
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
-use message_store::{ContactDelta, MessageStore, MySqlConfig, OffsetUpdate, Sink, UserRows};
+use message_store::{
+    ContactDelta, DeviceRow, MessageStore, MySqlConfig, OffsetUpdate, Sink, UserRows,
+};
 use schemas::{
-    ClientMsgId, ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap,
-    Recipient, SyncToken, TableNumber, TimestampMs, UserId,
+    ClientMsgId, ContactChange, ContactFlags, DeviceClass, GroupChange, GroupChangeKind,
+    GroupMember, GroupRole, GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal,
+    Partition, PartitionMap, Recipient, SyncToken, TableNumber, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
@@ -126,6 +128,31 @@ impl Deployment {
         let shard = store.layout().shard_of(TableNumber::of_user(uid));
         let written = store.write_user_rows(shard, &topic, rows, &[]);
         written.await.unwrap();
+    }
+
+    /// The devices of a user that are kept.
+    pub async fn devices(&self, uid: UserId) -> Vec<DeviceRow> {
+        let store = MessageStore::connect(&self.config.mysql);
+        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let mut snapshot = store.snapshot(shard).await.unwrap();
+        snapshot.devices(uid, 1_000).await.unwrap()
+    }
+
+    /// So many other devices of a user, which were seen a minute later.
+    pub async fn keep_others(&self, uid: UserId, count: usize) {
+        let store = MessageStore::connect(&self.config.mysql);
+        let rows: Vec<DeviceRow> = (0..count)
+            .map(|n| DeviceRow {
+                uid,
+                device: format!("other-{n}").try_into().unwrap(),
+                class: DeviceClass::Mobile,
+                name: String::new(),
+                token: token(0, 0),
+                seen_at: TimestampMs(now().0 + 60_000),
+            })
+            .collect();
+        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        store.write_devices(shard, &rows).await.unwrap();
     }
 
     async fn append(

@@ -39,6 +39,7 @@ async fn a_device_without_its_token_goes_on_from_the_one_that_was_kept() {
         .await;
     assert_eq!(device.content().await["type"], "accepted");
     drop(device);
+    log.keep_others(me, 101).await;
     log.emit(message([peer, me], "2", 2)).await;
     // From another gateway, which reads it from MySQL.
     let other = Gateway::start().await;
@@ -58,6 +59,28 @@ async fn a_device_without_its_token_goes_on_from_the_one_that_was_kept() {
     device.hello("a", Some(None)).await;
     let answer = device.frame().await;
     assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+}
+
+/// A gateway that was paused, or a connection that broke and was not noticed, ends long after the device has gone on elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_ends_late_does_not_take_back_the_token_that_is_kept() {
+    let (old, new) = (Gateway::start().await, Gateway::start().await);
+    let log = old.deployment;
+    let [me, peer] = Deployment::users(24);
+    let first = old.stream(me, "a", &token(24, 0)).await;
+    let next = log.emit(message([peer, me], "1", 1)).await + 1;
+    let second = new.stream(me, "a", &token(24, next)).await;
+    drop(second);
+    new.stop().await;
+    drop(first);
+    old.stop().await;
+    let kept: Vec<String> = log
+        .devices(me)
+        .await
+        .into_iter()
+        .map(|row| row.token)
+        .collect();
+    assert_eq!(kept, [token(24, next)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

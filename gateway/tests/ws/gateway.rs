@@ -89,6 +89,14 @@ impl Gateway {
         }
     }
 
+    /// Stops it, and waits until it has.
+    pub async fn stop(mut self) {
+        let none = Supervisor::new("stopped", Duration::ZERO);
+        let supervisor = std::mem::replace(&mut self.supervisor, none);
+        supervisor.shutdown().begin();
+        supervisor.run(std::future::pending).await.unwrap();
+    }
+
     pub fn request(&self, uid: UserId) -> Request<()> {
         let url = format!("ws://{}/v1/connect?uid={uid}", self.addr);
         let mut request = url.into_client_request().unwrap();

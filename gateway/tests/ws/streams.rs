@@ -106,6 +106,43 @@ async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
     assert_eq!(device.event("message").await.1["mid"], 2);
 }
 
+/// Of an installation before this one: the device would miss everything until the log is as long as that was.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_token_that_is_ahead_of_the_log_a_sync_is_required() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(6);
+    let next = log.emit(message([peer, me], "1", 1)).await + 1;
+    for since in [token(6, next + 1), token(61, 1 << 40)] {
+        let mut device = gateway.connect(me).await;
+        device.hello("a", Some(Some(&since))).await;
+        let answer = device.frame().await;
+        assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+        let resume = json!({"type": "resume", "since": token(6, next)});
+        device.send(&resume).await;
+        assert_eq!(device.frame().await["type"], "welcome");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_ahead_of_the_gateway_is_taken_where_the_log_has_it() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(7);
+    let mut devices = [gateway.connect(me).await, gateway.connect(me).await];
+    // It reads one more record at most.
+    gateway.supervisor.shutdown().begin();
+    let mut next = 0;
+    for mid in 1..=3 {
+        next = log.emit(message([peer, me], &format!("{mid}"), mid)).await + 1;
+    }
+    let answers = [(next, "welcome"), (next + 1, "sync_required")];
+    for (device, (next, answer)) in devices.iter_mut().zip(answers) {
+        device.hello("a", Some(Some(&token(7, next)))).await;
+        assert_eq!(device.frame().await["type"], answer);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_gets_what_happens_in_a_group_between_joining_and_leaving() {
     for subprotocol in SUBPROTOCOLS {

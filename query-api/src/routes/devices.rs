@@ -53,7 +53,7 @@ struct DeviceItem {
         example = "AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
     )]
     token: String,
-    /// When it was last connected, UTC.
+    /// When it had handled what its token covers, UTC.
     #[schema(example = "2025-11-21T08:00:00.123Z")]
     seen_at: String,
 }

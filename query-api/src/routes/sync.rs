@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, future::pending, sync::Arc};
 
 use access::Caller;
 use axum::{Json, extract::State};
@@ -18,7 +18,7 @@ use crate::{
     routes::groups::GroupItem,
     state::QueryApi,
     sync_cursor::SyncCursor,
-    sync_rows::{self, Row},
+    sync_rows::{self, Page, Row},
 };
 
 /// Since when, and how much.
@@ -44,7 +44,7 @@ pub(crate) struct SyncQuery {
 /// What has changed for a user since a token.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SyncAnswer {
-    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters.
+    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters, and no `client_msg_id`.
     conversations: Vec<SyncedConversation>,
     /// Groups of the user in which something has changed, as they are now.
     groups: Vec<GroupItem>,
@@ -86,9 +86,9 @@ struct SyncedConversation {
 /// Sync a device
 ///
 /// What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
-/// Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, or of a
-/// version of Tidemark that is not known here, everything is returned. The call waits until every store that it reads has what the token
-/// covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
+/// Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
+/// version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
+/// every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
 #[utoipa::path(
     get,
     path = "/v1/users/{uid}/sync",
@@ -99,7 +99,7 @@ struct SyncedConversation {
         (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "What the token covers was not stored in time.", body = Problem, content_type = "application/problem+json"),
+        (status = 504, description = "What the token covers was not stored in time: try again.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_sync(
@@ -112,9 +112,7 @@ pub(crate) async fn get_sync(
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default().get();
     let since = query.since.and_then(|Since(token)| token);
-    let cursor = SyncCursor::new(since, api.epoch.get());
-    let attempt = || sync_rows::read(&api, uid, &cursor, limit);
-    let mut page = api.poll(deadline, attempt).await?;
+    let (cursor, mut page) = read(&api, uid, since, limit, deadline).await?;
     let groups = page.rows.iter_mut().filter_map(Row::as_group);
     listed_group::read_hidden(&api, uid, groups, deadline).await?;
     let mut answer = SyncAnswer {
@@ -131,6 +129,54 @@ pub(crate) async fn get_sync(
         .add_profiles(&api, uid, query.profiles, deadline)
         .await?;
     Ok(Json(answer))
+}
+
+/// A page from a token on; from nothing on, where the token is ahead of `chat.events`: then it is of another log, and no store will ever have what it
+/// covers (PROTOCOL Y7).
+async fn read(
+    api: &QueryApi,
+    uid: UserId,
+    since: Option<SyncToken>,
+    limit: usize,
+    deadline: Deadline,
+) -> Result<(SyncCursor, Page), QueryError> {
+    let cursor = SyncCursor::new(since.clone(), api.epoch.get());
+    let attempt = || sync_rows::read(api, uid, &cursor, limit);
+    let lagging = match (deadline.bound(attempt()).await?, since) {
+        (Err(QueryError::Lagging(_)), Some(since)) => since,
+        (page, _) => return Ok((cursor.clone(), page?)),
+    };
+    tokio::select! {
+        page = api.poll(deadline, attempt) => Ok((cursor.clone(), page.map_err(with_way_out)?)),
+        () = is_ahead(api, &lagging) => {
+            let cursor = SyncCursor::new(None, api.epoch.get());
+            let page = api.poll(deadline, || sync_rows::read(api, uid, &cursor, limit)).await?;
+            Ok((cursor, page))
+        }
+    }
+}
+
+/// Returns once it is known that a token is ahead of the log.
+async fn is_ahead(api: &QueryApi, since: &SyncToken) {
+    match api.log_ends.reach(since).await {
+        Ok(false) => {}
+        Ok(true) => pending().await,
+        Err(error) => {
+            tracing::debug!(%error, "where chat.events ends is not known");
+            pending().await
+        }
+    }
+}
+
+/// What the caller may do where a store lags.
+fn with_way_out(error: QueryError) -> QueryError {
+    match error {
+        QueryError::StoreLags { .. } => Problem::timeout(format!(
+            "since covers what is not stored yet: {error}; try again, or without since, which returns everything"
+        ))
+        .into(),
+        other => other,
+    }
 }
 
 impl SyncAnswer {

@@ -1,7 +1,8 @@
 //! A log of events, as a sequencer would write it, that the sinks of projector-mysql project when they are told to.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use event_log::LogReader;
 use message_store::{MessageStore, OffsetUpdate, Sink};
 use projection::{EventBatch, LogEvent};
 use projector_mysql::{Destination, contacts_into, messages_into};
@@ -10,6 +11,7 @@ use schemas::{
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,
     MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
+    topics::Topic,
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 use uuid::Uuid;
@@ -25,6 +27,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 pub struct SyncLog {
     pub deployment: &'static Deployment,
     store: MessageStore,
+    reader: Arc<LogReader>,
     events: PartitionMap<Vec<LogEvent>>,
     next: PartitionMap<i64>,
     /// Who sent the messages.
@@ -58,6 +61,7 @@ impl SyncLog {
         let mut log = Self {
             deployment,
             store: deployment.store(),
+            reader: Arc::new(LogReader::new(&deployment.config.kafka).unwrap()),
             events: PartitionMap::full(|_| Vec::new()),
             next: PartitionMap::full(|_| 0),
             senders: BTreeMap::new(),
@@ -123,6 +127,7 @@ impl SyncLog {
 
     /// A sink stores everything in all databases.
     pub async fn project(&self, sink: Sink) {
+        self.fill_log().await;
         for shard in self.store.layout().shards() {
             let to = Destination {
                 store: self.store.clone(),
@@ -136,6 +141,18 @@ impl SyncLog {
             match sink {
                 Sink::Contacts => self.project_into(contacts_into(to), &partitions).await,
                 _ => self.project_into(messages_into(to), &partitions).await,
+            }
+        }
+    }
+
+    /// Has as many records on the real log: a token that is ahead of that is of another one.
+    async fn fill_log(&self) {
+        for (partition, end) in self.reader.ends(Topic::Events).await.unwrap() {
+            for _ in end..self.next[partition] {
+                let appended = self
+                    .deployment
+                    .append(Topic::Events, partition, b"", None, &[]);
+                appended.await;
             }
         }
     }

@@ -48,6 +48,25 @@ async fn a_write_that_is_not_later_changes_nothing() {
 }
 
 #[tokio::test]
+async fn one_device_of_many_is_read() {
+    let fixture = Fixture::shared().await;
+    let (uid, other) = fixture.users(7);
+    let rows: Vec<DeviceRow> = (0..200)
+        .map(|n| device(uid, &format!("d{n}"), &format!("t{n}"), n))
+        .collect();
+    write(&fixture, &rows).await;
+    let shard = fixture.shard(TableNumber::of_user(uid));
+    let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
+    let oldest = &rows[199];
+    let found = snapshot.device(uid, &oldest.device).await.unwrap();
+    assert_eq!(found.as_ref(), Some(oldest));
+    let unknown = DeviceId::try_from("D199".to_owned()).unwrap();
+    for (uid, id) in [(other, &oldest.device), (uid, &unknown)] {
+        assert_eq!(snapshot.device(uid, id).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
 async fn what_was_not_seen_since_goes() {
     let fixture = Fixture::without_schema().await;
     fixture.store.apply_schema(NOW).await.unwrap();

@@ -171,7 +171,7 @@ impl World {
                 self.outcomes.resumed += 1;
                 device.connection = Some((gateway, connection));
             }
-            Err(NoStream::MembershipsBehind) => self.outcomes.behind += 1,
+            Err(NoStream::MembershipsBehind | NoStream::LogEndUnknown) => self.outcomes.behind += 1,
             Err(NoStream::SyncRequired) => {
                 let answer = self.stores.sync(&self.log, device.user, device.token());
                 if let Some(answer) = answer {

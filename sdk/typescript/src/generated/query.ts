@@ -307,9 +307,9 @@ export interface paths {
         /**
          * Sync a device
          * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
-         *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, or of a
-         *     version of Tidemark that is not known here, everything is returned. The call waits until every store that it reads has what the token
-         *     covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
+         *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
+         *     version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
+         *     every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
          */
         get: operations["get_sync"];
         put?: never;
@@ -484,7 +484,7 @@ export interface components {
              */
             name: string;
             /**
-             * @description When it was last connected, UTC.
+             * @description When it had handled what its token covers, UTC.
              * @example 2025-11-21T08:00:00.123Z
              */
             seen_at: string;
@@ -715,7 +715,7 @@ export interface components {
         /** @description A message. */
         MessageItem: {
             /**
-             * @description The sender's own id of the send; null where only the beginning of the text is left.
+             * @description The sender's own id of the send; null where `msg` is only the first 200 characters.
              * @example 0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10
              */
             client_msg_id?: string | null;
@@ -725,7 +725,7 @@ export interface components {
              */
             destid?: string | null;
             /**
-             * @description When it was last edited, UTC; absent where it never was, and where only the beginning of the text is left.
+             * @description When it was last edited, UTC; absent where it never was, and where `msg` is only the first 200 characters.
              * @example 2025-11-21T08:01:00.123Z
              */
             edited_ts?: string | null;
@@ -741,7 +741,7 @@ export interface components {
              */
             mid: number;
             /**
-             * @description The newest text; empty where the message was recalled. In lists of a group's newest message only its first 200 characters, and of a user's where the message itself is no longer (or not yet) stored.
+             * @description The newest text; empty where the message was recalled. As the newest message of a list only its first 200 characters where it is a group's, in `/sync`, and where the message itself is no longer (or not yet) stored.
              * @example hello
              */
             msg: string;
@@ -1130,7 +1130,7 @@ export interface components {
         };
         /** @description What has changed for a user since a token. */
         SyncAnswer: {
-            /** @description Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters. */
+            /** @description Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters, and no `client_msg_id`. */
             conversations: components["schemas"]["SyncedConversation"][];
             /**
              * @description Whether this is everything that the user has, not only what has changed. All pages of one answer say the same: what none of them has, the
@@ -2623,7 +2623,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description What the token covers was not stored in time. */
+            /** @description What the token covers was not stored in time: try again. */
             504: {
                 headers: {
                     [name: string]: unknown;

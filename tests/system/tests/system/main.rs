@@ -13,3 +13,4 @@ mod one_process;
 mod read_positions;
 mod real_input;
 mod story;
+mod token_ahead;

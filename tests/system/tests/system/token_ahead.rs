@@ -1,0 +1,58 @@
+//! A device of an installation before this one.
+
+use anyhow::ensure;
+use client::{
+    SyncAnswer,
+    device::{ChatKey, Device, DeviceSettings, DeviceState, Update},
+};
+use schemas::{DeviceClass, DeviceId, NextOffset, PartitionMap, SyncToken};
+use system_tests::{Servers, TIMEOUT, new_users, run};
+use tokio::time::timeout;
+
+#[test]
+fn a_device_whose_token_is_ahead_of_the_log_begins_anew_and_receives() {
+    run(Servers::Shared, async |env| {
+        let [me, peer] = new_users();
+        let before = env.client.send(peer, me, "1", "before").await?;
+        env.client.history(peer, me, &[before]).await?;
+        let ahead = PartitionMap::full(|_| NextOffset::new(1 << 40));
+        let mut state = DeviceState::new(me.try_into()?);
+        state.take_sync(SyncAnswer {
+            conversations: Vec::new(),
+            groups: Vec::new(),
+            left: Vec::new(),
+            next: SyncToken::new(0, &ahead),
+            more: false,
+            full: true,
+        });
+        let settings = DeviceSettings {
+            gateways: env.gateway_urls()?,
+            device: DeviceId::try_from("phone".to_owned())?,
+            class: DeviceClass::Mobile,
+            name: String::new(),
+            token: None,
+        };
+        let mut device = Device::new(env.client.api().clone(), settings, state)?;
+        timeout(TIMEOUT, async {
+            while device.next().await? != Update::Connected {}
+            anyhow::Ok(())
+        })
+        .await??;
+        ensure!(device.state().full_syncs() == 2, "no full sync");
+        let key = ChatKey::User(peer.try_into()?);
+        let unread = |device: &Device| {
+            let chat = device.state().chats().get(&key)?;
+            chat.unread.mobile
+        };
+        ensure!(unread(&device) == Some(1), "{:?}", device.state().chats());
+        env.client.send(peer, me, "2", "after").await?;
+        timeout(TIMEOUT, async {
+            while unread(&device) != Some(2) {
+                device.next().await?;
+            }
+            anyhow::Ok(())
+        })
+        .await??;
+        Ok(())
+    });
+}
