@@ -8,7 +8,7 @@ use crate::{
     cluster::{Cluster, hash_slot},
 };
 
-/// Where the unread counts are: the one slot of a Redis server, or 64 slots of a Redis Cluster. Cheap to clone.
+/// Redis: the one slot of a server, or 64 slots of a Redis Cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct UnreadStore {
     slots: Arc<[Slot]>,
