@@ -9,10 +9,10 @@ use std::{
 use message_store::{MessageStore, StoreError};
 use schemas::{Ordinal, TableNumber, UserId};
 
+use crate::expiring_map;
+
 /// A row is read again after this.
-const KEPT: Duration = Duration::from_secs(30);
-/// Beyond so many all are forgotten.
-const MAX: usize = 100_000;
+const STANDING_TTL: Duration = Duration::from_secs(30);
 
 /// How a user stands to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,28 +25,32 @@ pub(crate) enum Standing {
     Blocked,
 }
 
-#[derive(Default)]
+type Standings = HashMap<(UserId, UserId), (Standing, Instant)>;
+
 pub(crate) struct Contacts {
-    known: Mutex<HashMap<(UserId, UserId), (Standing, Instant)>>,
+    store: MessageStore,
+    standings: Mutex<Standings>,
 }
 
 impl Contacts {
+    pub(crate) fn new(store: MessageStore) -> Self {
+        Self {
+            store,
+            standings: Mutex::default(),
+        }
+    }
+
     /// How `uid` stands to `other`; `None` where MySQL does not say.
-    pub(crate) async fn standing(
-        &self,
-        store: &MessageStore,
-        uid: UserId,
-        other: UserId,
-    ) -> Option<Standing> {
-        let known = self.known().get(&(uid, other)).copied();
+    pub(crate) async fn standing(&self, uid: UserId, other: UserId) -> Option<Standing> {
+        let known = self.standings().get(&(uid, other)).copied();
         if let Some((standing, at)) = known
-            && at.elapsed() < KEPT
+            && at.elapsed() < STANDING_TTL
         {
             return Some(standing);
         }
-        match read(store, uid, other).await {
+        match self.read(uid, other).await {
             Ok(standing) => {
-                self.keep(uid, other, standing);
+                self.insert(uid, other, standing);
                 Some(standing)
             }
             Err(error) => {
@@ -59,30 +63,30 @@ impl Contacts {
     /// An event says whether `uid` blocks `other`, before MySQL does.
     pub(crate) fn learn(&self, uid: UserId, other: UserId, blocks: bool) {
         match blocks {
-            true => self.keep(uid, other, Standing::Blocked),
-            false => drop(self.known().remove(&(uid, other))),
+            true => self.insert(uid, other, Standing::Blocked),
+            false => drop(self.standings().remove(&(uid, other))),
         }
     }
 
-    fn keep(&self, uid: UserId, other: UserId, standing: Standing) {
-        let mut known = self.known();
-        if known.len() >= MAX {
-            known.clear();
-        }
-        known.insert((uid, other), (standing, Instant::now()));
+    async fn read(&self, uid: UserId, other: UserId) -> Result<Standing, StoreError> {
+        let shard = self.store.layout().shard_of(TableNumber::of_user(uid));
+        let mut tx = self.store.snapshot(shard).await?;
+        Ok(match tx.contact(uid, other).await? {
+            Some(row) if row.flags().blocked => Standing::Blocked,
+            Some(row) if row.contact.own_n > Ordinal::ZERO => Standing::Contact,
+            _ => Standing::Stranger,
+        })
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<(UserId, UserId), (Standing, Instant)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn insert(&self, uid: UserId, other: UserId, standing: Standing) {
+        let has_expired = |(_, at): &(_, Instant)| at.elapsed() >= STANDING_TTL;
+        let (key, value) = ((uid, other), (standing, Instant::now()));
+        expiring_map::insert(&mut self.standings(), key, value, has_expired);
     }
-}
 
-async fn read(store: &MessageStore, uid: UserId, other: UserId) -> Result<Standing, StoreError> {
-    let shard = store.layout().shard_of(TableNumber::of_user(uid));
-    let row = { store.snapshot(shard).await? }.contact(uid, other).await?;
-    Ok(match row {
-        Some(row) if row.flags().blocked => Standing::Blocked,
-        Some(row) if row.contact.own_n > Ordinal::ZERO => Standing::Contact,
-        _ => Standing::Stranger,
-    })
+    fn standings(&self) -> MutexGuard<'_, Standings> {
+        self.standings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -5,36 +5,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::bail;
-use event_log::{EventLogError, FetchError, Fetched, Fetcher, KafkaConfig, LogReader, RecordRef};
+use event_log::{EventLogError, Fetched, Fetcher, LogReader, RecordRef};
 use schemas::{
     InboundPosition, NextOffset, Partition, PartitionMap, dead_letter::DeadLetterHeaders,
     topics::Topic,
 };
-use service_runtime::ReadinessCheck;
-use tokio::time::sleep;
 
-use crate::{hub::Refusal, state::Gateway};
+use crate::{hub::Refusal, reading::poll, state::Gateway};
 
 const POLL: Duration = Duration::from_millis(50);
-const RETRY: Duration = Duration::from_millis(500);
 
 /// Where they end. Dead letters of what devices send from now on are behind.
-pub(crate) async fn begin(
-    gateway: &Gateway,
-    reader: &Arc<LogReader>,
-    check: &ReadinessCheck,
-) -> Option<PartitionMap<NextOffset>> {
-    loop {
-        match reader.ends(Topic::DeadLetters).await {
-            Ok(ends) => return Some(ends.map(|_, end| NextOffset::new(end))),
-            Err(error) => check.not_ready(format!("where dead letters end is not known: {error}")),
-        }
-        tokio::select! {
-            () = sleep(RETRY) => {}
-            () = gateway.shutdown.soft().cancelled() => return None,
-        }
-    }
+pub(crate) async fn begin(reader: &Arc<LogReader>) -> anyhow::Result<PartitionMap<NextOffset>> {
+    let ends = reader.ends(Topic::DeadLetters).await?;
+    Ok(ends.map(|_, end| NextOffset::new(end)))
 }
 
 /// Reads until the shutdown. Blocks.
@@ -43,28 +27,25 @@ pub(crate) async fn begin(
 /// Kafka's client is no longer usable, or what is to be read is gone.
 pub(crate) fn run(
     gateway: &Gateway,
-    kafka: &KafkaConfig,
     reader: &LogReader,
     begin: &PartitionMap<NextOffset>,
 ) -> anyhow::Result<()> {
-    let mut fetcher = Fetcher::new(kafka, Topic::DeadLetters)?;
+    let inbound_topic = gateway.kafka.topic(Topic::Inbound);
+    let mut fetcher = Fetcher::new(&gateway.kafka, Topic::DeadLetters)?;
     for (partition, next) in begin.iter() {
         fetcher.start(partition, *next)?;
         take(gateway, (partition, *next), None);
     }
     let mut asked = Instant::now();
     while !gateway.shutdown.soft().is_cancelled() {
-        let polled = fetcher.poll(POLL, |fetched| {
+        poll(Topic::DeadLetters, &mut fetcher, POLL, |fetched| {
             if let Fetched::Record(record) = fetched {
                 let next = NextOffset::after(record.offset);
-                take(gateway, (record.partition, next), refusal(gateway, &record));
+                let refused = refusal(&inbound_topic, &record);
+                take(gateway, (record.partition, next), refused);
             }
-        });
-        match polled {
-            Ok(Some(()) | None) => {}
-            Err(FetchError::Transient(why)) => tracing::debug!(why, "dead letters are not read"),
-            Err(error) => bail!("reading dead letters: {error}"),
-        }
+            Ok(())
+        })?;
         if asked.elapsed() >= POLL {
             asked = Instant::now();
             if let Err(error) = ask_for_ends(gateway, reader) {
@@ -81,26 +62,26 @@ fn take(
     refused: Option<(InboundPosition, Refusal)>,
 ) {
     if let Some(mut hub) = gateway.hub() {
-        hub.take_letter(read_to, refused, gateway.now_ms());
+        hub.take_dead_letter(read_to, refused, gateway.now_ms());
     }
 }
 
 /// The refusal of a record of `chat.inbound`, where the dead letter is of one.
-fn refusal(gateway: &Gateway, record: &RecordRef<'_>) -> Option<(InboundPosition, Refusal)> {
+fn refusal(inbound_topic: &str, record: &RecordRef<'_>) -> Option<(InboundPosition, Refusal)> {
     let headers = record.headers();
-    let letter = DeadLetterHeaders::read(|name| {
+    let dead_letter = DeadLetterHeaders::read(|name| {
         let (_, value) = headers.iter().rfind(|(key, _)| key == name)?;
         std::str::from_utf8(value.as_deref()?).ok()
     })?;
     let at = InboundPosition {
-        partition: letter.partition,
-        offset: letter.offset,
+        partition: dead_letter.partition,
+        offset: dead_letter.offset,
     };
     let refusal = Refusal {
-        reason: letter.reason,
-        detail: letter.message,
+        reason: dead_letter.reason,
+        detail: dead_letter.message,
     };
-    (letter.topic == gateway.inbound_topic).then_some((at, refusal))
+    (dead_letter.topic == inbound_topic).then_some((at, refusal))
 }
 
 /// Where a send has no event, its dead letter is below the end now, if it has one (PROTOCOL S7).
@@ -115,7 +96,7 @@ fn ask_for_ends(gateway: &Gateway, reader: &LogReader) -> Result<(), EventLogErr
     let bounds = reader.bounds(Topic::DeadLetters, &partitions)?;
     let ends = bounds.map(|_, bounds| NextOffset::new(bounds.end));
     if let Some(mut hub) = gateway.hub() {
-        hub.wait_for_letters(&without_event, &ends);
+        hub.wait_for_dead_letters(&without_event, &ends);
     }
     Ok(())
 }

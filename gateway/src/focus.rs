@@ -26,8 +26,8 @@ struct State {
 
 struct Watcher {
     connection: Arc<Connection>,
-    /// What it was told last of who is there.
-    told: Option<PresenceBody>,
+    /// What it was notified of last.
+    notified_of: Option<PresenceBody>,
 }
 
 impl Focus {
@@ -48,7 +48,7 @@ impl Focus {
             let watchers = state.watchers.entry(at).or_default();
             let watcher = Watcher {
                 connection: Arc::clone(connection),
-                told: None,
+                notified_of: None,
             };
             watchers.insert(number, watcher);
         }
@@ -79,16 +79,16 @@ impl Focus {
         users.collect()
     }
 
-    /// Tells a connection that looks at this who is there, unless it was told the same before. What does not fit is told the next time.
-    pub(crate) fn tell(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
+    /// Notifies a connection that looks at this of who is there, unless it was of the same before. What does not fit is for the next time.
+    pub(crate) fn notify(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
         let mut state = self.state();
         let watchers = state.watchers.get_mut(&at);
         let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
         if let Some(watcher) = watcher
-            && watcher.told.as_ref() != Some(&who)
+            && watcher.notified_of.as_ref() != Some(&who)
             && connection.push_fleeting(&ServerFrame::Presence(who.clone()))
         {
-            watcher.told = Some(who);
+            watcher.notified_of = Some(who);
         }
     }
 

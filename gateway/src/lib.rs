@@ -5,6 +5,7 @@ mod config;
 mod contacts;
 mod dead_letters;
 mod devices;
+mod expiring_map;
 mod focus;
 mod frames;
 mod hub;
@@ -14,6 +15,11 @@ mod notices;
 mod page;
 mod presence;
 mod rates;
+mod reading;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests here need less of it")]
+#[path = "../../crates/unread-store/tests/it/server.rs"]
+mod redis_server;
 mod service;
 mod socket;
 mod state;

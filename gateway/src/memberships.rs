@@ -1,7 +1,7 @@
 //! Reads a user's memberships from MySQL, with the positions that they reflect.
 
 use message_store::{Sink, StoreError};
-use schemas::{Partition, TableNumber, UserId};
+use schemas::{Partition, TableNumber, UserId, topics::Topic};
 
 use crate::{
     hub::{Span, StoredMemberships},
@@ -18,9 +18,10 @@ const AT_ONCE: u32 = 1_000;
 pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMemberships, StoreError> {
     let shard = gateway.store.layout().shard_of(TableNumber::of_user(uid));
     let mut tx = gateway.store.snapshot(shard).await?;
+    let topic = gateway.kafka.topic(Topic::Events);
     let partitions: Vec<Partition> = Partition::all().collect();
     let applied = tx
-        .resume_offsets(Sink::Contacts, &gateway.events_topic, &partitions)
+        .resume_offsets(Sink::Contacts, &topic, &partitions)
         .await?;
     let mut spans = Vec::new();
     let mut after = None;

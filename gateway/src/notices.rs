@@ -1,4 +1,4 @@
-//! Hears what gateways tell each other. Without Redis nothing is heard, and everything else goes on.
+//! Notices of other gateways. Without Redis nothing is heard, and everything else goes on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,15 +45,17 @@ async fn follow(
         match subscription.next().await? {
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
-                typing::tell(gateway, from, to);
+                if let Some(hub) = gateway.hub() {
+                    typing::notify(&hub, &gateway.presence.focus, from, to);
+                }
             }
             Notice::Presence(uid) => {
                 metrics::notice("presence");
-                gateway.look_again(uid);
+                gateway.presence.look_again(uid);
             }
             Notice::Replaced(uid, id) => {
                 metrics::notice("replaced");
-                gateway.replace(uid, &id);
+                gateway.presence.replace(uid, &id);
             }
         }
     }

@@ -7,12 +7,10 @@ use std::{
 
 use schemas::UserId;
 
-use crate::config::GatewayConfig;
+use crate::{config::GatewayConfig, expiring_map};
 
 /// A pause of so many seconds lets a device send so many seconds' worth at once.
 const BURST_S: u64 = 10;
-/// So many users are kept before those are dropped who have nothing spent.
-const KEPT: usize = 1_024;
 
 /// What has been sent, by user and in all.
 pub(crate) struct Rates {
@@ -38,7 +36,6 @@ struct Limits {
 struct Spent {
     in_all: Times,
     users: HashMap<UserId, Times>,
-    sweep_at: usize,
 }
 
 /// When the whole burst is available again, microseconds (GCRA).
@@ -57,10 +54,7 @@ impl Rates {
         Self {
             of_user: limits(config.user_frames_per_s, config.user_bytes_per_s),
             in_all: limits(config.frames_per_s, config.bytes_per_s),
-            spent: Mutex::new(Spent {
-                sweep_at: KEPT,
-                ..Spent::default()
-            }),
+            spent: Mutex::default(),
         }
     }
 
@@ -70,24 +64,14 @@ impl Rates {
     /// It is too much; then it is not counted.
     pub(crate) fn charge(&self, uid: UserId, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.sweep(now_us);
         let of_user = spent.users.get(&uid).copied().unwrap_or_default();
         let of_user = self.of_user.charge(of_user, bytes, now_us);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
         let in_all = self.in_all.charge(spent.in_all, bytes, now_us);
         spent.in_all = in_all.ok_or(TooMuch::InAll)?;
-        spent.users.insert(uid, of_user);
+        let has_nothing_spent = |times: &Times| times.frames.max(times.bytes) <= now_us;
+        expiring_map::insert(&mut spent.users, uid, of_user, has_nothing_spent);
         Ok(())
-    }
-}
-
-impl Spent {
-    fn sweep(&mut self, now_us: u64) {
-        if self.users.len() >= self.sweep_at {
-            self.users
-                .retain(|_, times| times.frames.max(times.bytes) > now_us);
-            self.sweep_at = KEPT.max(2 * self.users.len());
-        }
     }
 }
 
@@ -145,14 +129,18 @@ mod tests {
     }
 
     #[test]
-    fn users_who_have_nothing_spent_are_dropped() {
+    fn who_has_spent_something_is_not_forgotten_for_others() {
         let rates = Rates::new(&GatewayConfig {
+            user_frames_per_s: 1,
             frames_per_s: 1_000_000,
             ..GatewayConfig::default()
         });
-        for uid in 1..=5_000 {
-            rates.charge(user(uid), 1, uid as u64 * 1_000_000).unwrap();
+        for _ in 0..10 {
+            rates.charge(user(1), 1, 0).unwrap();
         }
-        assert!(rates.spent.lock().unwrap().users.len() <= KEPT);
+        for uid in 2..=5_000 {
+            rates.charge(user(uid), 1, 0).unwrap();
+        }
+        assert_eq!(rates.charge(user(1), 1, 0), Err(TooMuch::OfUser));
     }
 }

@@ -11,7 +11,7 @@ use axum::{
     response::Response,
     routing::get,
 };
-use event_log::{KafkaConfig, LogReader};
+use event_log::LogReader;
 use ingest::Poster;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
 use tokio::task::spawn_blocking;
@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, notices, page, presence,
-    socket, state::Gateway, tail,
+    reading::beginning, socket, state::Gateway, tail,
 };
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
@@ -50,7 +50,6 @@ pub async fn start(
     health: &Health,
 ) -> anyhow::Result<Router> {
     metrics::describe();
-    let kafka = config.ingest.kafka.clone();
     let page = config.gateway.page.as_ref();
     let page = page.map(|page| page::routes(page, &config.ingest));
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
@@ -60,15 +59,30 @@ pub async fn start(
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {
         let gateway = Arc::clone(&gateway);
+<<<<<<< HEAD
         async move { read(gateway, kafka, log, check).await }
+=======
+        async move { read(gateway, check).await }
+>>>>>>> presence
     });
     supervisor.spawn("gateway notices", notices::listen(Arc::clone(&gateway)));
-    supervisor.spawn("gateway presence", presence::keep(Arc::clone(&gateway)));
+    supervisor.spawn("gateway presence", {
+        let gateway = Arc::clone(&gateway);
+        async move {
+            let all_closed = || gateway.all_closed_at_shutdown();
+            gateway.presence.run(&gateway.shutdown, all_closed).await;
+            Ok(())
+        }
+    });
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
+<<<<<<< HEAD
     supervisor.spawn("gateway metrics", metrics::sample(Arc::clone(&gateway)));
+=======
+    let get_presence = get(presence::get_presence).with_state(Arc::clone(&gateway.presence));
+>>>>>>> presence
     let calls = OpenApiRouter::new()
         .route("/v1/connect", get(socket::connect))
-        .route("/v1/presence", get(presence::get_presence));
+        .route("/v1/presence", get_presence);
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
     let calls = calls.layer(from_fn(token_from_subprotocol));
     let description = Arc::new(asyncapi());
@@ -78,6 +92,7 @@ pub async fn start(
 }
 
 /// Reads events and dead letters until the shutdown.
+<<<<<<< HEAD
 async fn read(
     gateway: Arc<Gateway>,
     kafka: KafkaConfig,
@@ -85,18 +100,24 @@ async fn read(
     check: ReadinessCheck,
 ) -> anyhow::Result<()> {
     let Some(letters) = dead_letters::begin(&gateway, &reader, &check).await else {
+=======
+async fn read(gateway: Arc<Gateway>, check: ReadinessCheck) -> anyhow::Result<()> {
+    let reader = Arc::new(LogReader::new(&gateway.kafka)?);
+    let shutdown = &gateway.shutdown;
+    let Some(ends) = beginning(shutdown, &check, || dead_letters::begin(&reader)).await else {
+>>>>>>> presence
         return Ok(());
     };
-    let Some(begin) = tail::begin(&gateway, &check).await else {
+    let Some(begin) = beginning(shutdown, &check, || tail::begin(&gateway)).await else {
         return Ok(());
     };
-    gateway.begin(tail::hub(&gateway, &begin));
-    let letters = spawn_blocking({
-        let (gateway, kafka) = (Arc::clone(&gateway), kafka.clone());
-        move || dead_letters::run(&gateway, &kafka, &reader, &letters)
+    gateway.start_hub(tail::hub(&gateway, &begin));
+    let dead_letters = spawn_blocking({
+        let gateway = Arc::clone(&gateway);
+        move || dead_letters::run(&gateway, &reader, &ends)
     });
-    let events = spawn_blocking(move || tail::run(&gateway, &kafka, &begin, &check));
-    tokio::try_join!(async { letters.await? }, async { events.await? })?;
+    let events = spawn_blocking(move || tail::run(&gateway, &begin, &check));
+    tokio::try_join!(async { dead_letters.await? }, async { events.await? })?;
     Ok(())
 }
 

@@ -8,10 +8,13 @@ use std::{
     time::Instant,
 };
 
+<<<<<<< HEAD
 use event_log::{LogEnds, LogReader};
+=======
+use event_log::KafkaConfig;
+>>>>>>> presence
 use ingest::Poster;
 use message_store::MessageStore;
-use schemas::topics::Topic;
 use service_runtime::Shutdown;
 use tokio::sync::watch;
 use unread_store::{SharedConnections, UnreadError, UnreadStore};
@@ -20,7 +23,6 @@ use crate::{
     config::{Config, GatewayConfig},
     contacts::Contacts,
     devices::Devices,
-    focus::Focus,
     frames::Format,
     hub::{Connection, DeviceOf, Hub},
     presence::Presence,
@@ -30,20 +32,19 @@ use crate::{
 
 pub(crate) struct Gateway {
     pub(crate) config: GatewayConfig,
+    pub(crate) kafka: KafkaConfig,
     pub(crate) store: MessageStore,
     pub(crate) poster: Poster,
+<<<<<<< HEAD
     pub(crate) log_ends: LogEnds,
     pub(crate) redis: SharedConnections,
+=======
+    pub(crate) redis: Arc<SharedConnections>,
+>>>>>>> presence
     pub(crate) devices: Devices,
-    pub(crate) contacts: Contacts,
-    pub(crate) focus: Focus,
-    pub(crate) typing: Typing,
-    pub(crate) presence: Presence,
+    pub(crate) typing: Arc<Typing>,
+    pub(crate) presence: Arc<Presence>,
     pub(crate) rates: Rates,
-    /// The full name of `chat.events`, under which the sinks keep their offsets.
-    pub(crate) events_topic: String,
-    /// The full name of `chat.inbound`, which dead letters name.
-    pub(crate) inbound_topic: String,
     pub(crate) shutdown: Shutdown,
     /// Absent until it is known where to read from.
     hub: OnceLock<Mutex<Hub>>,
@@ -53,9 +54,9 @@ pub(crate) struct Gateway {
 }
 
 /// A connection that counts, until it is dropped.
-pub(crate) struct Place<'a>(&'a watch::Sender<usize>);
+pub(crate) struct ConnectionPermit<'a>(&'a watch::Sender<usize>);
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionPermit<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
@@ -70,19 +71,19 @@ impl Gateway {
         log: Arc<LogReader>,
         shutdown: Shutdown,
     ) -> Result<Self, UnreadError> {
-        let kafka = &config.ingest.kafka;
-        let redis = UnreadStore::new(&config.redis)?;
+        let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
+        let store = MessageStore::connect(&config.mysql);
+        let contacts = Arc::new(Contacts::new(store.clone()));
+        let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts));
+        let presence = Presence::new(&config.gateway, Arc::clone(&redis), contacts);
         Ok(Self {
-            store: MessageStore::connect(&config.mysql),
-            presence: Presence::new(redis.slots().len()),
-            redis: SharedConnections::new(redis),
-            contacts: Contacts::default(),
-            focus: Focus::default(),
-            typing: Typing::default(),
+            store,
+            redis,
+            typing: Arc::new(typing),
+            presence: Arc::new(presence),
             devices: Devices::new(2 * config.gateway.max_connections),
             rates: Rates::new(&config.gateway),
-            events_topic: kafka.topic(Topic::Events),
-            inbound_topic: kafka.topic(Topic::Inbound),
+            kafka: config.ingest.kafka.clone(),
             config: config.gateway.clone(),
             poster,
             log_ends: LogEnds::new(log),
@@ -94,7 +95,7 @@ impl Gateway {
         })
     }
 
-    pub(crate) fn begin(&self, hub: Hub) {
+    pub(crate) fn start_hub(&self, hub: Hub) {
         // There is one reader, which begins once.
         let _ = self.hub.set(Mutex::new(hub));
     }
@@ -125,13 +126,13 @@ impl Gateway {
     }
 
     /// `None` where there are as many connections as there may be.
-    pub(crate) fn take_place(&self) -> Option<Place<'_>> {
-        let is_taken = self.connections.send_if_modified(|count| {
-            let has_place = *count < self.config.max_connections;
-            *count += usize::from(has_place);
-            has_place
+    pub(crate) fn connection_permit(&self) -> Option<ConnectionPermit<'_>> {
+        let is_permitted = self.connections.send_if_modified(|count| {
+            let is_permitted = *count < self.config.max_connections;
+            *count += usize::from(is_permitted);
+            is_permitted
         });
-        is_taken.then(|| Place(&self.connections))
+        is_permitted.then(|| ConnectionPermit(&self.connections))
     }
 
     /// Waits until the gateway ends and there is no connection any more.

@@ -3,22 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use event_log::{FetchError, Fetched, Fetcher, KafkaConfig, RecordRef};
+use event_log::{Fetched, Fetcher, RecordRef};
 use message_store::Sink;
 use schemas::{
     LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark, event::ReadError,
     topics::Topic,
 };
 use service_runtime::ReadinessCheck;
-use tokio::time::sleep;
 
 use crate::{
     hub::{Hub, RingEvent, block_of},
+    reading::poll,
     state::Gateway,
 };
 
 const POLL: Duration = Duration::from_millis(100);
-const RETRY: Duration = Duration::from_millis(500);
 /// Connections are woken at the latest after so many records: less than a millisecond's work.
 const WOKEN_FOR: usize = 64;
 /// How often what is too old is dropped, milliseconds.
@@ -41,30 +40,13 @@ pub(crate) fn hub(gateway: &Gateway, begin: &PartitionMap<LogPosition>) -> Hub {
 
 /// Where each partition's ring begins: where MySQL's contacts are, in the database that is furthest behind. The watermark that is stored with it
 /// says which records behind it count (PROTOCOL S10), and every membership is known from there on (W2).
-pub(crate) async fn begin(
-    gateway: &Gateway,
-    check: &ReadinessCheck,
-) -> Option<PartitionMap<LogPosition>> {
-    loop {
-        match positions(gateway).await {
-            Ok(positions) => return Some(positions),
-            Err(error) => check.not_ready(format!("where to begin is not known: {error:#}")),
-        }
-        tokio::select! {
-            () = sleep(RETRY) => {}
-            () = gateway.shutdown.soft().cancelled() => return None,
-        }
-    }
-}
-
-async fn positions(gateway: &Gateway) -> anyhow::Result<PartitionMap<LogPosition>> {
+pub(crate) async fn begin(gateway: &Gateway) -> anyhow::Result<PartitionMap<LogPosition>> {
     let all: Vec<Partition> = Partition::all().collect();
+    let topic = gateway.kafka.topic(Topic::Events);
     let mut lowest: PartitionMap<LogPosition> = PartitionMap::new();
-    for shard in gateway.store.layout().shards() {
-        let topic = &gateway.events_topic;
-        let read = gateway
-            .store
-            .read_resume_offsets(shard, Sink::Contacts, topic, &all);
+    let store = &gateway.store;
+    for shard in store.layout().shards() {
+        let read = store.read_resume_offsets(shard, Sink::Contacts, &topic, &all);
         for (partition, position) in read.await? {
             let known = lowest.get_or_insert_with(partition, || position);
             *known = position.min(*known);
@@ -79,11 +61,10 @@ async fn positions(gateway: &Gateway) -> anyhow::Result<PartitionMap<LogPosition
 /// Kafka's client is no longer usable, what is to be read is gone, or it was written by a newer program.
 pub(crate) fn run(
     gateway: &Arc<Gateway>,
-    kafka: &KafkaConfig,
     begin: &PartitionMap<LogPosition>,
     check: &ReadinessCheck,
 ) -> anyhow::Result<()> {
-    let mut fetcher = Fetcher::new(kafka, Topic::Events)?;
+    let mut fetcher = Fetcher::new(&gateway.kafka, Topic::Events)?;
     let mut watermarks = PartitionMap::new();
     for (partition, position) in begin.iter() {
         fetcher.start(partition, position.next)?;
@@ -95,22 +76,18 @@ pub(crate) fn run(
     while !gateway.shutdown.soft().is_cancelled() {
         // What has been fetched already is handed out before anybody is woken for it, but for so many at most.
         let timeout = if unwoken > 0 { Duration::ZERO } else { POLL };
-        let polled = fetcher.poll(timeout, |fetched| match fetched {
-            Fetched::Record(record) => take(gateway, &mut watermarks, &record),
-            Fetched::EndOfPartition(_) => Ok(()),
-            Fetched::BackInRange(partition) => forget(gateway, partition),
-        });
-        let is_drained = !matches!(polled, Ok(Some(_)));
-        match polled {
-            Ok(Some(taken)) => {
-                taken?;
-                unwoken += 1;
-            }
-            Ok(None) => {}
-            Err(FetchError::Transient(why)) => tracing::debug!(why, "chat.events is not read"),
-            Err(error) => bail!("reading chat.events: {error}"),
-        }
-        if unwoken == WOKEN_FOR || (unwoken > 0 && is_drained) {
+        let has_taken = poll(
+            Topic::Events,
+            &mut fetcher,
+            timeout,
+            |fetched| match fetched {
+                Fetched::Record(record) => take(gateway, &mut watermarks, &record),
+                Fetched::EndOfPartition(_) => Ok(()),
+                Fetched::BackInRange(partition) => forget(gateway, partition),
+            },
+        )?;
+        unwoken += usize::from(has_taken);
+        if unwoken == WOKEN_FOR || (unwoken > 0 && !has_taken) {
             unwoken = 0;
             gateway.hub().context("the hub has begun")?.wake();
         }
@@ -140,8 +117,8 @@ fn take(
     match record.event() {
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
             if let Some((uid, of, blocked)) = block_of(&event) {
-                gateway.contacts.learn(uid, of, blocked);
-                gateway.look_again(uid);
+                gateway.presence.contacts.learn(uid, of, blocked);
+                gateway.presence.look_again(uid);
             }
             let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());

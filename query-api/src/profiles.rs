@@ -135,11 +135,7 @@ async fn from_cache(
     uids: &BTreeSet<UserId>,
     required: &RequiredWatermarks,
 ) -> Cached {
-    let mut by_slot: BTreeMap<usize, Vec<UserId>> = BTreeMap::new();
-    for uid in uids {
-        let slot = api.redis.store().index_of(*uid);
-        by_slot.entry(slot).or_default().push(*uid);
-    }
+    let by_slot = api.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
     let reads = by_slot.iter().map(async |(slot, uids)| {
         let read = |redis: Connection| async move { redis.read_profiles(uids).await };
         timeout(REDIS_TIMEOUT, api.redis.call(*slot, read)).await
@@ -208,11 +204,8 @@ async fn from_rows(
 
 /// Caches rows. Redis refuses those that could be older than what it has applied; where it does not answer, they are not cached.
 async fn fill(api: &QueryApi, rows: &[ProfileUpdate]) {
-    let mut by_slot: BTreeMap<usize, Vec<ProfileUpdate>> = BTreeMap::new();
-    for row in rows {
-        let slot = api.redis.store().index_of(row.stored.profile.uid);
-        by_slot.entry(slot).or_default().push(row.clone());
-    }
+    let uid = |row: &ProfileUpdate| row.stored.profile.uid;
+    let by_slot = api.redis.store().by_slot(rows.iter().cloned(), uid);
     let fills = by_slot.iter().map(async |(slot, rows)| {
         let fill = |redis: Connection| async move { redis.cache_profiles(rows).await };
         let filled = timeout(REDIS_TIMEOUT, api.redis.call(*slot, fill)).await;

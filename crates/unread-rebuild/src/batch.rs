@@ -93,18 +93,10 @@ impl Batch {
 
     /// Begins the rebuilds that can begin now, and retries the others later.
     async fn begin(&self, rebuilds: Vec<PendingRebuild>) -> Vec<(PendingRebuild, Rebuild)> {
-        let slots = self.by_slot(rebuilds, PendingRebuild::uid).into_iter();
+        let store = self.context.redis.store();
+        let slots = store.by_slot(rebuilds, PendingRebuild::uid).into_iter();
         let begun = slots.map(|(slot, rebuilds)| self.begin_in_slot(slot, rebuilds));
         join_all(begun).await.into_iter().flatten().collect()
-    }
-
-    fn by_slot<T>(&self, rebuilds: Vec<T>, uid: impl Fn(&T) -> UserId) -> BTreeMap<usize, Vec<T>> {
-        let mut slots: BTreeMap<usize, Vec<T>> = BTreeMap::new();
-        for rebuild in rebuilds {
-            let slot = self.context.redis.store().index_of(uid(&rebuild));
-            slots.entry(slot).or_default().push(rebuild);
-        }
-        slots
     }
 
     async fn begin_in_slot(
@@ -225,7 +217,8 @@ impl Batch {
 
     /// Has the leases end so long from now, where Redis can be reached.
     async fn set_leases(&self, rebuilds: Vec<Rebuild>, lease_ms: u64) {
-        let slots = self.by_slot(rebuilds, Rebuild::uid).into_iter();
+        let store = self.context.redis.store();
+        let slots = store.by_slot(rebuilds, Rebuild::uid).into_iter();
         let set = slots.map(async |(slot, rebuilds)| {
             let connection = self.context.redis.get(slot).await?;
             connection.renew_rebuilds(&rebuilds, lease_ms).await

@@ -1,5 +1,5 @@
--- ARGV: lease, number, class, device, when it began ('' where the server is to say), how long ago that was, connections that a class may have, kept_ms.
--- Returns {0} where the lease has ended; otherwise 1, when it began, 1 if the user was away before, and the fields of connections whose place is taken.
+-- ARGV: lease, number, class, device, when it was established ('' where the server is to say), how long ago that was, connections that a class may have, kept_ms.
+-- Returns {0} where the lease has ended; otherwise 1, when it was established, 1 if the user was away before, and the fields of connections that are replaced.
 local now = now_ms()
 if not is_alive(ARGV[1], now) then return { 0 } end
 local live, void, seen = connections(now)
@@ -8,25 +8,25 @@ for _, field in ipairs(void) do redis.call('HDEL', PRESENCE, field) end
 
 local own = {
   field = ARGV[1] .. ':' .. ARGV[2], class = ARGV[3], device = ARGV[4],
-  began = tonumber(ARGV[5]) or now - tonumber(ARGV[6]),
+  connected_at = tonumber(ARGV[5]) or now - tonumber(ARGV[6]),
 }
-local value = string.format('%s %.0f %.0f %s', own.class, own.began, now, own.device)
+local value = string.format('%s %.0f %.0f %s', own.class, own.connected_at, now, own.device)
 redis.call('HSET', PRESENCE, own.field, value)
 keep(seen, ARGV[8])
 
 -- Of two connections of a device the earlier one goes, and of those of a class the earliest that are too many.
 local function is_earlier(one, other)
-  if one.began ~= other.began then return one.began < other.began end
+  if one.connected_at ~= other.connected_at then return one.connected_at < other.connected_at end
   return one.field < other.field
 end
-local answer = { 1, own.began, #live == 0 and 1 or 0 }
+local answer = { 1, own.connected_at, #live == 0 and 1 or 0 }
 local class = { own }
 for _, other in ipairs(live) do
   if other.field == own.field then
     -- Written again.
   elseif other.device == own.device then
     -- Of the same millisecond the one that is written last is the later one.
-    local is_late = own.began < other.began
+    local is_late = own.connected_at < other.connected_at
     answer[#answer + 1] = is_late and own.field or other.field
     if is_late then return answer end
   elseif other.class == own.class then

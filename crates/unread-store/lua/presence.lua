@@ -1,5 +1,5 @@
 -- Included in every script on a user's presence. KEYS: the user's connections, the leases of gateways.
--- A connection is a field `<lease>:<number>` with `<class> <began> <written> <device>`, times in ms; `seen` is when the user was last seen.
+-- A connection is a field `<lease>:<number>` with `<class> <connected_at> <written> <device>`, times in ms; `seen` is when the user was last seen.
 local PRESENCE, LEASES = KEYS[1], KEYS[2]
 
 local function is_alive(lease, now)
@@ -19,7 +19,7 @@ local function connections(now)
   for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
     local lease = string.match(field, '^(.*):')
-    local class, began, written, device = string.match(value, '^(%a+) (%d+) (%d+) (.*)$')
+    local class, connected_at, written, device = string.match(value, '^(%a+) (%d+) (%d+) (.*)$')
     if field == 'seen' then
       seen = math.max(seen, tonumber(value) or 0)
     elseif not lease or not class then
@@ -27,7 +27,7 @@ local function connections(now)
     else
       if alive[lease] == nil then alive[lease] = is_alive(lease, now) end
       if alive[lease] then
-        live[#live + 1] = { field = field, class = class, began = tonumber(began), device = device }
+        live[#live + 1] = { field = field, class = class, connected_at = tonumber(connected_at), device = device }
       else
         void[#void + 1] = field
         seen = math.max(seen, tonumber(written))

@@ -114,7 +114,7 @@ impl UnreadStore {
         };
         let subscribed = timeout(PING_TIME, subscribing).await;
         let (sink, notices) = subscribed
-            .unwrap_or_else(|_| Err(silent()))
+            .unwrap_or_else(|_| Err(no_response()))
             .map_err(UnreadError::Transient)?;
         Ok(Subscription {
             sink,
@@ -143,7 +143,7 @@ impl Subscription {
                 }
                 () = sleep_until(self.ping_at) => {
                     let ping = timeout(PING_TIME, self.sink.ping::<redis::Value>()).await;
-                    ping.unwrap_or_else(|_| Err(silent())).map_err(UnreadError::Transient)?;
+                    ping.unwrap_or_else(|_| Err(no_response())).map_err(UnreadError::Transient)?;
                     self.ping_at = Instant::now() + PING_INTERVAL;
                 }
             }
@@ -151,7 +151,7 @@ impl Subscription {
     }
 }
 
-fn silent() -> RedisError {
+fn no_response() -> RedisError {
     failure("no answer in time")
 }
 

@@ -7,8 +7,8 @@ use schemas::{DeviceClass, DeviceId, TimestampMs, UserId};
 
 use crate::{Connection, UnreadError, scripts};
 
-/// How long it is kept when a user was last seen.
-const KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// How long it is known when a user was last seen.
+const LAST_SEEN_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// Names a connection: the lease under which it is written, and its number there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,8 +30,8 @@ pub struct PresentConnection {
     pub class: DeviceClass,
     /// The device.
     pub device: DeviceId,
-    /// When it began, as Redis said when it was written first.
-    pub began: Option<TimestampMs>,
+    /// When it was established, as Redis said when it was written first.
+    pub connected_at: Option<TimestampMs>,
     /// How long ago that was, milliseconds: where Redis has not said it yet.
     pub age_ms: u64,
 }
@@ -39,11 +39,11 @@ pub struct PresentConnection {
 /// A connection that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedConnection {
-    /// When it began.
-    pub began: TimestampMs,
+    /// When it was established.
+    pub connected_at: TimestampMs,
     /// The user was away before.
     pub is_first: bool,
-    /// Connections whose place is taken; it may be its own.
+    /// Connections that it replaces; it may be among them.
     pub replaced: Vec<ConnectionId>,
 }
 
@@ -99,11 +99,11 @@ impl Connection {
             let mut cmd = self.presence_command(&scripts::ADD_CONNECTION, added.uid);
             cmd.arg(lease).arg(added.number);
             cmd.arg(added.class.as_str()).arg(added.device.as_str());
-            match added.began {
-                Some(began) => cmd.arg(began.0),
+            match added.connected_at {
+                Some(connected_at) => cmd.arg(connected_at.0),
                 None => cmd.arg(""),
             };
-            cmd.arg(added.age_ms).arg(max_devices).arg(KEPT_MS);
+            cmd.arg(added.age_ms).arg(max_devices).arg(LAST_SEEN_TTL_MS);
             pipe.add_command(cmd);
         }
         let answers: Vec<Vec<Value>> = self.run(&pipe).await?;
@@ -125,7 +125,7 @@ impl Connection {
         let mut pipe = redis::pipe();
         for (uid, number) in connections {
             let mut cmd = self.presence_command(&scripts::REMOVE_CONNECTION, *uid);
-            cmd.arg(lease).arg(number).arg(KEPT_MS);
+            cmd.arg(lease).arg(number).arg(LAST_SEEN_TTL_MS);
             pipe.add_command(cmd);
         }
         let away: Vec<bool> = self.run(&pipe).await?;
@@ -163,12 +163,12 @@ fn added(answer: Vec<Value>) -> redis::RedisResult<Option<AddedConnection>> {
     if number()? == 0 {
         return Ok(None);
     }
-    let (began, is_first) = (number()?, number()? == 1);
+    let (connected_at, is_first) = (number()?, number()? == 1);
     let replaced: Vec<String> = parts
         .map(String::from_redis_value)
         .collect::<Result<_, _>>()?;
     Ok(Some(AddedConnection {
-        began: TimestampMs(began),
+        connected_at: TimestampMs(connected_at),
         is_first,
         replaced: replaced.iter().filter_map(|id| id.parse().ok()).collect(),
     }))

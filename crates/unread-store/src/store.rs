@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use redis::{AsyncConnectionConfig, Client, RedisResult};
 use schemas::{TableNumber, UserId};
@@ -8,7 +8,7 @@ use crate::{
     cluster::{Cluster, hash_slot},
 };
 
-/// Where the unread counts are: the one slot of a Redis server, or 64 slots of a Redis Cluster. Cheap to clone.
+/// Redis: the one slot of a server, or 64 slots of a Redis Cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct UnreadStore {
     slots: Arc<[Slot]>,
@@ -88,6 +88,22 @@ impl UnreadStore {
     #[must_use]
     pub fn index_of(&self, uid: UserId) -> usize {
         slot_index(TableNumber::of_user(uid), self.slots.len())
+    }
+
+    /// What is of users, by the index of their slots.
+    pub fn by_slot<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        uid: impl Fn(&T) -> UserId,
+    ) -> BTreeMap<usize, Vec<T>> {
+        let mut slots: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+        for item in items {
+            slots
+                .entry(self.index_of(uid(&item)))
+                .or_default()
+                .push(item);
+        }
+        slots
     }
 
     /// A new connection to each slot.

@@ -54,7 +54,7 @@ pub(crate) struct HubLimits {
     /// Devices of a user and a class; another one takes the place of the oldest.
     pub(crate) max_devices: usize,
     /// For how long a dead letter waits for its send, milliseconds: longer than an append may take.
-    pub(crate) letters_ms: u64,
+    pub(crate) dead_letters_ms: u64,
 }
 
 /// Why a device does not get its stream.
@@ -216,7 +216,7 @@ impl Hub {
         }
         self.forget_idle_users(oldest);
         self.sends
-            .drop_early(now_ms.saturating_sub(self.limits.letters_ms));
+            .drop_early(now_ms.saturating_sub(self.limits.dead_letters_ms));
     }
 
     fn forget_idle_users(&mut self, since_ms: u64) {
@@ -370,7 +370,7 @@ impl Hub {
     }
 
     /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
-    pub(crate) fn take_letter(
+    pub(crate) fn take_dead_letter(
         &mut self,
         (partition, next): (Partition, NextOffset),
         refused: Option<(InboundPosition, Refusal)>,
@@ -380,7 +380,7 @@ impl Hub {
             self.sends.refuse(at, refusal, now_ms);
         }
         self.sends
-            .read_letters(&self.rings[partition], partition, next);
+            .read_dead_letters(&self.rings[partition], partition, next);
     }
 
     /// The sends that have no event, and of which it is not known up to where dead letters have to be read.
@@ -389,16 +389,16 @@ impl Hub {
     }
 
     /// Where the dead letters ended after [`Self::sends_without_event`] had said so of these.
-    pub(crate) fn wait_for_letters(
+    pub(crate) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],
         ends: &PartitionMap<NextOffset>,
     ) {
-        self.sends.wait_for_letters(of, ends);
+        self.sends.wait_for_dead_letters(of, ends);
         for partition in ends.partitions() {
-            let next = self.sends.letters_to(partition);
+            let next = self.sends.dead_letters_to(partition);
             self.sends
-                .read_letters(&self.rings[partition], partition, next);
+                .read_dead_letters(&self.rings[partition], partition, next);
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Refusal {
 struct Waiting {
     send: PostedSend,
     /// The end of the dead letters when it was known that there is no event.
-    letters_to: Option<NextOffset>,
+    dead_letters_to: Option<NextOffset>,
 }
 
 /// The sends of all connections.
@@ -55,10 +55,10 @@ pub(super) struct Sends {
     waiting: PartitionMap<BTreeMap<i64, Waiting>>,
     /// The source offset of the newest event.
     decided: PartitionMap<SourceOffset>,
-    /// Dead letters that came before their sends did, with the time: a letter may be here before the device's append is confirmed.
+    /// Dead letters that came before their sends did, with the time: one may be here before the device's append is confirmed.
     early: PartitionMap<BTreeMap<i64, (Refusal, u64)>>,
     /// How far dead letters are read.
-    letters: PartitionMap<NextOffset>,
+    dead_letters: PartitionMap<NextOffset>,
 }
 
 impl Sends {
@@ -84,7 +84,7 @@ impl Sends {
         send.connection.begin_send(send.at);
         let waiting = Waiting {
             send,
-            letters_to: None,
+            dead_letters_to: None,
         };
         self.of(partition).insert(offset, waiting);
     }
@@ -126,17 +126,18 @@ impl Sends {
     }
 
     /// Dead letters are read up to here: what has none by now is a repeat.
-    pub(super) fn read_letters(
+    pub(super) fn read_dead_letters(
         &mut self,
         ring: &PartitionRing,
         partition: Partition,
         next: NextOffset,
     ) {
-        self.letters.insert(partition, next);
+        self.dead_letters.insert(partition, next);
         let Some(all) = self.waiting.get_mut(partition) else {
             return;
         };
-        let is_repeat = |_: &i64, one: &mut Waiting| one.letters_to.is_some_and(|to| to <= next);
+        let is_repeat =
+            |_: &i64, one: &mut Waiting| one.dead_letters_to.is_some_and(|to| to <= next);
         for (_, waiting) in all.extract_if(.., is_repeat) {
             waiting.send.repeated(ring);
         }
@@ -145,7 +146,7 @@ impl Sends {
     /// The sends without an event for which it is not known up to where dead letters have to be read.
     pub(super) fn without_event(&self) -> Vec<InboundPosition> {
         let positions = self.waiting.iter().flat_map(|(partition, all)| {
-            let unknown = all.iter().filter(|(_, one)| one.letters_to.is_none());
+            let unknown = all.iter().filter(|(_, one)| one.dead_letters_to.is_none());
             unknown.map(move |(offset, _)| InboundPosition {
                 partition,
                 offset: *offset,
@@ -155,7 +156,7 @@ impl Sends {
     }
 
     /// Where the dead letters ended after [`Self::without_event`] had said so of these.
-    pub(super) fn wait_for_letters(
+    pub(super) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],
         ends: &PartitionMap<NextOffset>,
@@ -163,14 +164,17 @@ impl Sends {
         for at in of {
             let waiting = self.waiting.get_mut(at.partition);
             if let Some(one) = waiting.and_then(|all| all.get_mut(&at.offset)) {
-                one.letters_to = ends.get(at.partition).copied();
+                one.dead_letters_to = ends.get(at.partition).copied();
             }
         }
     }
 
     /// How far dead letters are read.
-    pub(super) fn letters_to(&self, partition: Partition) -> NextOffset {
-        self.letters.get(partition).copied().unwrap_or_default()
+    pub(super) fn dead_letters_to(&self, partition: Partition) -> NextOffset {
+        self.dead_letters
+            .get(partition)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Forgets the sends of a connection.

@@ -9,8 +9,8 @@ use schemas::{Excerpt, UserId};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
-use super::{may_see, read};
-use crate::{frames::PresenceBody, state::Gateway};
+use super::Presence;
+use crate::frames::PresenceBody;
 
 /// How many users a call asks for at most.
 const MAX_USERS: usize = 100;
@@ -33,7 +33,7 @@ pub(crate) struct PresenceAnswer {
 
 /// Whether users are connected to any gateway. A user learns it of those who have written to him and do not block him.
 pub(crate) async fn get_presence(
-    State(gateway): State<Arc<Gateway>>,
+    State(presence): State<Arc<Presence>>,
     caller: Caller,
     Query(query): Query<PresenceQuery>,
 ) -> Result<Json<PresenceAnswer>, Problem> {
@@ -43,7 +43,7 @@ pub(crate) async fn get_presence(
     let mut items = Vec::new();
     for uid in uids {
         let is_seen = match caller {
-            Caller::User(seer) => may_see(&gateway, seer, uid).await,
+            Caller::User(seer) => presence.may_see(seer, uid).await,
             Caller::Service(_) | Caller::Anyone => true,
         };
         match is_seen {
@@ -51,7 +51,7 @@ pub(crate) async fn get_presence(
             false => items.push(PresenceBody::unknown(uid)),
         }
     }
-    let read = timeout(READ_TIME, read(&gateway, &seen)).await;
+    let read = timeout(READ_TIME, presence.read(&seen)).await;
     let unknown = || seen.iter().copied().map(PresenceBody::unknown).collect();
     items.extend(read.unwrap_or_else(|_| unknown()));
     items.sort_by_key(|presence| presence.uid);

@@ -8,7 +8,7 @@ use std::{
 
 use schemas::{TimestampMs, UserId};
 use tokio::time::Instant;
-use unread_store::PresentConnection;
+use unread_store::{ConnectionId, PresentConnection};
 
 use crate::hub::Connection;
 
@@ -35,9 +35,9 @@ struct Lease {
 
 struct Entry {
     connection: Arc<Connection>,
-    begun: Instant,
-    /// As Redis said.
-    began: Option<TimestampMs>,
+    connected_at: Instant,
+    /// The same by the clock of Redis, once that has said so.
+    redis_connected_at: Option<TimestampMs>,
     /// When it was written under this lease, or was tried to be.
     tried_at: Option<Instant>,
 }
@@ -51,13 +51,13 @@ pub(super) struct Batch {
 }
 
 impl Entries {
-    /// A connection has a stream. It began at this time.
-    pub(super) fn add(&mut self, connection: &Arc<Connection>, begun: Instant) {
+    /// A connection that was established at this time has a stream.
+    pub(super) fn add(&mut self, connection: &Arc<Connection>, connected_at: Instant) {
         let number = connection.number();
         let entry = Entry {
             connection: Arc::clone(connection),
-            begun,
-            began: None,
+            connected_at,
+            redis_connected_at: None,
             tried_at: None,
         };
         self.connections.insert(number, entry);
@@ -150,18 +150,18 @@ impl Entries {
         }
     }
 
-    /// When a connection began, as Redis said.
-    pub(super) fn began(&mut self, number: u64, at: TimestampMs) {
+    /// When a connection was established, by the clock of Redis.
+    pub(super) fn set_redis_time(&mut self, number: u64, at: TimestampMs) {
         if let Some(entry) = self.connections.get_mut(&number) {
-            entry.began = Some(at);
+            entry.redis_connected_at = Some(at);
         }
     }
 
-    /// The connection with this number under this lease.
-    pub(super) fn connection(&self, lease: &str, number: u64) -> Option<&Arc<Connection>> {
-        let entry = self.connections.get(&number);
-        let entry = entry.filter(|_| self.lease() == Some(lease));
-        entry.map(|entry| &entry.connection)
+    /// The connection of this id, if it is one under the present lease.
+    pub(super) fn connection(&self, id: &ConnectionId) -> Option<Arc<Connection>> {
+        let entry = self.connections.get(&id.number);
+        let entry = entry.filter(|_| self.lease() == Some(&id.lease));
+        entry.map(|entry| Arc::clone(&entry.connection))
     }
 }
 
@@ -173,20 +173,20 @@ impl Entry {
             number: self.connection.number(),
             class: device.class,
             device: device.id.clone(),
-            began: self.began,
-            age_ms: (now - self.begun).as_millis() as u64,
+            connected_at: self.redis_connected_at,
+            age_ms: (now - self.connected_at).as_millis() as u64,
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use schemas::DeviceClass;
 
     use super::*;
     use crate::{frames::Format, hub::DeviceOf};
 
-    fn connection(number: u64) -> Arc<Connection> {
+    pub(in super::super) fn connection(number: u64) -> Arc<Connection> {
         let device = DeviceOf {
             uid: 7.try_into().unwrap(),
             id: format!("d{number}").try_into().unwrap(),
@@ -238,21 +238,25 @@ mod tests {
     }
 
     #[test]
-    fn under_another_lease_everything_is_written_and_began_when_it_did() {
+    fn under_another_lease_everything_is_written_with_the_same_times() {
         let now = Instant::now();
         let all = [1, 2].map(connection);
         let mut entries = with_lease(now, &all);
         let batch = entries.take(now, 9).unwrap();
-        entries.began(1, TimestampMs(5));
+        entries.set_redis_time(1, TimestampMs(5));
         entries.remove(&all[1]);
         entries.lose_lease();
         assert!(entries.take(now, 9).is_none(), "there is no lease");
         entries.begin_lease("b".to_owned(), now, now);
         entries.put_back(batch);
-        assert!(entries.connection("a", 1).is_none() && entries.connection("b", 1).is_some());
+        let id = |lease: &str| ConnectionId {
+            lease: lease.to_owned(),
+            number: 1,
+        };
+        assert!(entries.connection(&id("a")).is_none() && entries.connection(&id("b")).is_some());
         let batch = entries.take(now, 9).unwrap();
         assert_eq!((batch.lease.as_str(), batch.ended.len()), ("b", 0));
-        assert_eq!(batch.added[0].began, Some(TimestampMs(5)));
+        assert_eq!(batch.added[0].connected_at, Some(TimestampMs(5)));
         assert_eq!(batch.added.len(), 1);
     }
 

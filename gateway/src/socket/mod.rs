@@ -92,7 +92,7 @@ pub(crate) async fn connect(
     let peer = Peer { uid, caller, until };
     let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
-        if let Some(_place) = gateway.take_place() {
+        if let Some(_permit) = gateway.connection_permit() {
             Session::run(&gateway, peer, format, socket).await;
         }
     }))

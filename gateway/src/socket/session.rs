@@ -29,7 +29,6 @@ use crate::{
     metrics,
     rates::TooMuch,
     state::Gateway,
-    typing,
 };
 
 /// Frames that are none, before the connection is closed.
@@ -71,7 +70,8 @@ impl<'a> Session<'a> {
             return;
         };
         let ended = session.serve(since).await;
-        gateway.exit(&session.connection);
+        gateway.presence.focus.set(&session.connection, None);
+        gateway.presence.exit(&session.connection);
         if let Some(mut hub) = gateway.hub() {
             hub.close(&session.connection, gateway.now_ms());
         }
@@ -214,7 +214,8 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
-                self.gateway.enter(&self.connection, self.begun);
+                let connection = &self.connection;
+                self.gateway.presence.enter(connection, self.begun);
                 let token = since.to_string();
                 let frame = ServerFrame::Welcome {
                     resumed: true,
@@ -287,7 +288,7 @@ impl<'a> Session<'a> {
                 Err(wrong) => return self.complain(wrong).await,
             },
             Ok(ClientFrame::Focus(frame)) => match frame.at() {
-                Ok(at) => self.gateway.look(&connection, at),
+                Ok(at) => self.gateway.presence.look(&connection, at),
                 Err(wrong) => return self.complain(wrong).await,
             },
             Err(NoFrame { reference, detail }) => match reference {
@@ -307,7 +308,10 @@ impl<'a> Session<'a> {
         let is_soon = |at: Instant| now < at + TYPING_INTERVAL;
         if !self.typed_at.is_some_and(is_soon) {
             self.typed_at = Some(now);
-            typing::pass_on(self.gateway, self.peer.uid, to);
+            let hub = self.gateway.hub();
+            self.gateway
+                .typing
+                .publish(hub.as_deref(), self.peer.uid, to);
         }
     }
 

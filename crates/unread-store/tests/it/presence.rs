@@ -20,7 +20,7 @@ fn connection(number: u64, device: &str, class: DeviceClass, age_ms: u64) -> Pre
         number,
         class,
         device: device.to_owned().try_into().unwrap(),
-        began: None,
+        connected_at: None,
         age_ms,
     }
 }
@@ -90,7 +90,7 @@ async fn what_is_under_a_lease_that_has_ended_is_void_for_good() {
         assert!(Instant::now() < deadline, "the lease does not end");
         sleep(Duration::from_millis(20)).await;
     };
-    assert_eq!(away.last_seen, Some(added.began));
+    assert_eq!(away.last_seen, Some(added.connected_at));
     assert!(!env.conn.hold_lease("a", LEASE_MS, false).await.unwrap());
     assert_eq!(add(&env, "a", &connection(1, "x", Pc, 0)).await, None);
     // Another gateway sweeps.
@@ -136,11 +136,11 @@ async fn the_earliest_of_a_class_go_and_of_a_device_the_earlier_one() {
         replaced("a", connection(3, "z", Mobile, 0)).await,
         [id("a", 2), id("b", 2)]
     );
-    // Written again, it began when it did.
+    // Written again, it keeps its time.
     let mut again = connection(1, "x", Pc, 0);
-    again.began = Some(TimestampMs(1));
+    again.connected_at = Some(TimestampMs(1));
     let added = add(&env, "a", &again).await.unwrap();
-    assert_eq!(added.began, TimestampMs(1));
+    assert_eq!(added.connected_at, TimestampMs(1));
 }
 
 #[tokio::test]

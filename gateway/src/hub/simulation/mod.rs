@@ -28,7 +28,7 @@ const LIMITS: HubLimits = HubLimits {
     ring_ms: 120,
     ring_bytes: 60_000,
     max_devices: 3,
-    letters_ms: 60,
+    dead_letters_ms: 60,
 };
 const QUEUE_BYTES: usize = 6_000;
 /// So often devices come back once all is quiet.

@@ -1,0 +1,58 @@
+//! Whether users are connected, as Redis says.
+
+use futures::future::join_all;
+use schemas::UserId;
+use tokio::time::Instant;
+use unread_store::{Connection, UserPresence};
+
+use super::{Presence, slot::Slot};
+use crate::frames::{PresenceBody, Time};
+
+/// So many users are read with one request.
+const READ_AT_ONCE: usize = 256;
+
+impl Presence {
+    /// Whether users are connected, in no order.
+    pub(super) async fn read(&self, uids: &[UserId]) -> Vec<PresenceBody> {
+        let by_slot = self.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
+        let reads = by_slot
+            .iter()
+            .map(|(index, uids)| self.slots[*index].read(uids));
+        join_all(reads).await.concat()
+    }
+}
+
+impl Slot {
+    /// Whether users of this slot are connected, in their order. Where Redis does not answer it is not known.
+    pub(super) async fn read(&self, uids: &[UserId]) -> Vec<PresenceBody> {
+        let mut found = Vec::with_capacity(uids.len());
+        for uids in uids.chunks(READ_AT_ONCE) {
+            let read = async |redis: Connection| redis.read_presence(uids).await;
+            let read = self.redis.call(self.index, read).await;
+            let read = read.unwrap_or_else(|error| {
+                tracing::debug!(%error, "presence is not read");
+                Vec::new()
+            });
+            let mut read = read.into_iter();
+            let knows_who_is_away = self.entries().knows_who_is_away(Instant::now());
+            found.extend(uids.iter().map(|uid| match read.next() {
+                Some(presence) => shown(*uid, presence, knows_who_is_away),
+                None => PresenceBody::unknown(*uid),
+            }));
+        }
+        found
+    }
+}
+
+fn shown(uid: UserId, presence: UserPresence, knows_who_is_away: bool) -> PresenceBody {
+    let is_there = !presence.classes.is_empty();
+    if !is_there && !knows_who_is_away {
+        return PresenceBody::unknown(uid);
+    }
+    PresenceBody {
+        uid,
+        online: Some(is_there),
+        classes: presence.classes,
+        last_seen: presence.last_seen.map(Time),
+    }
+}

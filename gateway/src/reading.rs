@@ -1,0 +1,49 @@
+//! What the readers of `chat.events` and of the dead letters share.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use event_log::{FetchError, Fetched, Fetcher};
+use schemas::topics::Topic;
+use service_runtime::{ReadinessCheck, Shutdown};
+use tokio::time::sleep;
+
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Where to begin, once that is known: before that the gateway is not ready. `None` at the shutdown.
+pub(crate) async fn beginning<T, F: Future<Output = anyhow::Result<T>>>(
+    shutdown: &Shutdown,
+    check: &ReadinessCheck,
+    find: impl Fn() -> F,
+) -> Option<T> {
+    loop {
+        match find().await {
+            Ok(begin) => return Some(begin),
+            Err(error) => check.not_ready(format!("where to begin is not known: {error:#}")),
+        }
+        let pause = shutdown.soft().run_until_cancelled(sleep(RETRY));
+        pause.await?;
+    }
+}
+
+/// Hands to `take` what comes within `timeout`; false where nothing did. Blocks.
+///
+/// # Errors
+/// Those of `take`; Kafka's client is no longer usable, or what is to be read is gone.
+pub(crate) fn poll(
+    topic: Topic,
+    fetcher: &mut Fetcher,
+    timeout: Duration,
+    take: impl FnOnce(Fetched<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<bool> {
+    let topic = topic.name();
+    match fetcher.poll(timeout, take) {
+        Ok(Some(taken)) => taken.map(|()| true),
+        Ok(None) => Ok(false),
+        Err(FetchError::Transient(why)) => {
+            tracing::debug!(why, topic, "a topic is not read");
+            Ok(false)
+        }
+        Err(error) => bail!("reading {topic}: {error}"),
+    }
+}
