@@ -120,7 +120,7 @@ impl GatewayConfig {
             ring_ms: self.ring_seconds * 1_000,
             ring_bytes: self.ring_bytes,
             max_devices: self.max_devices,
-            letters_ms: 2 * append.as_millis() as u64,
+            dead_letters_ms: 2 * append.as_millis() as u64,
         }
     }
 

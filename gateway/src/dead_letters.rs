@@ -81,7 +81,7 @@ fn take(
     refused: Option<(InboundPosition, Refusal)>,
 ) {
     if let Some(mut hub) = gateway.hub() {
-        hub.take_letter(read_to, refused, gateway.now_ms());
+        hub.take_dead_letter(read_to, refused, gateway.now_ms());
     }
 }
 
@@ -115,7 +115,7 @@ fn ask_for_ends(gateway: &Gateway, reader: &LogReader) -> Result<(), EventLogErr
     let bounds = reader.bounds(Topic::DeadLetters, &partitions)?;
     let ends = bounds.map(|_, bounds| NextOffset::new(bounds.end));
     if let Some(mut hub) = gateway.hub() {
-        hub.wait_for_letters(&without_event, &ends);
+        hub.wait_for_dead_letters(&without_event, &ends);
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use event_log::{FetchError, Fetched, Fetcher, KafkaConfig, RecordRef};
 use message_store::Sink;
 use schemas::{
-    LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark, event::ReadError,
-    topics::Topic,
+    EventPosition, LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark,
+    event::ReadError, topics::Topic,
 };
 use service_runtime::ReadinessCheck;
 use tokio::time::sleep;
@@ -143,7 +143,11 @@ fn take(
                 gateway.contacts.learn(uid, of, blocked);
                 gateway.look_again(uid);
             }
-            let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
+            let at = EventPosition {
+                partition,
+                offset: record.offset,
+            };
+            let event = RingEvent::new(at, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());
         }
         // The projections report what is no event.

@@ -34,7 +34,7 @@ pub use hash_key::HashKey;
 pub use ids::{Chg, ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use message_change::{Change, ChangeMessage, MessageChange};
-pub use partition::{InboundPosition, PARTITIONS, Partition};
+pub use partition::{EventPosition, InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
 pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
 pub use sync_token::{SyncPage, SyncToken};

@@ -21,8 +21,8 @@ use std::{
 };
 
 use schemas::{
-    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
-    event::SourceOffset,
+    EventPosition, GroupId, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
+    SyncToken, UserId, event::SourceOffset,
 };
 
 use self::{
@@ -38,11 +38,9 @@ pub(crate) use self::{
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
-    ring::Key,
     ring_event::RingEvent,
-    sends::{PostedSend, Refusal},
+    sends::{Answer, Outcome, PostedSend, Refusal},
 };
-use crate::frames::ServerFrame;
 
 /// What the hub may hold.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +52,7 @@ pub(crate) struct HubLimits {
     /// Devices of a user and a class; another one takes the place of the oldest.
     pub(crate) max_devices: usize,
     /// For how long a dead letter waits for its send, milliseconds: longer than an append may take.
-    pub(crate) letters_ms: u64,
+    pub(crate) dead_letters_ms: u64,
 }
 
 /// Why a device does not get its stream.
@@ -104,10 +102,8 @@ impl Hub {
 
     /// How many connections have a stream.
     pub(crate) fn stream_count(&self) -> usize {
-        self.users
-            .values()
-            .map(ConnectedUser::connection_count)
-            .sum()
+        let connections = self.users.values().map(ConnectedUser::connections);
+        connections.map(<[_]>::len).sum()
     }
 
     /// What the rings hold, bytes.
@@ -132,14 +128,14 @@ impl Hub {
         self.epoch = self.epoch.max(event.event.src.offset.epoch);
         let event = Arc::new(event);
         if event.audience == Audience::Nobody {
-            self.advance(event.partition, NextOffset::after(event.offset));
+            self.advance(event.at.partition, event.at.next());
         } else {
-            self.rings[event.partition].push(Arc::clone(&event), now_ms);
+            self.rings[event.at.partition].push(Arc::clone(&event), now_ms);
             if !self.users.is_empty() {
                 self.hand_out(&event);
             }
         }
-        self.sends.decide(event.partition, &event.event);
+        self.sends.decide(event.at.partition, &event.event);
     }
 
     /// Wakes the connections that got events, each once for all of them: a connection writes what it got together.
@@ -162,7 +158,7 @@ impl Hub {
         };
         for uid in self.members.get(&gid).into_iter().flatten() {
             let user = self.users.get(uid).filter(|_| !named.contains(uid));
-            if let Some(user) = user.filter(|user| user.is_member(gid, event.offset)) {
+            if let Some(user) = user.filter(|user| user.is_member(gid, event.at.offset)) {
                 user.push(event, &mut self.to_wake);
             }
         }
@@ -177,7 +173,7 @@ impl Hub {
             return;
         };
         if let Some(user) = self.users.get_mut(&uid) {
-            user.note_change(gid, event.offset, named);
+            user.note_change(gid, event.at.offset, named);
             self.members.entry(gid).or_default().insert(uid);
         }
     }
@@ -203,7 +199,7 @@ impl Hub {
         }
         self.forget_idle_users(oldest);
         self.sends
-            .drop_early(now_ms.saturating_sub(self.limits.letters_ms));
+            .drop_early(now_ms.saturating_sub(self.limits.dead_letters_ms));
     }
 
     fn forget_idle_users(&mut self, since_ms: u64) {
@@ -229,11 +225,9 @@ impl Hub {
                 .is_some_and(|user| user.is_member(gid, self.rings[gid.partition()].next().get()))
     }
 
-    /// Hands a frame that may be lost to all connections of a user that have a stream.
-    pub(crate) fn push_fleeting(&self, uid: UserId, frame: &ServerFrame<'_>) {
-        if let Some(user) = self.users.get(&uid) {
-            user.push_fleeting(frame);
-        }
+    /// The connections of a user that have a stream.
+    pub(crate) fn connections_of(&self, uid: UserId) -> &[Arc<Connection>] {
+        self.users.get(&uid).map_or(&[], ConnectedUser::connections)
     }
 
     /// The memberships of a user who is connected, or was a while ago, as of the end of the rings.
@@ -302,19 +296,20 @@ impl Hub {
 
     /// The user's events since the token, in order within each partition.
     fn missed(&self, uid: UserId, since: &SyncToken, history: &History<'_>) -> Vec<Arc<RingEvent>> {
-        let mut missed: BTreeMap<(Partition, i64), Arc<RingEvent>> = BTreeMap::new();
+        let mut missed: BTreeMap<EventPosition, Arc<RingEvent>> = BTreeMap::new();
         let mut add = |event: &Arc<RingEvent>| {
-            missed.insert((event.partition, event.offset), Arc::clone(event));
+            missed.insert(event.at, Arc::clone(event));
         };
         for (partition, ring) in self.rings.iter() {
-            ring.newest_first(Key::User(uid), since.get(partition))
+            ring.newest_first(Recipient::User(uid), since.get(partition))
                 .for_each(&mut add);
         }
         for gid in history.groups() {
             let partition = gid.partition();
-            let events = self.rings[partition].newest_first(Key::Group(gid), since.get(partition));
+            let events =
+                self.rings[partition].newest_first(Recipient::Group(gid), since.get(partition));
             events
-                .filter(|event| history.concerns(gid, event.offset))
+                .filter(|event| history.concerns(gid, event.at.offset))
                 .for_each(&mut add);
         }
         missed.into_values().collect()
@@ -345,7 +340,7 @@ impl Hub {
     }
 
     /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
-    pub(crate) fn take_letter(
+    pub(crate) fn take_dead_letter(
         &mut self,
         (partition, next): (Partition, NextOffset),
         refused: Option<(InboundPosition, Refusal)>,
@@ -355,7 +350,7 @@ impl Hub {
             self.sends.refuse(at, refusal, now_ms);
         }
         self.sends
-            .read_letters(&self.rings[partition], partition, next);
+            .read_dead_letters(&self.rings[partition], partition, next);
     }
 
     /// The sends that have no event, and of which it is not known up to where dead letters have to be read.
@@ -364,16 +359,16 @@ impl Hub {
     }
 
     /// Where the dead letters ended after [`Self::sends_without_event`] had said so of these.
-    pub(crate) fn wait_for_letters(
+    pub(crate) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],
         ends: &PartitionMap<NextOffset>,
     ) {
-        self.sends.wait_for_letters(of, ends);
+        self.sends.wait_for_dead_letters(of, ends);
         for partition in ends.partitions() {
-            let next = self.sends.letters_to(partition);
+            let next = self.sends.dead_letters_to(partition);
             self.sends
-                .read_letters(&self.rings[partition], partition, next);
+                .read_dead_letters(&self.rings[partition], partition, next);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use axum::extract::ws::Message;
 use schemas::{Chg, GroupId, Mid, UserId};
 
-use super::{body::head_of, ring_event::RingEvent};
+use super::{Answer, body::head_of, ring_event::RingEvent};
+use crate::encoded::Encoded;
 
 /// Something to be written.
 #[derive(Clone, Debug)]
@@ -19,8 +19,10 @@ pub(crate) enum Outgoing {
     Head(Head),
     /// A token that covers everything before it.
     Ping(Arc<str>),
+    /// What has become of a send of the device.
+    Answer(Box<Answer>),
     /// A frame for this connection alone.
-    Frame(Message),
+    Frame(Encoded),
 }
 
 /// How far a group has come. Its place in the queue is that of the first event that it stands for.
@@ -157,14 +159,13 @@ impl Queue {
     }
 }
 
-pub(super) fn bytes_of(item: &Outgoing) -> usize {
+fn bytes_of(item: &Outgoing) -> usize {
     match item {
         Outgoing::Event(event) => event.bytes,
         Outgoing::Head(_) => HEAD_BYTES,
         Outgoing::Ping(token) => token.len(),
-        Outgoing::Frame(Message::Text(frame)) => frame.len(),
-        Outgoing::Frame(Message::Binary(frame)) => frame.len(),
-        Outgoing::Frame(_) => 0,
+        Outgoing::Answer(answer) => answer.bytes(),
+        Outgoing::Frame(frame) => frame.len(),
     }
 }
 
@@ -177,13 +178,13 @@ mod tests {
 
     fn drain(queue: &mut Queue) -> Vec<String> {
         let text = |item| match item {
-            Outgoing::Event(event) => format!("event {}", event.offset),
+            Outgoing::Event(event) => format!("event {}", event.at.offset),
             Outgoing::Head(head) => format!(
                 "head {}-{} of {}: {}, own {}, chg {}",
                 head.offset, head.last_offset, head.gid, head.mid, head.own_mid, head.chg
             ),
             Outgoing::Ping(token) => format!("ping {token}"),
-            Outgoing::Frame(frame) => frame.to_text().unwrap().to_owned(),
+            other => format!("{other:?}"),
         };
         std::iter::from_fn(|| queue.pop()).map(text).collect()
     }

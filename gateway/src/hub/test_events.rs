@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use schemas::{
-    Change, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, MessageChange,
-    Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
+    Change, EventPosition, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
+    MessageChange, Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, Source, SourceOffset},
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent 
         body,
         words: None,
     };
-    RingEvent::new(partition, offset, event, 100)
+    RingEvent::new(EventPosition { partition, offset }, event, 100)
 }
 
 pub(crate) fn message_body(from: i64, to: i64, id: &str, mid: i64) -> Body {

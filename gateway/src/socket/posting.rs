@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use problem::{Problem, ProblemKind};
-use schemas::{DeviceClass, InboundPosition};
+use schemas::{DeviceClass, InboundPosition, Recipient};
 
 use super::Peer;
 use crate::{
     frames::{ReadFrame, SendFrame, ServerFrame},
-    hub::{Connection, Key, PostedSend},
+    hub::{Connection, PostedSend},
     state::Gateway,
 };
 
@@ -39,8 +39,8 @@ pub(super) async fn send(
         return;
     };
     let key = match frame.group() {
-        Some(gid) => Key::Group(gid),
-        None => Key::User(peer.uid),
+        Some(gid) => Recipient::Group(gid),
+        None => Recipient::User(peer.uid),
     };
     if let Some(mut hub) = gateway.hub() {
         hub.track(PostedSend {

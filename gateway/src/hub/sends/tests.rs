@@ -1,16 +1,18 @@
 use std::sync::Arc;
 
 use schemas::{
-    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap,
+    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
     dead_letter::Reason,
     event::{Body, SourceOffset},
 };
 use serde_json::{Value, json};
 
-use crate::frames::Format;
-use crate::hub::{
-    Connection, DeviceOf, Hub, HubLimits, Key, Next, Outgoing, PostedSend, Refusal,
-    test_events::{event, message_body, uid},
+use crate::{
+    encoded::Format,
+    hub::{
+        Connection, DeviceOf, Hub, HubLimits, Next, Outcome, Outgoing, PostedSend, Refusal,
+        test_events::{event, message_body, uid},
+    },
 };
 
 const P: Partition = Partition::FIRST;
@@ -26,7 +28,7 @@ impl Gateway {
             ring_ms: 1_000,
             ring_bytes: 1 << 20,
             max_devices: 1,
-            letters_ms: 100,
+            dead_letters_ms: 100,
         };
         let device = DeviceOf {
             uid: uid(1),
@@ -50,7 +52,7 @@ impl Gateway {
             connection: Arc::clone(&self.connection),
             reference: offset.to_string(),
             client_msg_id: id.to_owned().try_into().ok(),
-            key: Key::User(uid(1)),
+            key: Recipient::User(uid(1)),
             decided_before,
         });
     }
@@ -67,26 +69,29 @@ impl Gateway {
         };
         let read_to = (P, NextOffset::after(offset));
         self.hub
-            .take_letter(read_to, Some((at(offset), refusal)), now_ms);
+            .take_dead_letter(read_to, Some((at(offset), refusal)), now_ms);
     }
 
     /// All dead letters are read, as far as they go now.
-    fn read_letters(&mut self, end: i64) {
+    fn read_dead_letters(&mut self, end: i64) {
         let without_event = self.hub.sends_without_event();
         let ends = [(P, NextOffset::new(end))].into();
-        self.hub.wait_for_letters(&without_event, &ends);
-        self.hub.take_letter((P, NextOffset::new(end)), None, 0);
+        self.hub.wait_for_dead_letters(&without_event, &ends);
+        self.hub
+            .take_dead_letter((P, NextOffset::new(end)), None, 0);
     }
 
     /// What the device was told: reference, and number or reason.
     fn answers(&self) -> Vec<(String, Value)> {
         let mut answers = Vec::new();
         while let Next::Write(item) = self.connection.next() {
-            if let Outgoing::Frame(frame) = item {
-                let frame = frame.to_text().unwrap();
-                let frame: Value = serde_json::from_str(frame).unwrap();
-                let what = frame.get("reason").unwrap_or(&frame["mid"]).clone();
-                answers.push((frame["ref"].as_str().unwrap().to_owned(), what));
+            if let Outgoing::Answer(answer) = item {
+                let what = match answer.outcome {
+                    Outcome::Sent(message) => json!(message.map(|(mid, _)| mid)),
+                    Outcome::Refused(refusal) => refusal.reason.as_str().into(),
+                    Outcome::Unknown => "unknown-outcome".into(),
+                };
+                answers.push((answer.reference, what));
             }
         }
         answers
@@ -113,7 +118,7 @@ fn what_a_new_inbound_topic_has_is_not_answered_as_of_the_old_one() {
     gateway.send_after(decided, 7, "y");
     assert_eq!(gateway.answers(), one("7", json!("unknown-outcome")));
     // And it waits for nothing.
-    gateway.read_letters(10);
+    gateway.read_dead_letters(10);
     assert_eq!(gateway.answers(), []);
     gateway.send_after(decided, 10, "z");
     assert_eq!(gateway.answers(), []);
@@ -137,7 +142,7 @@ fn a_send_without_an_event_is_a_repeat_only_when_all_dead_letters_are_read() {
     gateway.event(1, message_body(1, 2, "x", 3));
     gateway.send(5, "x");
     gateway.send(6, "x");
-    gateway.read_letters(4);
+    gateway.read_dead_letters(4);
     assert!(gateway.answers().is_empty(), "not decided yet");
     gateway.event(6, Body::Progress);
     assert!(
@@ -147,7 +152,7 @@ fn a_send_without_an_event_is_a_repeat_only_when_all_dead_letters_are_read() {
     let without_event = gateway.hub.sends_without_event();
     assert_eq!(without_event, [at(5), at(6)]);
     let ends = [(P, NextOffset::new(6))].into();
-    gateway.hub.wait_for_letters(&without_event, &ends);
+    gateway.hub.wait_for_dead_letters(&without_event, &ends);
     assert!(gateway.answers().is_empty(), "nor are they read so far");
     gateway.refuse(5, 0);
     assert_eq!(
@@ -164,7 +169,7 @@ fn only_a_message_is_the_event_of_a_send() {
     // Up to here everything is decided.
     gateway.event(5, Body::Progress);
     assert!(gateway.answers().is_empty());
-    gateway.read_letters(0);
+    gateway.read_dead_letters(0);
     assert_eq!(gateway.answers(), one("5", Value::Null));
 }
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use client::device::{ChatKey, DeviceState, ServerFrame as Frame};
 use schemas::{
-    Chg, ConversationId, DirectConversation, Mid, NextOffset, Partition, SyncToken, UserId,
-    event::Body,
+    Chg, ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, SyncToken,
+    UserId, event::Body,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ use super::{
     vector::{Recording, chat_json, key_text, message_json},
 };
 use crate::{
-    frames::{Format, ServerFrame, head_frame},
+    encoded::Format,
+    frames::{ServerFrame, head_frame},
     hub::{Connection, Outgoing, test_events::uid},
 };
 
@@ -27,7 +28,7 @@ const PAGE: usize = 3;
 pub(super) struct Device {
     state: DeviceState,
     /// Events that were handed to it.
-    handled: BTreeSet<(Partition, i64)>,
+    handled: BTreeSet<EventPosition>,
     /// The gateway, and the connection.
     pub(super) connection: Option<(usize, Arc<Connection>)>,
     /// What it got, and what it made of that.
@@ -73,16 +74,19 @@ impl Device {
         let before = self.token().unwrap().clone();
         let frame = match item {
             Outgoing::Event(event) => {
-                self.assert_not_below(event.partition, event.offset);
-                self.handled.insert((event.partition, event.offset));
-                event.frame(Format::Json).clone()
+                self.assert_not_below(event.at);
+                self.handled.insert(event.at);
+                event.frame(Format::Json).clone().into_message()
             }
             Outgoing::Head(head) => {
-                self.assert_not_below(head.gid.partition(), head.offset);
+                self.assert_not_below(EventPosition {
+                    partition: head.gid.partition(),
+                    offset: head.offset,
+                });
                 Format::Json.encode(&head_frame(head))
             }
             Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
-            Outgoing::Frame(frame) => panic!("{frame:?}"),
+            other => panic!("{other:?}"),
         };
         let frame: Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
         match serde_json::from_value(frame.clone()).unwrap() {
@@ -97,11 +101,11 @@ impl Device {
         }
     }
 
-    fn assert_not_below(&self, partition: Partition, offset: i64) {
+    fn assert_not_below(&self, at: EventPosition) {
         let token = self.token().unwrap();
         assert!(
-            !token.covers(partition, offset),
-            "{offset} of {partition:?} is below the token"
+            !token.covers(at.partition, at.offset),
+            "{at} is below the token"
         );
     }
 
@@ -110,27 +114,27 @@ impl Device {
     fn cover(&self, partition: Partition, from: NextOffset, log: &Log) {
         let covered = from.get()..self.token().unwrap().get(partition).get();
         for offset in covered {
-            let logged = log.event(partition, offset);
-            let is_handled = self.handled.contains(&(partition, offset));
+            let at = EventPosition { partition, offset };
+            let logged = log.event(at);
             assert!(
-                is_handled
+                self.handled.contains(&at)
                     || !logged.users.contains(&self.user())
-                    || self.is_earlier(logged, partition, offset, log)
+                    || self.is_earlier(logged, at, log)
                     || self.is_stood_for(logged),
-                "user {} lacks {offset} of {partition:?}: {:?}",
+                "user {} lacks {at}: {:?}",
                 self.user(),
                 logged.body
             );
         }
     }
 
-    fn is_earlier(&self, logged: &Logged, partition: Partition, offset: i64, log: &Log) -> bool {
+    fn is_earlier(&self, logged: &Logged, at: EventPosition, log: &Log) -> bool {
         let ConversationId::Group(_) = logged.conversation else {
             return false;
         };
-        let known = log.conversations(partition, log.end(partition));
+        let known = log.conversations(at.partition, log.end(at.partition));
         let view = known[&logged.conversation].view(self.user());
-        view.left_pos.is_some() || view.join_pos > offset
+        view.left_pos.is_some() || view.join_pos > at.offset
     }
 
     /// By a head, which has the newest of what concerns all members.

@@ -7,9 +7,9 @@ use std::{
 
 use rand::{Rng as _, rngs::StdRng};
 use schemas::{
-    Change, Chg, ContactChange, ConversationId, DeletedContact, DeviceClass, GroupChange,
-    GroupChangeKind, GroupId, GroupMember, GroupRole, MessageChange, Mid, NextOffset, Ordinal,
-    Partition, PartitionMap, Recipient, UserId,
+    Change, Chg, ContactChange, ConversationId, DeletedContact, DeviceClass, EventPosition,
+    GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, MessageChange, Mid, NextOffset,
+    Ordinal, Partition, PartitionMap, Recipient, UserId,
     event::{Body, Message, ReadPosition},
 };
 
@@ -57,8 +57,8 @@ impl Log {
         used.map(|(partition, _)| partition)
     }
 
-    pub(super) fn event(&self, partition: Partition, offset: i64) -> &Logged {
-        &self.0[partition].events[offset as usize]
+    pub(super) fn event(&self, at: EventPosition) -> &Logged {
+        &self.0[at.partition].events[at.offset as usize]
     }
 
     /// As of an offset.

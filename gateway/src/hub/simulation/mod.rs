@@ -11,7 +11,7 @@ mod vector;
 use std::sync::Arc;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use schemas::{DeviceClass, NextOffset, Partition, PartitionMap};
+use schemas::{DeviceClass, EventPosition, NextOffset, Partition, PartitionMap};
 
 use self::{
     device::Device,
@@ -20,7 +20,7 @@ use self::{
     vector::Recording,
 };
 use super::{Connection, DeviceOf, Hub, HubLimits, Next, NoStream, test_events::event};
-use crate::frames::Format;
+use crate::encoded::Format;
 
 const GATEWAYS: usize = 2;
 const STEPS: usize = 600;
@@ -30,7 +30,7 @@ const LIMITS: HubLimits = HubLimits {
     ring_ms: 120,
     ring_bytes: 60_000,
     max_devices: 3,
-    letters_ms: 60,
+    dead_letters_ms: 60,
 };
 const QUEUE_BYTES: usize = 6_000;
 /// So often devices come back once all is quiet.
@@ -143,8 +143,13 @@ impl Simulation {
     fn read_next(&mut self, which: usize, partition: Partition) {
         let next = self.hubs[which].read_to()[partition];
         if next < self.log.end(partition) {
-            let body = self.log.event(partition, next.get()).body.clone();
-            self.hubs[which].apply(event(partition, next.get(), body), self.now_ms);
+            let offset = next.get();
+            let body = self
+                .log
+                .event(EventPosition { partition, offset })
+                .body
+                .clone();
+            self.hubs[which].apply(event(partition, offset, body), self.now_ms);
         }
     }
 
