@@ -236,7 +236,7 @@ impl Simulation {
         let device = &mut self.devices[which];
         match &device.connection {
             Some((gateway, connection)) if self.rng.random() => {
-                self.hubs[*gateway].ping(connection)
+                self.hubs[*gateway].ping(connection);
             }
             _ => {
                 let (chat, pages) = (self.rng.random_range(0..10), self.rng.random_range(1..9));
