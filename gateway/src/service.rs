@@ -54,16 +54,12 @@ pub async fn start(
     let page = page.map(|page| page::routes(page, &config.ingest));
     let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
-    let log = Arc::new(LogReader::new(&kafka)?);
+    let log = Arc::new(LogReader::new(&config.ingest.kafka)?);
     let gateway = Arc::new(Gateway::new(&config, poster, Arc::clone(&log), shutdown)?);
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {
         let gateway = Arc::clone(&gateway);
-<<<<<<< HEAD
-        async move { read(gateway, kafka, log, check).await }
-=======
-        async move { read(gateway, check).await }
->>>>>>> presence
+        async move { read(gateway, log, check).await }
     });
     supervisor.spawn("gateway notices", notices::listen(Arc::clone(&gateway)));
     supervisor.spawn("gateway presence", {
@@ -75,11 +71,8 @@ pub async fn start(
         }
     });
     supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
-<<<<<<< HEAD
     supervisor.spawn("gateway metrics", metrics::sample(Arc::clone(&gateway)));
-=======
     let get_presence = get(presence::get_presence).with_state(Arc::clone(&gateway.presence));
->>>>>>> presence
     let calls = OpenApiRouter::new()
         .route("/v1/connect", get(socket::connect))
         .route("/v1/presence", get_presence);
@@ -92,20 +85,13 @@ pub async fn start(
 }
 
 /// Reads events and dead letters until the shutdown.
-<<<<<<< HEAD
 async fn read(
     gateway: Arc<Gateway>,
-    kafka: KafkaConfig,
     reader: Arc<LogReader>,
     check: ReadinessCheck,
 ) -> anyhow::Result<()> {
-    let Some(letters) = dead_letters::begin(&gateway, &reader, &check).await else {
-=======
-async fn read(gateway: Arc<Gateway>, check: ReadinessCheck) -> anyhow::Result<()> {
-    let reader = Arc::new(LogReader::new(&gateway.kafka)?);
     let shutdown = &gateway.shutdown;
     let Some(ends) = beginning(shutdown, &check, || dead_letters::begin(&reader)).await else {
->>>>>>> presence
         return Ok(());
     };
     let Some(begin) = beginning(shutdown, &check, || tail::begin(&gateway)).await else {

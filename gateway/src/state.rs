@@ -8,11 +8,7 @@ use std::{
     time::Instant,
 };
 
-<<<<<<< HEAD
-use event_log::{LogEnds, LogReader};
-=======
-use event_log::KafkaConfig;
->>>>>>> presence
+use event_log::{KafkaConfig, LogEnds, LogReader};
 use ingest::Poster;
 use message_store::MessageStore;
 use service_runtime::Shutdown;
@@ -35,12 +31,8 @@ pub(crate) struct Gateway {
     pub(crate) kafka: KafkaConfig,
     pub(crate) store: MessageStore,
     pub(crate) poster: Poster,
-<<<<<<< HEAD
     pub(crate) log_ends: LogEnds,
-    pub(crate) redis: SharedConnections,
-=======
     pub(crate) redis: Arc<SharedConnections>,
->>>>>>> presence
     pub(crate) devices: Devices,
     pub(crate) typing: Arc<Typing>,
     pub(crate) presence: Arc<Presence>,

@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use event_log::{Fetched, Fetcher, RecordRef};
 use message_store::Sink;
 use schemas::{
-    LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark, event::ReadError,
-    topics::Topic,
+    EventPosition, LogPosition, NextOffset, Partition, PartitionMap, SourceWatermark,
+    event::ReadError, topics::Topic,
 };
 use service_runtime::ReadinessCheck;
 
@@ -120,7 +120,11 @@ fn take(
                 gateway.presence.contacts.learn(uid, of, blocked);
                 gateway.presence.look_again(uid);
             }
-            let event = RingEvent::new(partition, record.offset, event, record.bytes().len());
+            let at = EventPosition {
+                partition,
+                offset: record.offset,
+            };
+            let event = RingEvent::new(at, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());
         }
         // The projections report what is no event.

@@ -6,7 +6,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::InvalidValue;
+use crate::{InvalidValue, NextOffset};
 
 /// The number of partitions of every topic, and of tables of every sharded table. It can never change.
 pub const PARTITIONS: u8 = 64;
@@ -69,13 +69,50 @@ impl fmt::Debug for Partition {
     }
 }
 
-/// The position of a record of `chat.inbound`. A 202 returns it, and `after=` takes it. Its text is `<partition>:<offset>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct InboundPosition {
-    /// The partition.
-    pub partition: Partition,
-    /// The offset, from 0.
-    pub offset: i64,
+macro_rules! position {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name {
+            /// The partition.
+            pub partition: Partition,
+            /// The offset, from 0.
+            pub offset: i64,
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}:{}", self.partition, self.offset)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                let (partition, offset) = parse_position(text)?;
+                Ok(Self { partition, offset })
+            }
+        }
+    };
+}
+
+position! {
+    /// The position of a record of `chat.inbound`. A 202 returns it, and `after=` takes it. Its text is `<partition>:<offset>`.
+    InboundPosition
+}
+
+position! {
+    /// The position of an event in `chat.events`. Its text is `<partition>:<offset>`.
+    EventPosition
+}
+
+impl EventPosition {
+    /// The offset behind it.
+    #[must_use]
+    pub fn next(self) -> NextOffset {
+        NextOffset::after(self.offset)
+    }
 }
 
 impl InboundPosition {
@@ -90,31 +127,19 @@ impl InboundPosition {
     }
 }
 
-impl fmt::Display for InboundPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.partition, self.offset)
+fn parse_position(text: &str) -> Result<(Partition, i64), InvalidValue> {
+    let wrong = || {
+        InvalidValue::new(format!(
+            "is {text:?}; must be a position, <partition>:<offset> as 17:42"
+        ))
+    };
+    let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;
+    let offset: i64 = offset.parse().map_err(|_| wrong())?;
+    if offset < 0 {
+        return Err(wrong());
     }
-}
-
-impl FromStr for InboundPosition {
-    type Err = InvalidValue;
-
-    fn from_str(text: &str) -> Result<Self, InvalidValue> {
-        let wrong = || {
-            InvalidValue::new(format!(
-                "is {text:?}; must be a position, <partition>:<offset> as 17:42"
-            ))
-        };
-        let (partition, offset) = text.split_once(':').ok_or_else(wrong)?;
-        let offset: i64 = offset.parse().map_err(|_| wrong())?;
-        if offset < 0 {
-            return Err(wrong());
-        }
-        Ok(Self {
-            partition: partition.parse::<i64>().map_err(|_| wrong())?.try_into()?,
-            offset,
-        })
-    }
+    let partition = partition.parse::<i64>().map_err(|_| wrong())?;
+    Ok((partition.try_into()?, offset))
 }
 
 #[cfg(test)]

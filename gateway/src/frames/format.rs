@@ -2,21 +2,9 @@
 
 use axum::{extract::ws::Message, http::HeaderValue};
 
-use super::{ClientFrame, NoFrame, ServerFrame, json, proto};
-
-/// A form of frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
-    /// JSON objects in text frames.
-    Json,
-    /// Protobuf in binary frames.
-    Proto,
-}
+use super::{ClientFrame, Format, NoFrame, ServerFrame, json, proto};
 
 impl Format {
-    /// The first is preferred where a device offers several.
-    pub(crate) const ALL: [Self; 2] = [Self::Json, Self::Proto];
-
     pub(crate) fn subprotocol(self) -> &'static str {
         match self {
             Self::Json => "tidemark.v1.json",

@@ -152,7 +152,7 @@ pub(crate) fn head_frame(head: &Head) -> ServerFrame<'static> {
 /// An event with its position in `chat.events`.
 pub(crate) fn event_frame(event: &RingEvent) -> ServerFrame<'_> {
     ServerFrame::Event(EventFrame {
-        at: At((event.partition, event.offset)),
+        at: event.at.into(),
         body: EventBody::of(&event.event),
         event: &event.event,
     })

@@ -4,6 +4,7 @@ mod format;
 mod from_client;
 mod from_server;
 mod json;
+mod of_hub;
 mod proto;
 mod values;
 
@@ -11,8 +12,8 @@ mod values;
 mod tests;
 
 pub(crate) use self::{
-    format::Format,
     from_client::{ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, Since},
     from_server::{PresenceBody, ServerFrame, event_frame, head_frame},
     values::{ShortText, Time},
 };
+pub(crate) use crate::encoded::Format;

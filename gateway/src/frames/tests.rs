@@ -4,9 +4,9 @@ use axum::extract::ws::Message as WebSocketMessage;
 use proptest::{collection::vec, option, prelude::*};
 use prost::Message as _;
 use schemas::{
-    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, GroupChange,
-    GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal,
-    Partition, Profile, Recipient, TimestampMs, UserId,
+    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, EventPosition,
+    GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange,
+    Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
 };
 use serde_json::{Value, json};
@@ -233,7 +233,7 @@ fn event() -> impl Strategy<Value = RingEvent> {
                 body,
                 words,
             };
-            RingEvent::new(partition, offset, event, 100)
+            RingEvent::new(EventPosition { partition, offset }, event, 100)
         },
     )
 }

@@ -1,6 +1,6 @@
 //! Values in frames.
 
-use schemas::{InboundPosition, Partition, TimestampMs};
+use schemas::{EventPosition, InboundPosition, Partition, TimestampMs};
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -39,6 +39,12 @@ pub(crate) struct At(pub(super) (Partition, i64));
 
 impl From<InboundPosition> for At {
     fn from(InboundPosition { partition, offset }: InboundPosition) -> Self {
+        Self((partition, offset))
+    }
+}
+
+impl From<EventPosition> for At {
+    fn from(EventPosition { partition, offset }: EventPosition) -> Self {
         Self((partition, offset))
     }
 }

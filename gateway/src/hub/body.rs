@@ -45,8 +45,8 @@ pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
     };
     Some(Head {
         gid,
-        offset: event.offset,
-        last_offset: event.offset,
+        offset: event.at.offset,
+        last_offset: event.at.offset,
         mid,
         chg,
         own_mid: if author == Some(own) { mid } else { Mid::ZERO },

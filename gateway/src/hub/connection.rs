@@ -11,10 +11,11 @@ use schemas::{
 use tokio::sync::Notify;
 
 use super::{
-    queue::{Outgoing, Queue, bytes_of},
+    Answer,
+    queue::{Outgoing, Queue},
     ring_event::RingEvent,
 };
-use crate::frames::{Format, ServerFrame};
+use crate::encoded::{Encoded, Format};
 
 /// A device of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,19 +136,16 @@ impl Connection {
     }
 
     /// Adds a frame for this connection alone.
-    pub(crate) fn push_frame(&self, frame: &ServerFrame<'_>) {
-        let frame = self.format.encode(frame);
+    pub(crate) fn push_encoded(&self, frame: Encoded) {
         self.push(&mut self.state(), Outgoing::Frame(frame));
     }
 
-    /// Adds a frame that may be lost: where it does not fit behind what waits, it is. Whether it was added.
-    pub(crate) fn push_fleeting(&self, frame: &ServerFrame<'_>) -> bool {
-        let frame = self.format.encode(frame);
+    /// Adds a frame, unless it does not fit behind what waits. Whether it was added.
+    pub(crate) fn push_if_it_fits(&self, frame: Encoded) -> bool {
         let mut state = self.state();
-        let frame = Outgoing::Frame(frame);
-        let fits = state.queue.has_room_for(bytes_of(&frame));
+        let fits = state.queue.has_room_for(frame.len());
         if fits {
-            self.push(&mut state, frame);
+            self.push(&mut state, Outgoing::Frame(frame));
         }
         fits
     }
@@ -163,11 +161,10 @@ impl Connection {
     }
 
     /// The outcome of a send.
-    pub(super) fn end_send(&self, at: InboundPosition, frame: &ServerFrame<'_>) {
-        let frame = self.format.encode(frame);
+    pub(super) fn end_send(&self, at: InboundPosition, answer: Answer) {
         let mut state = self.state();
         state.sends.remove(&at);
-        self.push(&mut state, Outgoing::Frame(frame));
+        self.push(&mut state, Outgoing::Answer(Box::new(answer)));
     }
 
     /// The sends without an outcome; there are none from here on.
@@ -201,11 +198,11 @@ impl Connection {
     /// Adds an event, without waking the task that writes unless much waits. Whether this is the first since [`Self::wake_for_events`].
     pub(super) fn push_event(&self, event: &Arc<RingEvent>) -> bool {
         let mut state = self.state();
-        if let Some(ahead) = state.ahead.get(event.partition).copied() {
-            if event.offset < ahead.get() {
+        if let Some(ahead) = state.ahead.get(event.at.partition).copied() {
+            if event.at.offset < ahead.get() {
                 return false;
             }
-            state.ahead.remove(event.partition);
+            state.ahead.remove(event.at.partition);
         }
         state.add(Outgoing::Event(Arc::clone(event)));
         if state.queue.is_half_full() {

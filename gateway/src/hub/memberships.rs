@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use message_store::Membership;
-use schemas::{GroupId, NextOffset, PartitionMap, UserId};
+use schemas::{GroupId, NextOffset, PartitionMap, Recipient, UserId};
 
 use super::{
     body::{Named, change_for},
-    ring::{Key, PartitionRing},
+    ring::PartitionRing,
     ring_event::RingEvent,
 };
 
@@ -63,7 +63,7 @@ impl<'a> History<'a> {
     ) -> Self {
         let mut changes: HashMap<GroupId, Vec<_>> = HashMap::new();
         for ring in rings.values() {
-            for event in ring.newest_first(Key::User(uid), ring.low()) {
+            for event in ring.newest_first(Recipient::User(uid), ring.low()) {
                 if let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) {
                     changes.entry(gid).or_default().insert(0, (event, named));
                 }
@@ -84,12 +84,12 @@ impl<'a> History<'a> {
     /// Whether an event of the group is the user's: one that names him is in any case.
     pub(crate) fn concerns(&self, gid: GroupId, offset: i64) -> bool {
         let changes = self.changes.get(&gid).map_or(&[][..], Vec::as_slice);
-        let behind = changes.partition_point(|(event, _)| event.offset <= offset);
+        let behind = changes.partition_point(|(event, _)| event.at.offset <= offset);
         match (
             behind.checked_sub(1).map(|last| &changes[last]),
             changes.get(behind),
         ) {
-            (Some((event, named)), _) => named.after || event.offset == offset,
+            (Some((event, named)), _) => named.after || event.at.offset == offset,
             (None, Some((_, named))) => named.before,
             (None, None) => self
                 .stored
@@ -103,7 +103,7 @@ impl<'a> History<'a> {
         let stored = self.stored.get(&gid).copied();
         let applied = applied.get(gid.partition()).copied().unwrap_or_default();
         let newer = self.changes.get(&gid).and_then(|changes| changes.last());
-        let newer = newer.filter(|(event, _)| event.offset >= applied.get());
+        let newer = newer.filter(|(event, _)| event.at.offset >= applied.get());
         match newer {
             None => stored,
             Some((
@@ -118,13 +118,13 @@ impl<'a> History<'a> {
                     ..span
                 },
                 _ => Span {
-                    join_pos: event.offset,
+                    join_pos: event.at.offset,
                     left_pos: None,
                 },
             }),
             Some((event, Named { after: false, .. })) => Some(Span {
-                join_pos: stored.map_or(event.offset, |span| span.join_pos),
-                left_pos: Some(event.offset),
+                join_pos: stored.map_or(event.at.offset, |span| span.join_pos),
+                left_pos: Some(event.at.offset),
             }),
         }
     }

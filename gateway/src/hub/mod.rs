@@ -21,8 +21,8 @@ use std::{
 };
 
 use schemas::{
-    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
-    event::SourceOffset,
+    EventPosition, GroupId, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
+    SyncToken, UserId, event::SourceOffset,
 };
 
 use self::{
@@ -38,11 +38,9 @@ pub(crate) use self::{
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},
-    ring::Key,
     ring_event::RingEvent,
-    sends::{PostedSend, Refusal},
+    sends::{Answer, Outcome, PostedSend, Refusal},
 };
-use crate::frames::ServerFrame;
 
 /// What the hub may hold.
 #[derive(Clone, Copy, Debug)]
@@ -117,10 +115,8 @@ impl Hub {
 
     /// How many connections have a stream.
     pub(crate) fn stream_count(&self) -> usize {
-        self.users
-            .values()
-            .map(ConnectedUser::connection_count)
-            .sum()
+        let connections = self.users.values().map(ConnectedUser::connections);
+        connections.map(<[_]>::len).sum()
     }
 
     /// What the rings hold, bytes.
@@ -145,14 +141,14 @@ impl Hub {
         self.epoch = self.epoch.max(event.event.src.offset.epoch);
         let event = Arc::new(event);
         if event.audience == Audience::Nobody {
-            self.advance(event.partition, NextOffset::after(event.offset));
+            self.advance(event.at.partition, event.at.next());
         } else {
-            self.rings[event.partition].push(Arc::clone(&event), now_ms);
+            self.rings[event.at.partition].push(Arc::clone(&event), now_ms);
             if !self.users.is_empty() {
                 self.hand_out(&event);
             }
         }
-        self.sends.decide(event.partition, &event.event);
+        self.sends.decide(event.at.partition, &event.event);
     }
 
     /// Wakes the connections that got events, each once for all of them: a connection writes what it got together.
@@ -175,7 +171,7 @@ impl Hub {
         };
         for uid in self.members.get(&gid).into_iter().flatten() {
             let user = self.users.get(uid).filter(|_| !named.contains(uid));
-            if let Some(user) = user.filter(|user| user.is_member(gid, event.offset)) {
+            if let Some(user) = user.filter(|user| user.is_member(gid, event.at.offset)) {
                 user.push(event, &mut self.to_wake);
             }
         }
@@ -190,7 +186,7 @@ impl Hub {
             return;
         };
         if let Some(user) = self.users.get_mut(&uid) {
-            user.note_change(gid, event.offset, named);
+            user.note_change(gid, event.at.offset, named);
             self.members.entry(gid).or_default().insert(uid);
         }
     }
@@ -242,11 +238,9 @@ impl Hub {
                 .is_some_and(|user| user.is_member(gid, self.rings[gid.partition()].next().get()))
     }
 
-    /// Hands a frame that may be lost to all connections of a user that have a stream.
-    pub(crate) fn push_fleeting(&self, uid: UserId, frame: &ServerFrame<'_>) {
-        if let Some(user) = self.users.get(&uid) {
-            user.push_fleeting(frame);
-        }
+    /// The connections of a user that have a stream.
+    pub(crate) fn connections_of(&self, uid: UserId) -> &[Arc<Connection>] {
+        self.users.get(&uid).map_or(&[], ConnectedUser::connections)
     }
 
     /// The memberships of a user who is connected, or was a while ago, as of the end of the rings.
@@ -327,19 +321,20 @@ impl Hub {
 
     /// The user's events since the token, in order within each partition.
     fn missed(&self, uid: UserId, since: &SyncToken, history: &History<'_>) -> Vec<Arc<RingEvent>> {
-        let mut missed: BTreeMap<(Partition, i64), Arc<RingEvent>> = BTreeMap::new();
+        let mut missed: BTreeMap<EventPosition, Arc<RingEvent>> = BTreeMap::new();
         let mut add = |event: &Arc<RingEvent>| {
-            missed.insert((event.partition, event.offset), Arc::clone(event));
+            missed.insert(event.at, Arc::clone(event));
         };
         for (partition, ring) in self.rings.iter() {
-            ring.newest_first(Key::User(uid), since.get(partition))
+            ring.newest_first(Recipient::User(uid), since.get(partition))
                 .for_each(&mut add);
         }
         for gid in history.groups() {
             let partition = gid.partition();
-            let events = self.rings[partition].newest_first(Key::Group(gid), since.get(partition));
+            let events =
+                self.rings[partition].newest_first(Recipient::Group(gid), since.get(partition));
             events
-                .filter(|event| history.concerns(gid, event.offset))
+                .filter(|event| history.concerns(gid, event.at.offset))
                 .for_each(&mut add);
         }
         missed.into_values().collect()

@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use axum::extract::ws::Message;
 use schemas::{Chg, GroupId, Mid, UserId};
 
-use super::{body::head_of, ring_event::RingEvent};
+use super::{Answer, body::head_of, ring_event::RingEvent};
+use crate::encoded::Encoded;
 
 /// Something to be written.
 #[derive(Clone, Debug)]
@@ -19,8 +19,10 @@ pub(crate) enum Outgoing {
     Head(Head),
     /// A token that covers everything before it.
     Ping(Arc<str>),
+    /// What has become of a send of the device.
+    Answer(Box<Answer>),
     /// A frame for this connection alone.
-    Frame(Message),
+    Frame(Encoded),
 }
 
 /// How far a group has come. Its place in the queue is that of the first event that it stands for.
@@ -157,34 +159,34 @@ impl Queue {
     }
 }
 
-pub(super) fn bytes_of(item: &Outgoing) -> usize {
+fn bytes_of(item: &Outgoing) -> usize {
     match item {
         Outgoing::Event(event) => event.bytes,
         Outgoing::Head(_) => HEAD_BYTES,
         Outgoing::Ping(token) => token.len(),
-        Outgoing::Frame(Message::Text(frame)) => frame.len(),
-        Outgoing::Frame(Message::Binary(frame)) => frame.len(),
-        Outgoing::Frame(_) => 0,
+        Outgoing::Answer(answer) => answer.bytes(),
+        Outgoing::Frame(frame) => frame.len(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use schemas::Change;
+
     use super::*;
-    use crate::hub::test_events::{group_message, join, message, uid};
+    use crate::hub::test_events::{group_message, join, message, message_change, uid};
 
     fn drain(queue: &mut Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop())
-            .map(|item| match item {
-                Outgoing::Event(event) => format!("event {}", event.offset),
-                Outgoing::Head(head) => format!(
-                    "head {}-{} of {}: {}, own {}",
-                    head.offset, head.last_offset, head.gid, head.mid, head.own_mid
-                ),
-                Outgoing::Ping(token) => format!("ping {token}"),
-                Outgoing::Frame(frame) => frame.to_text().unwrap().to_owned(),
-            })
-            .collect()
+        let text = |item| match item {
+            Outgoing::Event(event) => format!("event {}", event.at.offset),
+            Outgoing::Head(head) => format!(
+                "head {}-{} of {}: {}, own {}, chg {}",
+                head.offset, head.last_offset, head.gid, head.mid, head.own_mid, head.chg
+            ),
+            Outgoing::Ping(token) => format!("ping {token}"),
+            other => format!("{other:?}"),
+        };
+        std::iter::from_fn(|| queue.pop()).map(text).collect()
     }
 
     #[test]
@@ -204,16 +206,35 @@ mod tests {
             drain(&mut queue),
             [
                 "event 0",
-                "head 1-5 of 7: 6, own 6",
-                "head 2-2 of 8: 1, own 1",
+                "head 1-5 of 7: 6, own 6, chg 0",
+                "head 2-2 of 8: 1, own 1, chg 0",
                 "ping t",
                 "event 4",
-                "head 6-6 of 9: 1, own 1"
+                "head 6-6 of 9: 1, own 1, chg 0"
             ]
         );
         queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
         assert_eq!(drain(&mut queue), ["event 7"]);
         assert_eq!(queue.bytes, 0);
+    }
+
+    /// Both are seen by all members; what one hides is not.
+    #[test]
+    fn changes_of_messages_collapse_with_them() {
+        let mut queue = Queue::new(uid(2), group_message(0, 7, 1).bytes);
+        for item in [
+            group_message(1, 7, 1),
+            message_change(2, 7, 1, Change::Recall),
+            message_change(3, 7, 2, Change::Hide),
+            message_change(4, 7, 3, Change::Recall),
+            message_change(5, 7, 4, Change::Recall),
+        ] {
+            let _ = queue.push(Outgoing::Event(item));
+        }
+        assert_eq!(
+            drain(&mut queue),
+            ["head 1-5 of 7: 1, own 0, chg 4", "event 3"]
+        );
     }
 
     #[test]
@@ -233,10 +254,10 @@ mod tests {
         assert_eq!(
             drain(&mut queue),
             [
-                "head 1-2 of 7: 2, own 0",
+                "head 1-2 of 7: 2, own 0, chg 0",
                 "event 3",
                 "event 4",
-                "head 5-6 of 7: 4, own 0"
+                "head 5-6 of 7: 4, own 0, chg 0"
             ]
         );
     }
@@ -264,6 +285,9 @@ mod tests {
         queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
         assert!(matches!(queue.pop(), Some(Outgoing::Head(head)) if head.mid.get() == 3));
         queue.push(Outgoing::Event(group_message(5, 7, 5))).unwrap();
-        assert_eq!(drain(&mut queue), ["event 4", "head 5-5 of 7: 5, own 0"]);
+        assert_eq!(
+            drain(&mut queue),
+            ["event 4", "head 5-5 of 7: 5, own 0, chg 0"]
+        );
     }
 }

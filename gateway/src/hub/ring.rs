@@ -5,31 +5,24 @@ use std::{
     sync::Arc,
 };
 
-use schemas::{GroupId, NextOffset, UserId};
+use schemas::{NextOffset, Recipient};
 
 use super::{audience::Audience, ring_event::RingEvent};
 
-/// What events are found by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    User(UserId),
-    Group(GroupId),
-}
-
-/// An event, and for each of its keys the number of the event before it with the same key.
+/// An event, and for each of those whom it concerns the number of the event before it that does.
 struct Entry {
     event: Arc<RingEvent>,
     received_ms: u64,
-    before: Vec<(Key, Option<u64>)>,
+    before: Vec<(Recipient, Option<u64>)>,
 }
 
 /// All events of a partition from an offset on that concern users, up to where the gateway has read. Entries are numbered in the order in which
-/// they came; those of one key are a chain from the newest to the oldest.
+/// they came; those of one of them are a chain from the newest to the oldest.
 pub(crate) struct PartitionRing {
     entries: VecDeque<Entry>,
     /// The number of the first entry.
     first: u64,
-    newest: HashMap<Key, u64>,
+    newest: HashMap<Recipient, u64>,
     low: NextOffset,
     next: NextOffset,
     bytes: usize,
@@ -76,7 +69,7 @@ impl PartitionRing {
     /// Takes an event that is above all before it.
     pub(crate) fn push(&mut self, event: Arc<RingEvent>, now_ms: u64) {
         let number = self.first + self.entries.len() as u64;
-        self.advance(NextOffset::after(event.offset));
+        self.advance(event.at.next());
         let before = keys(&event.audience)
             .map(|key| (key, self.newest.insert(key, number)))
             .collect();
@@ -99,14 +92,14 @@ impl PartitionRing {
             }
         }
         self.first += 1;
-        self.low = NextOffset::after(entry.event.offset);
+        self.low = entry.event.at.next();
         self.bytes -= entry.event.bytes;
     }
 
-    /// The events of a key from `since` on, the newest first.
+    /// The events that concern a user or a group from `since` on, the newest first.
     pub(crate) fn newest_first(
         &self,
-        key: Key,
+        key: Recipient,
         since: NextOffset,
     ) -> impl Iterator<Item = &Arc<RingEvent>> {
         let mut next = self.newest.get(&key).copied();
@@ -117,13 +110,13 @@ impl PartitionRing {
             next = link.1;
             Some(&entry.event)
         })
-        .take_while(move |event| event.offset >= since.get())
+        .take_while(move |event| event.at.offset >= since.get())
     }
 }
 
-fn keys(audience: &Audience) -> impl Iterator<Item = Key> {
-    let users = audience.users().iter().copied().map(Key::User);
-    users.chain(audience.group().map(Key::Group))
+fn keys(audience: &Audience) -> impl Iterator<Item = Recipient> {
+    let users = audience.users().iter().copied().map(Recipient::User);
+    users.chain(audience.group().map(Recipient::Group))
 }
 
 #[cfg(test)]
@@ -134,9 +127,9 @@ mod tests {
     use crate::hub::test_events::message;
 
     fn offsets(ring: &PartitionRing, uid: i64, since: i64) -> Vec<i64> {
-        let key = Key::User(UserId::try_from(uid).unwrap());
+        let key = Recipient::User(UserId::try_from(uid).unwrap());
         let events = ring.newest_first(key, NextOffset::new(since));
-        events.map(|event| event.offset).collect()
+        events.map(|event| event.at.offset).collect()
     }
 
     #[test]

@@ -2,22 +2,20 @@
 
 use std::sync::OnceLock;
 
-use axum::extract::ws::Message;
-use schemas::{Partition, event::Event};
+use schemas::{EventPosition, event::Event};
 
 use super::{audience::Audience, body::audience_of};
-use crate::frames::{Format, event_frame};
+use crate::encoded::{Encoded, Format};
 
 /// An event of `chat.events`. Its frame is encoded once in each format, however many devices get it.
 #[derive(Debug)]
 pub(crate) struct RingEvent {
-    pub(crate) partition: Partition,
-    pub(crate) offset: i64,
+    pub(crate) at: EventPosition,
     pub(crate) event: Event,
     pub(crate) audience: Audience,
     /// About what it takes in the ring.
     pub(crate) bytes: usize,
-    frames: [OnceLock<Message>; Format::ALL.len()],
+    frames: [OnceLock<Encoded>; Format::ALL.len()],
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
@@ -25,10 +23,9 @@ const OVERHEAD_BYTES: usize = 400;
 
 impl RingEvent {
     /// `value_bytes` is the length of the record's value.
-    pub(crate) fn new(partition: Partition, offset: i64, event: Event, value_bytes: usize) -> Self {
+    pub(crate) fn new(at: EventPosition, event: Event, value_bytes: usize) -> Self {
         Self {
-            partition,
-            offset,
+            at,
             audience: audience_of(&event),
             event,
             // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
@@ -37,8 +34,8 @@ impl RingEvent {
         }
     }
 
-    /// The frame that devices get.
-    pub(crate) fn frame(&self, format: Format) -> &Message {
-        self.frames[format as usize].get_or_init(|| format.encode(&event_frame(self)))
+    /// Its frame, which is encoded the first time.
+    pub(crate) fn encoded(&self, format: Format, encode: impl FnOnce() -> Encoded) -> &Encoded {
+        self.frames[format as usize].get_or_init(encode)
     }
 }

@@ -7,20 +7,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use schemas::{
-    ClientMsgId, InboundPosition, NextOffset, Partition, PartitionMap,
+    ClientMsgId, InboundPosition, Mid, NextOffset, Partition, PartitionMap, Recipient, TimestampMs,
     dead_letter::Reason,
     event::{Event, SourceOffset},
 };
 
-use super::{
-    Connection, RingEvent,
-    body::message_of,
-    ring::{Key, PartitionRing},
-};
-use crate::frames::{ServerFrame, Time};
+use super::{Connection, RingEvent, body::message_of, ring::PartitionRing};
 
 /// How many events of the ring are looked at for the message that a send repeats.
 const LOOKED_AT: usize = 1_000;
+
+const ANSWER_BYTES: usize = 100;
 
 /// A send that is on `chat.inbound`.
 pub(crate) struct PostedSend {
@@ -30,7 +27,7 @@ pub(crate) struct PostedSend {
     pub(crate) reference: String,
     pub(crate) client_msg_id: Option<ClientMsgId>,
     /// What its message is found by.
-    pub(crate) key: Key,
+    pub(crate) key: Recipient,
     /// What was decided of its partition before it was appended.
     pub(crate) decided_before: Option<SourceOffset>,
 }
@@ -40,6 +37,35 @@ pub(crate) struct PostedSend {
 pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     pub(crate) detail: String,
+}
+
+/// What has become of a send, for the device that waits for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The device's own name for it.
+    pub(crate) reference: String,
+    pub(crate) outcome: Outcome,
+}
+
+/// What has become of a send.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// It has its number; that of a repeat is not known where the first message is not here any more.
+    Sent(Option<(Mid, TimestampMs)>),
+    Refused(Refusal),
+    /// `chat.inbound` was created again.
+    Unknown,
+}
+
+impl Answer {
+    /// About what its frame takes.
+    pub(super) fn bytes(&self) -> usize {
+        let detail = match &self.outcome {
+            Outcome::Refused(refusal) => refusal.detail.len(),
+            Outcome::Sent(_) | Outcome::Unknown => 0,
+        };
+        ANSWER_BYTES + self.reference.len() + detail
+    }
 }
 
 struct Waiting {
@@ -70,11 +96,11 @@ impl Sends {
             .decided_before
             .is_some_and(|before| offset <= before.offset)
         {
-            return send.unknown();
+            return send.answer(Outcome::Unknown);
         }
         let early = self.early.get_mut(partition);
         if let Some((refusal, _)) = early.and_then(|early| early.remove(&offset)) {
-            return send.refused(&refusal);
+            return send.answer(Outcome::Refused(refusal));
         }
         let is_decided = self.is_decided(send.at);
         let is_its_own = |event: &Event| event.src.offset.offset == offset;
@@ -96,7 +122,7 @@ impl Sends {
         if before.epoch != source.epoch {
             // Offsets begin again.
             for waiting in std::mem::take(self.of(partition)).into_values() {
-                waiting.send.unknown();
+                waiting.send.answer(Outcome::Unknown);
             }
         }
         if message_of(event).is_none() {
@@ -117,7 +143,7 @@ impl Sends {
     pub(super) fn refuse(&mut self, at: InboundPosition, refusal: Refusal, now_ms: u64) {
         let waiting = self.waiting.get_mut(at.partition);
         match waiting.and_then(|all| all.remove(&at.offset)) {
-            Some(waiting) => waiting.send.refused(&refusal),
+            Some(waiting) => waiting.send.answer(Outcome::Refused(refusal)),
             None => {
                 let early = self.early.get_or_insert_with(at.partition, BTreeMap::new);
                 early.insert(at.offset, (refusal, now_ms));
@@ -205,15 +231,12 @@ impl Sends {
 
 impl PostedSend {
     /// Without an event: of a repeat whose first message is not here any more.
-    fn sent(&self, event: Option<&Event>) {
-        self.answer(&ServerFrame::Sent {
-            reference: &self.reference,
-            mid: event.and_then(message_of).map(|message| message.mid.get()),
-            ts: event.map(|event| Time(event.ts)),
-        });
+    fn sent(self, event: Option<&Event>) {
+        let message = event.and_then(|event| Some((message_of(event)?.mid, event.ts)));
+        self.answer(Outcome::Sent(message));
     }
 
-    fn repeated(&self, ring: &PartitionRing) {
+    fn repeated(self, ring: &PartitionRing) {
         let author = self.connection.uid();
         let is_first = |event: &Event| {
             message_of(event).is_some_and(|message| {
@@ -221,34 +244,19 @@ impl PostedSend {
                     && Some(message.client_msg_id) == self.client_msg_id.as_ref()
             })
         };
-        self.sent(find(ring, self.key, is_first));
+        let first = find(ring, self.key, is_first);
+        self.sent(first);
     }
 
-    fn refused(&self, refusal: &Refusal) {
-        self.answer(&ServerFrame::Refused {
-            reference: &self.reference,
-            reason: refusal.reason.as_str(),
-            detail: &refusal.detail,
-            retry: false,
-        });
-    }
-
-    fn unknown(&self) {
-        self.answer(&ServerFrame::Refused {
-            reference: &self.reference,
-            reason: "unknown-outcome",
-            detail: "chat.inbound was created again; send it again with the same client_msg_id",
-            retry: true,
-        });
-    }
-
-    fn answer(&self, frame: &ServerFrame<'_>) {
-        self.connection.end_send(self.at, frame);
+    fn answer(self, outcome: Outcome) {
+        let reference = self.reference;
+        self.connection
+            .end_send(self.at, Answer { reference, outcome });
     }
 }
 
 /// The newest event of a key that is the one.
-fn find(ring: &PartitionRing, key: Key, is_it: impl Fn(&Event) -> bool) -> Option<&Event> {
+fn find(ring: &PartitionRing, key: Recipient, is_it: impl Fn(&Event) -> bool) -> Option<&Event> {
     let events = ring.newest_first(key, NextOffset::START).take(LOOKED_AT);
     let mut events = events.map(|event: &Arc<RingEvent>| &event.event);
     events.find(|event| is_it(event))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use schemas::{
-    ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
+    Change, EventPosition, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
+    MessageChange, Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, Source, SourceOffset},
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent 
         body,
         words: None,
     };
-    RingEvent::new(partition, offset, event, 100)
+    RingEvent::new(EventPosition { partition, offset }, event, 100)
 }
 
 pub(crate) fn message_body(from: i64, to: i64, id: &str, mid: i64) -> Body {
@@ -77,18 +77,6 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
     }))
 }
 
-pub(crate) fn pinned_body(who: i64, peer: i64, pinned: bool) -> Body {
-    Body::ContactChange(ContactChange {
-        uid: uid(who),
-        peer: uid(peer),
-        flags: ContactFlags {
-            pinned,
-            ..ContactFlags::default()
-        },
-        deleted: None,
-    })
-}
-
 /// Whatever partition it belongs to, it is in the first.
 pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
     let body = message_body(from, to, &format!("{offset}"), offset + 1);
@@ -97,6 +85,19 @@ pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
 
 pub(crate) fn group_message(offset: i64, gid: i64, mid: i64) -> Arc<RingEvent> {
     let body = group_message_body(gid, 1, &format!("{offset}"), mid);
+    in_group(offset, gid, body)
+}
+
+/// The user 1 changes the first message of a group.
+pub(crate) fn message_change(offset: i64, gid: i64, chg: i64, change: Change) -> Arc<RingEvent> {
+    let body = Body::MessageChange(MessageChange {
+        by: uid(1),
+        to: Recipient::Group(gid.try_into().unwrap()),
+        mid: Mid::ZERO.next(),
+        change,
+        chg: chg.try_into().unwrap(),
+        n: None,
+    });
     in_group(offset, gid, body)
 }
 

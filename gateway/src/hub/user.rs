@@ -5,7 +5,6 @@ use std::{collections::HashMap, sync::Arc};
 use schemas::GroupId;
 
 use super::{Connection, RingEvent, Span, body::Named};
-use crate::frames::ServerFrame;
 
 /// A user with connections, or who had some.
 #[derive(Default)]
@@ -27,14 +26,8 @@ impl ConnectedUser {
         }
     }
 
-    pub(super) fn push_fleeting(&self, frame: &ServerFrame<'_>) {
-        for connection in &self.connections {
-            connection.push_fleeting(frame);
-        }
-    }
-
-    pub(super) fn connection_count(&self) -> usize {
-        self.connections.len()
+    pub(super) fn connections(&self) -> &[Arc<Connection>] {
+        &self.connections
     }
 
     pub(super) fn is_member(&self, gid: GroupId, offset: i64) -> bool {
@@ -108,7 +101,7 @@ mod tests {
         Arc::new(Connection::new(
             device,
             number,
-            crate::frames::Format::Json,
+            crate::encoded::Format::Json,
             1_000,
         ))
     }

@@ -8,7 +8,7 @@ use schemas::{InboundPosition, Recipient, proto::ingest_event::Event};
 use super::Peer;
 use crate::{
     frames::{ReadFrame, SendFrame, ServerFrame},
-    hub::{Connection, Key, PostedSend},
+    hub::{Connection, PostedSend},
     state::Gateway,
 };
 
@@ -49,8 +49,8 @@ pub(super) async fn send(
             client_msg_id: Some(client_msg_id),
             reference,
             key: match to {
-                Recipient::Group(gid) => Key::Group(gid),
-                Recipient::User(_) => Key::User(peer.uid),
+                Recipient::Group(_) => to,
+                Recipient::User(_) => Recipient::User(peer.uid),
             },
             decided_before,
         });

@@ -406,7 +406,7 @@ impl<'a> Session<'a> {
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
                 self.liveness.event_written();
-                (event.frame(format).clone(), "event")
+                (event.frame(format).clone().into_message(), "event")
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();
@@ -419,7 +419,8 @@ impl<'a> Session<'a> {
                 self.liveness.ping_written(Some(token), Instant::now());
                 (frame, "ping")
             }
-            Outgoing::Frame(frame) => (frame, "other"),
+            Outgoing::Answer(answer) => (format.encode(&answer.frame()), "other"),
+            Outgoing::Frame(frame) => (frame.into_message(), "other"),
         };
         metrics::written(kind, 1);
         self.in_time(|socket| socket.feed(frame)).await

@@ -1,16 +1,18 @@
 use std::sync::Arc;
 
 use schemas::{
-    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap,
+    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
     dead_letter::Reason,
     event::{Body, SourceOffset},
 };
 use serde_json::{Value, json};
 
-use crate::frames::Format;
-use crate::hub::{
-    Connection, DeviceOf, Hub, HubLimits, Key, Next, Outgoing, PostedSend, Refusal,
-    test_events::{event, message_body, uid},
+use crate::{
+    encoded::Format,
+    hub::{
+        Connection, DeviceOf, Hub, HubLimits, Next, Outcome, Outgoing, PostedSend, Refusal,
+        test_events::{event, message_body, uid},
+    },
 };
 
 const P: Partition = Partition::FIRST;
@@ -50,7 +52,7 @@ impl Gateway {
             connection: Arc::clone(&self.connection),
             reference: offset.to_string(),
             client_msg_id: id.to_owned().try_into().ok(),
-            key: Key::User(uid(1)),
+            key: Recipient::User(uid(1)),
             decided_before,
         });
     }
@@ -83,11 +85,13 @@ impl Gateway {
     fn answers(&self) -> Vec<(String, Value)> {
         let mut answers = Vec::new();
         while let Next::Write(item) = self.connection.next() {
-            if let Outgoing::Frame(frame) = item {
-                let frame = frame.to_text().unwrap();
-                let frame: Value = serde_json::from_str(frame).unwrap();
-                let what = frame.get("reason").unwrap_or(&frame["mid"]).clone();
-                answers.push((frame["ref"].as_str().unwrap().to_owned(), what));
+            if let Outgoing::Answer(answer) = item {
+                let what = match answer.outcome {
+                    Outcome::Sent(message) => json!(message.map(|(mid, _)| mid)),
+                    Outcome::Refused(refusal) => refusal.reason.as_str().into(),
+                    Outcome::Unknown => "unknown-outcome".into(),
+                };
+                answers.push((answer.reference, what));
             }
         }
         answers
