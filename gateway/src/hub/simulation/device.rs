@@ -8,9 +8,9 @@ use std::{
 
 use client::{
     SyncAnswer,
-    device::{ChatKey, ChatWith, DeviceState, ServerFrame as Frame},
+    device::{ChatWith, DeviceState, ServerFrame as Frame},
 };
-use schemas::{DirectConversation, NextOffset, Partition, SyncToken};
+use schemas::{DirectConversation, NextOffset, Partition, Recipient, SyncToken};
 
 use super::log::{Content, Log};
 use crate::{
@@ -151,12 +151,12 @@ impl Device {
         for (key, chat) in self.state.chats() {
             let last_mid = chat.last_mid.get();
             match (key, &chat.with) {
-                (ChatKey::User(peer), ChatWith::User { flags, .. })
+                (Recipient::User(peer), ChatWith::User { flags, .. })
                     if DirectConversation::new(uid(self.user), *peer).partition() == partition =>
                 {
                     known.contacts.insert(peer.get(), (last_mid, flags.pinned));
                 }
-                (ChatKey::Group(gid), _) if gid.partition() == partition => {
+                (Recipient::Group(gid), _) if gid.partition() == partition => {
                     let unread = chat.unread.pc.unwrap();
                     known.groups.insert(gid.get(), (last_mid, unread));
                 }
