@@ -64,7 +64,10 @@ impl FromStr for ConversationId {
 }
 
 /// To whom a user says something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Recipient {
     /// To a user; in a note to oneself to the same.
     User(UserId),

@@ -10,7 +10,10 @@ pub use self::wire::group_name;
 pub const MAX_NAMED_USERS: usize = 1_000;
 
 /// What a member may do; each role may do more than the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum GroupRole {
     /// Reads and sends.
     Member,

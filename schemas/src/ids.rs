@@ -149,8 +149,10 @@ impl fmt::Debug for Excerpt<'_> {
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        #[serde(transparent)]
+        #[derive(
+            Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(try_from = "i64", into = "i64")]
         pub struct $name(i64);
 
         impl $name {
@@ -178,6 +180,12 @@ macro_rules! counter {
                     return Err(InvalidValue::new(format!("is {value}; must be 0 or more")));
                 }
                 Ok(Self(value))
+            }
+        }
+
+        impl From<$name> for i64 {
+            fn from(value: $name) -> Self {
+                value.0
             }
         }
 
@@ -276,6 +284,12 @@ impl TryFrom<String> for ClientMsgId {
         Err(InvalidValue::new(format!(
             "{wrong}; must be 1 to 64 bytes of UTF-8 without control characters"
         )))
+    }
+}
+
+impl From<ClientMsgId> for String {
+    fn from(ClientMsgId(text): ClientMsgId) -> Self {
+        text
     }
 }
 

@@ -3,7 +3,20 @@ use std::{fmt, ops::Range};
 use crate::event::SourceOffset;
 
 /// The offset of the next record to read, one above the last record processed. Committed offsets and offset rows hold it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct NextOffset(i64);
 
 impl NextOffset {

@@ -1,14 +1,15 @@
 //! A device on the command line: prints what it learns, and sends what it reads.
 
-use std::time::Instant;
+use std::{io::BufRead as _, time::Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use client::{
-    device::{Chat, ChatKey, ChatWith, Device, DeviceSettings, DeviceState, Update},
+    device::{Chat, ChatWith, Device, DeviceSettings, DeviceState, Outbox, Update},
     new_client_msg_id,
 };
 use gateway::GatewayConfig;
-use schemas::{DeviceClass, GroupId, Mid, UserId};
+use ingest::IngestConfig;
+use schemas::{DeviceClass, Excerpt, GroupId, Mid, Recipient, UserId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -25,13 +26,13 @@ const LINES: usize = 16;
 /// A line of standard input.
 enum Line {
     /// A message.
-    Send(ChatKey, String),
+    Send(Recipient, String),
     /// The user has read everything of a chat.
-    Read(ChatKey),
+    Read(Recipient),
     /// The user types in a chat.
-    Typing(ChatKey),
+    Typing(Recipient),
     /// The user looks at a chat.
-    Focus(ChatKey),
+    Focus(Recipient),
 }
 
 /// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
@@ -48,11 +49,16 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
             .credentials
             .token()?
             .map(|token| token.expose().to_owned()),
+        max_msg_bytes: context
+            .source
+            .section::<IngestConfig>("ingest")?
+            .max_msg_bytes,
     };
-    let mut device = Device::new(context.client()?, settings, DeviceState::new(args.uid))?;
+    let (state, outbox) = (DeviceState::new(args.uid), Outbox::default());
+    let mut device = Device::new(context.client()?, settings, state, outbox)?;
     let mut lines = standard_input();
     let (begun, mut connected, mut is_open, mut refused) = (Instant::now(), false, true, 0);
-    while is_open || args.listen || !connected || device.unanswered() > 0 {
+    while is_open || args.listen || !connected || device.outbox().items().len() > 0 {
         tokio::select! {
             update = device.next() => {
                 let update = update?;
@@ -66,7 +72,7 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
                 print(&device, args.class, update);
             }
             line = lines.recv(), if is_open => match line {
-                Some(line) => if let Err(error) = post(&mut device, &line?).await {
+                Some(line) => if let Err(error) = post(&mut device, &line.context("standard input")?) {
                     // Whoever types goes on.
                     eprintln!("tidemark: {error:#}");
                     refused += 1;
@@ -89,10 +95,10 @@ fn gateway_url(context: &CommandContext) -> anyhow::Result<String> {
 }
 
 /// A thread reads: nothing else ends a read of a terminal.
-fn standard_input() -> mpsc::Receiver<std::io::Result<String>> {
+fn standard_input() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(LINES);
     std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
+        for line in std::io::stdin().lock().split(b'\n') {
             if sender.blocking_send(line).is_err() {
                 return;
             }
@@ -101,29 +107,29 @@ fn standard_input() -> mpsc::Receiver<std::io::Result<String>> {
     lines
 }
 
-async fn post(device: &mut Device, line: &str) -> anyhow::Result<()> {
+fn post(device: &mut Device, line: &[u8]) -> anyhow::Result<()> {
     match parse(line)? {
         None => {}
-        Some(Line::Send(to, msg)) => {
-            let id = new_client_msg_id();
-            device.send(to, id, msg).await;
-        }
+        Some(Line::Send(to, msg)) => device.send(to, new_client_msg_id(), msg)?,
         Some(Line::Read(of)) => {
             let chat = device.state().chats().get(&of);
             let mid = chat.map_or(Mid::ZERO, |chat| chat.last_mid);
             if mid > Mid::ZERO {
-                device.read(of, mid).await;
+                device.read(of, mid);
             }
         }
-        Some(Line::Typing(to)) => device.typing(to).await,
-        Some(Line::Focus(at)) => device.focus(Some(at)).await,
+        Some(Line::Typing(to)) => device.typing(to),
+        Some(Line::Focus(at)) => device.focus(Some(at)),
     }
     Ok(())
 }
 
 /// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that everything is read, `typing` in place of
 /// `read` that the user types, `focus` that he looks at it.
-fn parse(line: &str) -> anyhow::Result<Option<Line>> {
+fn parse(line: &[u8]) -> anyhow::Result<Option<Line>> {
+    let lossy = String::from_utf8_lossy(line);
+    let line = str::from_utf8(line);
+    let line = line.with_context(|| format!("{:?}: must be UTF-8", Excerpt(&lossy)))?;
     let line = line.trim();
     if line.is_empty() {
         return Ok(None);
@@ -141,11 +147,11 @@ fn parse(line: &str) -> anyhow::Result<Option<Line>> {
     }))
 }
 
-fn chat_key(text: &str) -> anyhow::Result<ChatKey> {
+fn chat_key(text: &str) -> anyhow::Result<Recipient> {
     let of = || format!("{text:?}: must be a user's uid, or # and a group's gid");
     Ok(match text.strip_prefix('#') {
-        Some(gid) => ChatKey::Group(gid.parse::<GroupId>().with_context(of)?),
-        None => ChatKey::User(text.parse::<UserId>().with_context(of)?),
+        Some(gid) => Recipient::Group(gid.parse::<GroupId>().with_context(of)?),
+        None => Recipient::User(text.parse::<UserId>().with_context(of)?),
     })
 }
 
@@ -178,7 +184,7 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
     println!("{line}");
 }
 
-fn shown(key: ChatKey, chat: &Chat) -> Value {
+fn shown(key: Recipient, chat: &Chat) -> Value {
     let last = chat.last.as_ref().map(|last| {
         json!({ "mid": last.mid.get(), "srcid": last.srcid, "msg": last.msg, "recalled": last.recalled })
     });
@@ -193,10 +199,10 @@ fn shown(key: ChatKey, chat: &Chat) -> Value {
 }
 
 /// As in a line of standard input.
-fn name(key: ChatKey) -> String {
+fn name(key: Recipient) -> String {
     match key {
-        ChatKey::User(uid) => uid.to_string(),
-        ChatKey::Group(gid) => format!("#{gid}"),
+        Recipient::User(uid) => uid.to_string(),
+        Recipient::Group(gid) => format!("#{gid}"),
     }
 }
 
@@ -206,7 +212,8 @@ mod tests {
 
     #[test]
     fn lines_are_messages_and_reads() {
-        let sent = |line: &str| match parse(line).unwrap() {
+        let parse_text = |line: &str| parse(line.as_bytes());
+        let sent = |line: &str| match parse_text(line).unwrap() {
             Some(Line::Send(to, msg)) => (name(to), msg),
             _ => panic!("{line} is no message"),
         };
@@ -216,20 +223,22 @@ mod tests {
         );
         assert_eq!(sent("#5000 read 1"), ("#5000".into(), "read 1".into()));
         assert!(matches!(
-            parse("read #5000").unwrap(),
-            Some(Line::Read(ChatKey::Group(_)))
+            parse_text("read #5000").unwrap(),
+            Some(Line::Read(Recipient::Group(_)))
         ));
         assert!(matches!(
-            parse("typing 1001").unwrap(),
-            Some(Line::Typing(ChatKey::User(_)))
+            parse_text("typing 1001").unwrap(),
+            Some(Line::Typing(Recipient::User(_)))
         ));
         assert!(matches!(
-            parse("focus #5000").unwrap(),
-            Some(Line::Focus(ChatKey::Group(_)))
+            parse_text("focus #5000").unwrap(),
+            Some(Line::Focus(Recipient::Group(_)))
         ));
-        assert!(parse("  ").unwrap().is_none());
+        assert!(parse_text("  ").unwrap().is_none());
         for wrong in ["hello", "x y", "#x y", "-1 y", "read x", "0 y"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse_text(wrong).is_err(), "{wrong}");
         }
+        let error = parse(b"1011 \xff").err().unwrap();
+        assert!(error.to_string().contains("1011"), "{error}");
     }
 }

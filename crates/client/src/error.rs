@@ -41,29 +41,35 @@ pub enum ClientError {
         /// What is wrong with it.
         detail: String,
     },
-    /// A gateway closed the connection, and the device is not to come back as it is.
+    /// A connection to a gateway has ended. After a code from 4100 to 4199 the device is not to come back as it is.
     #[error("{url} closed the connection with {code}: {reason}")]
     Closed {
         /// The gateway.
         url: String,
-        /// The close code, 4100 to 4199.
+        /// The close code; 1006 where it sent none.
         code: u16,
-        /// Its words.
+        /// Its words, or what else has happened.
         reason: String,
     },
+    /// A gateway would refuse it at each attempt.
+    #[error("{} {}", .0.field, .0.message)]
+    InvalidField(FieldError),
     /// The client cannot be built from these settings.
     #[error("{0}")]
     InvalidSettings(String),
 }
 
 impl ClientError {
-    /// Whether the same call may succeed later: no connection, no whole response in time, 429, 503 and 504.
+    /// Whether the same call may succeed later: no connection, one that has ended, no whole response in time, 429, 503 and 504.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Timeout { .. } | Self::Unreachable { .. } | Self::BrokenResponse { .. } => true,
             Self::Problem(problem) => matches!(problem.status, 429 | 503 | 504),
-            Self::InvalidResponse { .. } | Self::Closed { .. } | Self::InvalidSettings(_) => false,
+            Self::Closed { code, .. } => !(4100..4200).contains(code),
+            Self::InvalidResponse { .. } | Self::InvalidField(_) | Self::InvalidSettings(_) => {
+                false
+            }
         }
     }
 
@@ -100,6 +106,11 @@ impl ClientError {
             url: url.to_owned(),
             cause: root_cause(error),
         }
+    }
+
+    pub(crate) fn invalid_field(field: &str, message: impl Into<String>) -> Self {
+        let (field, message) = (field.to_owned(), message.into());
+        Self::InvalidField(FieldError { field, message })
     }
 
     pub(crate) fn invalid_response(url: &str, detail: impl fmt::Display) -> Self {

@@ -10,6 +10,10 @@ use reqwest::{
     Certificate, RequestBuilder, Response,
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{ClientError, Problem, Retry, endpoints::Endpoints};
@@ -18,6 +22,8 @@ use crate::{ClientError, Problem, Retry, endpoints::Endpoints};
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
+    /// Of gateways, where the authorities are not those of the system.
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) ingest: Arc<Endpoints>,
     query: Arc<Endpoints>,
     timeout: Duration,
@@ -58,7 +64,7 @@ impl Builder {
         self
     }
 
-    /// The authorities (PEM) that may sign the services' certificates, in place of those of the system.
+    /// The authorities (PEM) that may sign the certificates of services and gateways, in place of those of the system.
     #[must_use]
     pub fn authorities(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities = Some(pem.into());
@@ -90,11 +96,13 @@ impl Builder {
         if let Some(token) = self.token {
             http = http.default_headers(authorization(&token)?);
         }
-        if let Some(pem) = self.authorities {
-            http = http.tls_certs_only(Certificate::from_pem_bundle(&pem).map_err(invalid)?);
+        if let Some(pem) = &self.authorities {
+            http = http.tls_certs_only(Certificate::from_pem_bundle(pem).map_err(invalid)?);
         }
+        let tls = self.authorities.as_deref().map(tls_of).transpose()?;
         Ok(Client {
             http: http.build().map_err(invalid)?,
+            tls: tls.map(Arc::new),
             ingest: Arc::new(self.ingest),
             query: Arc::new(self.query),
             timeout: self.timeout,
@@ -102,6 +110,17 @@ impl Builder {
             unknown_outcomes: Arc::default(),
         })
     }
+}
+
+fn tls_of(authorities: &[u8]) -> Result<rustls::ClientConfig, ClientError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authorities) {
+        let certificate = certificate.map_err(|error| error.to_string());
+        let added = certificate.and_then(|one| roots.add(one).map_err(|error| error.to_string()));
+        added.map_err(ClientError::InvalidSettings)?;
+    }
+    let tls = rustls::ClientConfig::builder().with_root_certificates(roots);
+    Ok(tls.with_no_client_auth())
 }
 
 fn authorization(token: &str) -> Result<HeaderMap, ClientError> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use schemas::{
     Chg, DeviceClass, GroupId, InboundPosition, Mid, Partition, PerDevice, SyncToken, UserId,
 };
-use serde::{Deserialize, Deserializer, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::{Client, ClientError, UserProfile};
 
@@ -115,7 +115,7 @@ pub struct Messages {
 }
 
 /// A message.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number in the conversation: 1, 2, 3 …
     #[serde(deserialize_with = "mid")]
@@ -228,7 +228,7 @@ pub struct Change {
 }
 
 /// What a user has set for a contact.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Flags {
     /// Marked as a favourite.

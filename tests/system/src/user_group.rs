@@ -411,7 +411,7 @@ pub(crate) fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
 }
 
 /// The same where the order is not known: all mids from 1 on, and all that was sent.
-fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result<()> {
+pub(crate) fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result<()> {
     let mut seen = Vec::new();
     for (mid, item) in (1..).zip(items) {
         ensure!(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemas::{Chg, DeviceClass, GroupRole, Mid, NextOffset, Partition, PerDevice, UserId};
+use serde::{Deserialize, Serialize};
 
 use super::frame::{ContactChangeEvent, HeadFrame, MessageChangeEvent, MessageEvent};
 use crate::{Change, Flags, ListedGroup, Message, SyncedConversation};
@@ -11,7 +12,7 @@ use crate::{Change, Flags, ListedGroup, Message, SyncedConversation};
 const PREVIEW_CHARS: usize = 200;
 
 /// A conversation or group of a user, as one of the user's devices has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chat {
     /// What only a conversation of two users or only a group has.
     pub with: ChatWith,
@@ -35,7 +36,7 @@ pub struct Chat {
 }
 
 /// Whom a chat is with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChatWith {
     /// One user.
     User {

@@ -1,269 +1,367 @@
 //! A device of a user: what it knows, and the connection that keeps it so.
 
 mod chat;
-mod connection;
 mod frame;
+mod link;
+mod outbox;
+mod reader;
+mod settings;
+mod socket;
+mod state;
+mod update;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::VecDeque, time::Duration};
 
-use schemas::{Chg, DirectConversation, GroupId, Mid, NextOffset, Partition, SyncToken, UserId};
+use schemas::{ClientMsgId, Mid, Recipient};
+use serde_json::json;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
 
 pub use self::{
     chat::{Chat, ChatWith, Missing},
-    connection::{Device, DeviceSettings, Update},
     frame::{
         ChangedMember, ContactChangeEvent, EventFrame, GroupChangeEvent, HeadFrame,
         MessageChangeEvent, MessageEvent, Presence, ProfileEvent, ReadPositionEvent, ServerFrame,
     },
+    outbox::{Outbox, QueueItem},
+    settings::{DeviceSettings, MAX_MSG_BYTES},
+    state::DeviceState,
+    update::Update,
 };
-use crate::{Changes, Messages, Order, SyncAnswer};
+use self::{
+    link::{Link, Running, finish},
+    outbox::with_chat,
+    reader::ChatReader,
+};
+use crate::{Client, ClientError, SyncAnswer};
 
-/// Whom a chat of a device's user is with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChatKey {
-    /// Another user, or the user himself.
-    User(UserId),
-    /// A group.
-    Group(GroupId),
+/// A device that is connected, or tries to be.
+pub struct Device {
+    client: Client,
+    state: DeviceState,
+    outbox: Outbox,
+    link: Link,
+    /// A page of a sync that the gateway requires.
+    syncing: Running<SyncAnswer>,
+    /// The stream of this connection has begun.
+    is_connected: bool,
+    /// What the user looks at.
+    focus: Option<Recipient>,
+    /// What [`Self::next`] has yet to return.
+    updates: VecDeque<Update>,
+    /// Why the device does not come back.
+    ended: Option<ClientError>,
 }
 
-/// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
-#[derive(Clone, Debug)]
-pub struct DeviceState {
-    uid: UserId,
-    token: Option<SyncToken>,
-    chats: BTreeMap<ChatKey, Chat>,
-    /// What the pages of a full sync had so far.
-    returned: BTreeSet<ChatKey>,
-    full_syncs: u64,
-}
+impl Device {
+    /// Not connected yet. What it knew and had yet to say is as [`Self::into_parts`] gave it out; both are empty at first.
+    ///
+    /// # Errors
+    /// There is no gateway, the token does not fit into a header, or the name is too long.
+    pub fn new(
+        client: Client,
+        settings: DeviceSettings,
+        state: DeviceState,
+        mut outbox: Outbox,
+    ) -> Result<Self, ClientError> {
+        outbox.disconnected();
+        Ok(Self {
+            link: Link::new(&client, settings, state.uid())?,
+            client,
+            state,
+            outbox,
+            syncing: JoinSet::new(),
+            is_connected: false,
+            focus: None,
+            updates: VecDeque::new(),
+            ended: None,
+        })
+    }
 
-impl DeviceState {
-    /// Of a device that knows nothing yet.
+    /// What the device knows.
     #[must_use]
-    pub fn new(uid: UserId) -> Self {
-        Self {
-            uid,
-            token: None,
-            chats: BTreeMap::new(),
-            returned: BTreeSet::new(),
-            full_syncs: 0,
+    pub fn state(&self) -> &DeviceState {
+        &self.state
+    }
+
+    /// What has not been answered.
+    #[must_use]
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// Both, to be stored where they are to outlive the program; the connection ends. An update that [`Self::next`] has not returned is lost.
+    #[must_use]
+    pub fn into_parts(self) -> (DeviceState, Outbox) {
+        (self.state, self.outbox)
+    }
+
+    /// Waits for the next update. Connects, syncs and resumes as needed, and goes on where an earlier call was dropped.
+    ///
+    /// # Errors
+    /// A gateway said that the device is not to come back, or a service that it may not read: the next call ends in the same way.
+    pub async fn next(&mut self) -> Result<Update, ClientError> {
+        loop {
+            if let Some(update) = self.updates.pop_front() {
+                return Ok(update);
+            }
+            if let Some(error) = &self.ended {
+                return Err(error.clone());
+            }
+            if let Err(error) = self.step().await {
+                self.failed(error);
+            }
         }
     }
 
-    /// Whose device it is.
-    #[must_use]
-    pub fn uid(&self) -> UserId {
-        self.uid
+    /// What is to be done next. Dropped at any point, the next call does it.
+    async fn step(&mut self) -> Result<(), ClientError> {
+        if self.link.is_idle() {
+            self.link.connect(self.since())?;
+        }
+        let again_at = self.outbox.again_at();
+        tokio::select! {
+            frame = self.link.next() => self.take(frame?),
+            answer = finish(&mut self.syncing) => {
+                self.synced(answer?);
+                Ok(())
+            }
+            () = sleep_until(again_at.unwrap_or_else(Instant::now)), if again_at.is_some() => {
+                self.outbox.again();
+                self.flush();
+                Ok(())
+            }
+        }
     }
 
-    /// `since` of the next sync, of `hello` and of `resume`; `None` before the first sync.
-    #[must_use]
-    pub fn token(&self) -> Option<&SyncToken> {
-        self.token.as_ref()
+    /// Sends a message, as soon as there is a connection and [`Self::next`] is called; [`Update::Sent`] or [`Update::Refused`] tells the outcome.
+    ///
+    /// # Errors
+    /// It would be refused each time: no text, or one that is too long or has a NUL character.
+    pub fn send(
+        &mut self,
+        to: Recipient,
+        client_msg_id: ClientMsgId,
+        msg: String,
+    ) -> Result<(), ClientError> {
+        self.link.settings().check_message(&msg)?;
+        self.outbox.push(QueueItem::Send {
+            to,
+            client_msg_id,
+            msg,
+        });
+        self.flush();
+        Ok(())
     }
 
-    /// What pages of a chat have to reflect: `after=` of the calls that fetch them. An older one would undo what is known.
-    #[must_use]
-    pub fn known_of(&self, key: ChatKey) -> Option<SyncToken> {
-        let (mut token, chat) = (self.token.clone()?, self.chats.get(&key)?);
-        let partition = match key {
-            ChatKey::User(peer) => DirectConversation::new(self.uid, peer).partition(),
-            ChatKey::Group(gid) => gid.partition(),
+    /// Says that the user has read a chat up to a message, as soon as there is a connection and [`Self::next`] is called.
+    pub fn read(&mut self, of: Recipient, mid: Mid) {
+        self.outbox.push(QueueItem::Read { of, mid });
+        self.flush();
+    }
+
+    /// Says that the user types in a chat. Lost where there is no connection.
+    pub fn typing(&mut self, to: Recipient) {
+        let frame = with_chat(json!({"type": "typing"}), "to", to);
+        self.link.write(&frame);
+    }
+
+    /// Says which chat the user looks at, or none: [`Update::Presence`] tells whether its user is there, and [`Update::Typing`] who types in it if it
+    /// is a group.
+    pub fn focus(&mut self, at: Option<Recipient>) {
+        self.focus = at;
+        let nothing = json!({"type": "focus"});
+        let frame = match at {
+            Some(at) => with_chat(nothing, "peer", at),
+            None => nothing,
         };
-        token.advance(partition, chat.known_to());
-        Some(token)
+        self.link.write(&frame);
     }
 
-    /// All conversations and groups, deleted contacts too.
-    #[must_use]
-    pub fn chats(&self) -> &BTreeMap<ChatKey, Chat> {
-        &self.chats
+    /// Fetches what is missing of a chat. Pings are answered meanwhile; what else comes is for the next call of [`Self::next`].
+    ///
+    /// # Errors
+    /// It was refused, or not answered in time.
+    pub async fn fetch(&mut self, key: Recipient) -> Result<(), ClientError> {
+        let mut next = self.missing(key).map(|missing| missing.after_mid);
+        while let Some(after) = next {
+            let page = self.page(key, |reader| reader.messages(after)).await?;
+            next = self.state.take_messages(key, page);
+        }
+        let mut next = self.missing(key).map(|missing| missing.after_chg);
+        while let Some(after) = next {
+            let page = self.page(key, |reader| reader.changes(after)).await?;
+            next = self.state.take_changes(key, after, page);
+        }
+        Ok(())
     }
 
-    /// How often everything was fetched.
-    #[must_use]
-    pub fn full_syncs(&self) -> u64 {
-        self.full_syncs
+    fn missing(&self, key: Recipient) -> Option<Missing> {
+        self.state.chats().get(&key)?.missing()
     }
 
-    /// Takes a page of a sync; whether there is another.
-    pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
-        for row in answer.conversations {
-            if let Some(peer) = row.conversation.peer {
-                self.returned_chat(ChatKey::User(peer), answer.full)
-                    .take_synced_user(row);
+    /// A page of a chat. A pong says that everything before the ping is handled; a page that is older than that would undo it, and is asked for again.
+    async fn page<T, F: Future<Output = Result<T, ClientError>>>(
+        &mut self,
+        of: Recipient,
+        ask: impl Fn(ChatReader) -> F,
+    ) -> Result<T, ClientError> {
+        loop {
+            let mut asked = Box::pin(ask(ChatReader::new(&self.client, &self.state, of)));
+            let mut is_current = true;
+            while is_current {
+                let heard = tokio::select! {
+                    page = &mut asked => return page,
+                    heard = self.link.wait_for_ping(), if self.ended.is_none() => heard,
+                };
+                let known = self.updates.len();
+                let mut handled = heard;
+                while let (Ok(()), Some(frame)) = (&handled, self.link.take_waiting()) {
+                    handled = self.take(frame);
+                }
+                if let Err(error) = handled {
+                    self.failed(error);
+                }
+                let mut heard = self.updates.iter().skip(known);
+                is_current = !heard.any(|update| *update == Update::Chat(of));
             }
         }
-        for row in answer.groups {
-            self.returned_chat(ChatKey::Group(row.gid), answer.full)
-                .take_synced_group(row);
+    }
+
+    /// Takes a page of a sync. Behind the last one the stream goes on.
+    fn synced(&mut self, answer: SyncAnswer) {
+        if self.state.take_sync(answer) {
+            return self.sync(Duration::ZERO);
         }
-        for gid in answer.left {
-            self.chats.remove(&ChatKey::Group(gid));
+        let resume = json!({"type": "resume", "since": self.since()});
+        self.link.write(&resume);
+        self.updates.push_back(Update::Synced);
+    }
+
+    /// Asks for the next page of a sync.
+    fn sync(&mut self, after: Duration) {
+        self.syncing
+            .spawn(reader::sync(&self.client, &self.state, after));
+    }
+
+    fn since(&self) -> Option<String> {
+        self.state.token().map(ToString::to_string)
+    }
+
+    fn take(&mut self, frame: ServerFrame) -> Result<(), ClientError> {
+        // A welcome alone is not: a gateway may close for what is sent behind it.
+        if matches!(
+            frame,
+            ServerFrame::Event(_) | ServerFrame::Sent { .. } | ServerFrame::Ping { .. }
+        ) {
+            self.link.gets_on();
         }
-        if !answer.more {
-            let returned = std::mem::take(&mut self.returned);
-            if answer.full {
-                self.chats.retain(|key, _| returned.contains(key));
-                self.full_syncs += 1;
+        let update = match frame {
+            ServerFrame::Welcome { .. } => {
+                self.is_connected = true;
+                self.flush();
+                if self.focus.is_some() {
+                    self.focus(self.focus);
+                }
+                Some(Update::Connected)
             }
-        }
-        self.token = Some(answer.next);
-        answer.more
-    }
-
-    /// Of a full sync it begins anew: the log may be another one.
-    fn returned_chat(&mut self, key: ChatKey, full: bool) -> &mut Chat {
-        if self.returned.insert(key) && full {
-            self.chats.remove(&key);
-        }
-        self.chats.entry(key).or_insert_with(Chat::with_user)
-    }
-
-    /// Takes an event. `None` where it was known already, or changes no chat.
-    pub fn take_event(&mut self, event: EventFrame) -> Option<ChatKey> {
-        if !self.moves_on(event.at) {
-            return None;
-        }
-        let uid = self.uid;
-        let other = |one: UserId, other: UserId| if one == uid { other } else { one };
-        if let Some(message) = event.message {
-            let key = match (message.gid, message.destid) {
-                (Some(gid), _) => ChatKey::Group(gid),
-                (None, destid) => ChatKey::User(other(message.srcid, destid?)),
-            };
-            self.chat(key)?.take_message(uid, message);
-            return Some(key);
-        }
-        if let Some(change) = event.message_change {
-            let key = match (change.gid, change.peer) {
-                (Some(gid), _) => ChatKey::Group(gid),
-                (None, peer) => ChatKey::User(other(change.by, peer?)),
-            };
-            self.chat(key)?.take_change(uid, change);
-            return Some(key);
-        }
-        if let Some(read) = event.read_position {
-            let key = match (read.gid, read.peer) {
-                (Some(gid), _) => ChatKey::Group(gid),
-                (None, peer) => ChatKey::User(peer?),
-            };
-            self.chat(key)?
-                .take_read(Some(read.device), read.mid, read.n);
-            return Some(key);
-        }
-        if let Some(contact) = event.contact_change {
-            let key = ChatKey::User(contact.peer);
-            self.chat(key)?.take_contact(uid, &contact);
-            return Some(key);
-        }
-        self.take_group_change(event.group_change?)
-    }
-
-    /// A user becomes a chat by anything that happens; a group only by joining it.
-    fn chat(&mut self, key: ChatKey) -> Option<&mut Chat> {
-        match key {
-            ChatKey::User(_) => Some(self.chats.entry(key).or_insert_with(Chat::with_user)),
-            ChatKey::Group(_) => self.chats.get_mut(&key),
-        }
-    }
-
-    fn take_group_change(&mut self, event: GroupChangeEvent) -> Option<ChatKey> {
-        let key = ChatKey::Group(event.gid);
-        let own = event.members.iter().find(|member| member.uid == self.uid);
-        let known = self.chats.get_mut(&key);
-        let before = known.as_ref().and_then(|chat| match chat.with {
-            ChatWith::Group {
-                role,
-                muted,
-                join_mid,
+            ServerFrame::SyncRequired { after_ms, .. } => {
+                self.sync(Duration::from_millis(after_ms));
+                None
+            }
+            ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
+            ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
+            ServerFrame::Ping { token } => {
+                if let Some(token) = token {
+                    let invalid = |error| ClientError::invalid_response(self.link.url(), error);
+                    self.state.take_ping(&token.parse().map_err(invalid)?);
+                }
+                self.link.write(&json!({"type": "pong"}));
+                None
+            }
+            ServerFrame::Accepted { reference, .. } => {
+                self.outbox.accepted(&reference);
+                self.flush();
+                None
+            }
+            ServerFrame::Sent { reference, mid } => {
+                let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
+                let id = self.answered(&reference);
+                id.map(|id| Update::Sent(id, mid))
+            }
+            ServerFrame::Refused {
+                reference,
+                retry: true,
                 ..
-            } => Some((role, muted, join_mid)),
-            ChatWith::User { .. } => None,
-        });
-        let (role, muted, join_mid) = match (own, before) {
-            (Some(ChangedMember { role: None, .. }), _) => {
-                self.chats.remove(&key);
-                return Some(key);
+            } => {
+                self.outbox.refused(&reference);
+                None
             }
-            (
-                Some(&ChangedMember {
-                    role: Some(role),
-                    muted,
-                    joined,
-                    ..
-                }),
-                before,
-            ) => {
-                let join_mid = before.filter(|_| !joined).map(|(.., mid)| mid);
-                (role, muted, join_mid.unwrap_or(event.last_mid))
+            ServerFrame::Refused {
+                reference, reason, ..
+            } => {
+                let id = self.answered(&reference);
+                id.map(|id| Update::Refused(id, reason))
             }
-            (None, before) => before?,
+            ServerFrame::Typing { from, gid } => {
+                let chat = gid.map_or(Recipient::User(from), Recipient::Group);
+                Some(Update::Typing(chat, from))
+            }
+            ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
+            ServerFrame::Reconnect { after_ms } => {
+                let after = Some(Duration::from_millis(after_ms));
+                self.disconnected("the gateway ends".into(), after);
+                None
+            }
+            ServerFrame::Error { detail } => {
+                return Err(ClientError::invalid_response(self.link.url(), detail));
+            }
+            // The close that follows says the same.
+            ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
-        let with = ChatWith::Group {
-            name: event.name,
-            role,
-            muted,
-            dissolved: event.dissolved,
-            member_count: event.member_count,
-            whole_history: event.whole_history,
-            join_mid,
-        };
-        match known {
-            Some(chat) if own.is_none_or(|own| !own.joined) => chat.set_group(with),
-            _ => {
-                self.chats.insert(key, Chat::joined(with, event.last_mid));
-            }
-        }
-        Some(key)
+        self.updates.extend(update);
+        Ok(())
     }
 
-    /// Takes how far a group has come; it has to be fetched then. It has the offset of the first event that it stands for, so it is taken where that
-    /// is below the token, too.
-    pub fn take_head(&mut self, head: HeadFrame) -> Option<ChatKey> {
-        self.moves_on(head.at);
-        let key = ChatKey::Group(head.gid);
-        self.chats.get_mut(&key)?.take_head(&head);
-        Some(key)
-    }
-
-    /// Takes a token of a ping: everything below it was handed over before.
-    pub fn take_ping(&mut self, token: &SyncToken) {
-        let Some(own) = &mut self.token else { return };
-        for partition in Partition::all() {
-            own.advance(partition, token.get(partition));
+    /// A message that was answered, by its `ref`.
+    fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
+        let answered = self.outbox.answered(reference);
+        self.flush();
+        match answered? {
+            QueueItem::Send { client_msg_id, .. } => Some(client_msg_id),
+            QueueItem::Read { .. } => None,
         }
     }
 
-    /// What is below the token is known (W9), and what is handled moves it (W8).
-    fn moves_on(&mut self, (partition, offset): (Partition, i64)) -> bool {
-        let Some(token) = &mut self.token else {
-            return false;
-        };
-        let is_new = !token.covers(partition, offset);
-        token.advance(partition, NextOffset::after(offset));
-        is_new
+    /// Writes what is next, as much as may be under way.
+    fn flush(&mut self) {
+        if self.is_connected {
+            for frame in self.outbox.take_frames() {
+                self.link.write(&frame);
+            }
+        }
     }
 
-    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another.
-    pub fn take_messages(&mut self, key: ChatKey, page: Messages) -> Option<Mid> {
-        let next = page.next.and_then(|next| match next {
-            Order::After(mid) => Some(mid),
-            _ => None,
-        });
-        let chat = self.chats.get_mut(&key)?;
-        chat.take_fetched(self.uid, page.items, next);
-        next
+    /// The device comes back, or does not where that would end in the same way.
+    fn failed(&mut self, error: ClientError) {
+        if error.is_retryable() {
+            return self.disconnected(error.to_string(), None);
+        }
+        self.link.disconnect(None);
+        self.is_connected = false;
+        self.ended = Some(error);
     }
 
-    /// Takes a page of the changes of a chat above `after`; above which the next one begins, if there is another.
-    pub fn take_changes(&mut self, key: ChatKey, after: Chg, page: Changes) -> Option<Chg> {
-        let chat = self.chats.get_mut(&key)?;
-        chat.take_fetched_changes(after, page.items, page.next);
-        page.next
+    fn disconnected(&mut self, why: String, after: Option<Duration>) {
+        self.link.disconnect(after);
+        self.outbox.disconnected();
+        self.syncing = JoinSet::new();
+        self.is_connected = false;
+        self.updates.push_back(Update::Disconnected(why));
     }
 }

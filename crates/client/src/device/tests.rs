@@ -1,4 +1,4 @@
-use schemas::{DeviceClass, PartitionMap};
+use schemas::{Chg, DeviceClass, NextOffset, PartitionMap, SyncToken, UserId};
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,12 +10,12 @@ fn user(uid: i64) -> UserId {
     uid.try_into().unwrap()
 }
 
-fn peer() -> ChatKey {
-    ChatKey::User(user(1001))
+fn peer() -> Recipient {
+    Recipient::User(user(1001))
 }
 
-fn group() -> ChatKey {
-    ChatKey::Group(GROUP.try_into().unwrap())
+fn group() -> Recipient {
+    Recipient::Group(GROUP.try_into().unwrap())
 }
 
 /// Has synced, and knows everything below offset 10.
@@ -39,7 +39,7 @@ fn answer(with: Value) -> SyncAnswer {
     serde_json::from_value(answer).unwrap()
 }
 
-fn take(device: &mut DeviceState, offset: i64, body: Value) -> Option<ChatKey> {
+fn take(device: &mut DeviceState, offset: i64, body: Value) -> Option<Recipient> {
     let mut frame = json!({"type": "event", "at": format!("17:{offset}")});
     frame
         .as_object_mut()
@@ -85,7 +85,7 @@ fn settings(role: Option<&str>, joined: bool, dissolved: bool) -> Value {
     }})
 }
 
-fn unread(device: &DeviceState, of: ChatKey) -> [Option<i64>; 2] {
+fn unread(device: &DeviceState, of: Recipient) -> [Option<i64>; 2] {
     DeviceClass::ALL.map(|class| device.chats()[&of].unread[class])
 }
 
@@ -129,7 +129,7 @@ fn unread_counts_follow_from_ordinals() {
 #[test]
 fn a_note_to_oneself_has_no_read_positions() {
     let mut device = device();
-    let own = ChatKey::User(user(ME));
+    let own = Recipient::User(user(ME));
     take(&mut device, 11, message(1, ME, ME, 1));
     take(&mut device, 12, change("clear", 1, 1, ME, ME));
     assert_eq!(device.chats()[&own].read_mid.pc.get(), 0);
@@ -341,8 +341,8 @@ fn a_full_sync_drops_what_none_of_its_pages_has() {
     assert_eq!(device.chats().len(), 2);
     let second = json!({"conversations": row("1003"), "full": true});
     assert!(!device.take_sync(answer(second)));
-    let peers: Vec<ChatKey> = device.chats().keys().copied().collect();
-    assert_eq!(peers, [peer(), ChatKey::User(user(1003))]);
+    let peers: Vec<Recipient> = device.chats().keys().copied().collect();
+    assert_eq!(peers, [peer(), Recipient::User(user(1003))]);
     assert_eq!(device.full_syncs(), 1);
 }
 
@@ -386,4 +386,71 @@ fn who_has_joined_again_fetches_what_a_page_left_out() {
     device.take_sync(answer(json!({"groups": [row(2, true)]})));
     let missing = device.chats()[&group()].missing();
     assert_eq!(missing.unwrap().after_mid, Mid::ZERO);
+}
+
+#[test]
+fn what_was_stored_is_what_is_known() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take(&mut device, 12, group_message(8, 1001));
+    take(&mut device, 13, message(1, 1001, ME, 1));
+    let stored = serde_json::to_string(&device).unwrap();
+    let mut restored: DeviceState = serde_json::from_str(&stored).unwrap();
+    assert_eq!(format!("{restored:?}"), format!("{device:?}"));
+    assert_eq!(take(&mut restored, 13, message(1, 1001, ME, 1)), None);
+    assert_eq!(
+        take(&mut restored, 14, message(2, 1001, ME, 2)),
+        Some(peer())
+    );
+    assert_eq!(unread(&restored, peer()), [Some(2); 2]);
+}
+
+pub(super) fn connected() -> Device {
+    let client = Client::builder("http://127.0.0.1:1", "http://127.0.0.1:1");
+    let settings = DeviceSettings {
+        gateways: vec!["ws://127.0.0.1:1".to_owned()],
+        device: "a".to_owned().try_into().unwrap(),
+        class: DeviceClass::Pc,
+        name: String::new(),
+        token: None,
+        max_msg_bytes: MAX_MSG_BYTES,
+    };
+    let state = DeviceState::new(user(1));
+    Device::new(client.build().unwrap(), settings, state, Outbox::default()).unwrap()
+}
+
+#[tokio::test]
+async fn who_types_and_who_is_there_is_handed_on_and_is_no_state() {
+    let mut device = connected();
+    let gid = 5.try_into().unwrap();
+    let presence = |online, classes| {
+        Update::Presence(Presence {
+            uid: user(2),
+            online,
+            classes,
+            last_seen: None,
+        })
+    };
+    for (frame, update) in [
+        (
+            r#"{"type":"typing","from":"2","to":"1"}"#,
+            Update::Typing(Recipient::User(user(2)), user(2)),
+        ),
+        (
+            r#"{"type":"typing","from":"2","gid":"5"}"#,
+            Update::Typing(Recipient::Group(gid), user(2)),
+        ),
+        (
+            r#"{"type":"presence","uid":"2","online":true,"classes":["mobile"]}"#,
+            presence(Some(true), vec![DeviceClass::Mobile]),
+        ),
+        (
+            r#"{"type":"presence","uid":"2","online":null}"#,
+            presence(None, Vec::new()),
+        ),
+    ] {
+        device.take(serde_json::from_str(frame).unwrap()).unwrap();
+        assert_eq!(device.updates.pop_front(), Some(update), "{frame}");
+    }
+    assert!(device.state().chats().is_empty());
 }

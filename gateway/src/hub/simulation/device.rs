@@ -3,10 +3,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use client::device::{ChatKey, DeviceState, ServerFrame as Frame};
+use client::device::{DeviceState, ServerFrame as Frame};
 use schemas::{
-    Chg, ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, SyncToken,
-    UserId, event::Body,
+    Chg, ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, Recipient,
+    SyncToken, UserId, event::Body,
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ impl Device {
         let ConversationId::Group(gid) = logged.conversation else {
             return false;
         };
-        let known = self.state.chats().get(&ChatKey::Group(gid));
+        let known = self.state.chats().get(&Recipient::Group(gid));
         known.is_some_and(|chat| match &logged.body {
             Body::Message(message) => message.mid <= chat.last_mid,
             Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= chat.chg,
@@ -186,7 +186,7 @@ impl Device {
         }
     }
 
-    fn seen<'a>(&self, key: ChatKey, log: &'a Log, stores: &Stores) -> Option<Seen<'a>> {
+    fn seen<'a>(&self, key: Recipient, log: &'a Log, stores: &Stores) -> Option<Seen<'a>> {
         stores.seen(log, self.user(), key, &self.state.known_of(key)?)
     }
 
@@ -213,15 +213,15 @@ impl Device {
         behind.is_empty()
     }
 
-    fn partition_of(&self, key: ChatKey) -> Partition {
+    fn partition_of(&self, key: Recipient) -> Partition {
         match key {
-            ChatKey::User(peer) => DirectConversation::new(self.user(), peer).partition(),
-            ChatKey::Group(gid) => gid.partition(),
+            Recipient::User(peer) => DirectConversation::new(self.user(), peer).partition(),
+            Recipient::Group(gid) => gid.partition(),
         }
     }
 
     /// Against what a sync and pages would return.
-    fn check_chat(&self, key: ChatKey, mut row: Value, seen: &Seen<'_>) {
+    fn check_chat(&self, key: Recipient, mut row: Value, seen: &Seen<'_>) {
         let whose = format!("user {}, {key:?}", self.user());
         let chat = &self.state.chats()[&key];
         let (mut known, lasts) = (chat_json(chat), seen.last_chgs());
@@ -256,7 +256,7 @@ impl Device {
                 side.as_object_mut().unwrap().remove(field);
             }
         }
-        if let ChatKey::User(_) = key {
+        if let Recipient::User(_) = key {
             row["deleted"] = (row["deleted"] == true).into();
         }
         assert_eq!(known, row, "{whose}");

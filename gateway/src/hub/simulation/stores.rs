@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use client::device::ChatKey;
 use rand::{Rng as _, rngs::StdRng};
 use schemas::{
-    ConversationId, DirectConversation, NextOffset, Partition, PartitionMap, SyncToken, UserId,
+    ConversationId, DirectConversation, NextOffset, Partition, PartitionMap, Recipient, SyncToken,
+    UserId,
     sync::{Applied, RowKey, SyncCursor},
 };
 use serde_json::{Value, json};
@@ -165,13 +165,13 @@ impl Stores {
         log: &Log,
         user: UserId,
         partition: Partition,
-    ) -> BTreeMap<ChatKey, Value> {
+    ) -> BTreeMap<Recipient, Value> {
         let rows = self.rows(log, user, partition, &SyncCursor::new(None, 0));
         let chats = rows.into_iter().filter_map(|((_, in_groups, id), row)| {
             let (seen, at) = row?;
             let key = match in_groups {
-                true => ChatKey::Group(id.try_into().unwrap()),
-                false => ChatKey::User(id.try_into().unwrap()),
+                true => Recipient::Group(id.try_into().unwrap()),
+                false => Recipient::User(id.try_into().unwrap()),
             };
             Some((key, seen.row(at)))
         });
@@ -183,12 +183,12 @@ impl Stores {
         &self,
         log: &'a Log,
         user: UserId,
-        key: ChatKey,
+        key: Recipient,
         known: &SyncToken,
     ) -> Option<Seen<'a>> {
         let id: ConversationId = match key {
-            ChatKey::User(peer) => DirectConversation::new(user, peer).into(),
-            ChatKey::Group(gid) => gid.into(),
+            Recipient::User(peer) => DirectConversation::new(user, peer).into(),
+            Recipient::Group(gid) => gid.into(),
         };
         let partition = id.partition();
         let (contacts, groups) = (self.contacts[partition], self.groups[partition]);

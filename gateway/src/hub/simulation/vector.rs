@@ -4,8 +4,9 @@ use std::{fmt::Write as _, fs, path::PathBuf};
 
 use client::{
     Message,
-    device::{Chat, ChatKey, ChatWith, DeviceState},
+    device::{Chat, ChatWith, DeviceState},
 };
+use schemas::Recipient;
 use serde_json::{Map, Value, json};
 
 use super::Simulation;
@@ -51,10 +52,10 @@ impl Recording {
 }
 
 /// `user:1001` or `group:5000`.
-pub(super) fn key_text(key: ChatKey) -> String {
+pub(super) fn key_text(key: Recipient) -> String {
     match key {
-        ChatKey::User(peer) => format!("user:{peer}"),
-        ChatKey::Group(gid) => format!("group:{gid}"),
+        Recipient::User(peer) => format!("user:{peer}"),
+        Recipient::Group(gid) => format!("group:{gid}"),
     }
 }
 

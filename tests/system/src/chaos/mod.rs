@@ -247,16 +247,16 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         }
         load.grows_by(BETWEEN).await?;
         let finished = load.finish().await?;
+        if let Some(devices) = devices {
+            let counts = devices.judge().await.context("judging the devices")?;
+            self.report.judged_devices(counts);
+        }
         // What the version before has written is audited once it is gone.
         let judged = match self.condition.before {
             Some(_) => finished.verify().await,
             None => finished.judge(self.env).await,
         };
         judged.context("judging")?;
-        if let Some(devices) = devices {
-            let counts = devices.judge().await.context("judging the devices")?;
-            self.report.judged_devices(counts);
-        }
         self.report.judged(finished.message_count());
         (self.print)(&format!(
             "judged after {} s: nothing lost, doubled, out of order or miscounted",

@@ -1,24 +1,26 @@
 //! The same devices on Tidemark and on a peer: they send, drop and come back while the server is killed, and what each has in the end is compared with
 //! what was acknowledged.
 
-mod devices;
 mod tally;
 mod tidemark;
 mod wkproto;
 mod wukongim;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fmt, path::PathBuf, time::Duration};
 
 use anyhow::Result;
-use schemas::DeviceClass;
-use tokio::time::Instant;
+use schemas::{ConversationId, DeviceClass, DirectConversation, GroupId, UserId};
 
-use self::devices::{Stage, TestDevices};
 pub use self::tally::Tally;
 use self::{tidemark::Tidemark, wukongim::WuKongIm};
+use crate::devices::{Device, TestDevices};
 
-/// The classes of a user's devices, of which each user has one.
-const CLASSES: [DeviceClass; 2] = [DeviceClass::Mobile, DeviceClass::Pc];
+/// The uid of the first user, and the number of the group.
+const FIRST: i64 = 8_000_000;
+/// How long a device listens between two sends, at most.
+const LISTENS_MS: u64 = 800;
+/// How many others each user writes to, besides the group.
+const PEERS: usize = 3;
 
 /// How long, how many, and which peer.
 #[derive(Clone, Debug)]
@@ -37,86 +39,59 @@ pub struct Options {
     pub tidemark: bool,
 }
 
-/// Whom a user writes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Chat {
-    /// Two users, the lower number first.
-    Users(usize, usize),
-    /// The group of all.
-    Group,
-}
-
-impl Chat {
-    pub(crate) fn of(one: usize, other: usize) -> Self {
-        Self::Users(one.min(other), one.max(other))
-    }
-
-    /// The other user, where there is one.
-    pub(crate) fn peer_of(self, user: usize) -> Option<usize> {
-        match self {
-            Self::Users(one, other) => Some(if one == user { other } else { one }),
-            Self::Group => None,
-        }
-    }
-
-    pub(crate) fn has(self, user: usize) -> bool {
-        match self {
-            Self::Users(one, other) => one == user || other == user,
-            Self::Group => true,
-        }
-    }
-}
-
 /// A message, as a device has it: its text is different from that of all others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Had {
-    pub(crate) number: i64,
-    pub(crate) text: String,
-    pub(crate) is_own: bool,
+struct Had {
+    number: i64,
+    text: String,
+    is_own: bool,
 }
 
 /// A server, or a whole cluster of them, with its devices.
-pub(crate) trait System: Sized + Sync {
-    type Device: Device;
+trait System: Sized + Sync {
+    type Device: PeerDevice;
 
     /// Starts it, with a group of all users.
     async fn start(options: &Options) -> Result<Self>;
 
     /// A device that knows nothing yet.
-    fn device(&self, user: usize, class: DeviceClass) -> Result<Self::Device>;
+    fn device(&self, uid: UserId, class: DeviceClass) -> Result<Self::Device>;
 
     /// Kills every process of it without a warning, starts them again, and waits until they are ready.
     async fn kill(&self) -> Result<()>;
 }
 
-/// A device, which does what the system's own clients do when they connect.
-pub(crate) trait Device: Send + 'static {
-    /// Connects if need be, and takes what comes until that time. Whether there was something.
-    fn listen(&mut self, until: Instant) -> impl Future<Output = Result<bool>> + Send;
-
-    /// Loses the connection; what the device knows stays.
-    fn drop_connection(&mut self) -> Result<()>;
-
-    /// Sends a message, now or at the next connection, until it is answered.
-    fn send(&mut self, chat: Chat, text: String) -> impl Future<Output = ()> + Send;
-
-    /// Sends that have no answer.
-    fn unanswered(&self) -> usize;
+/// A device whose messages and counts are compared.
+trait PeerDevice: Device {
+    fn uid(&self) -> UserId;
 
     /// What was answered: accepted for good.
-    fn acknowledged(&self) -> &[(Chat, String)];
-
-    /// Fetches what the device knows to be missing, as a user who opens every chat.
-    fn open_all(&mut self) -> impl Future<Output = Result<()>> + Send;
+    fn acknowledged(&self) -> BTreeSet<(ConversationId, String)>;
 
     /// What it has of a chat.
-    fn messages(&self, chat: Chat) -> Vec<Had>;
+    fn messages(&self, chat: ConversationId) -> Vec<Had>;
 
     /// What is unread of a chat, as the device shows it.
-    fn unread(&mut self, chat: Chat) -> impl Future<Output = Result<Option<i64>>> + Send;
+    fn unread(&mut self, chat: ConversationId) -> impl Future<Output = Result<Option<i64>>> + Send;
 
     /// What is unread, by the system's own rule, of what a device has.
-    fn unread_of(chat: Chat, all: &[Had]) -> i64;
+    fn unread_of(chat: ConversationId, all: &[Had]) -> i64;
+}
+
+fn users(options: &Options) -> Result<Vec<UserId>> {
+    let uids = (FIRST..).take(options.users);
+    Ok(uids.map(UserId::try_from).collect::<Result<_, _>>()?)
+}
+
+fn group() -> Result<GroupId> {
+    Ok(GroupId::try_from(FIRST)?)
+}
+
+/// The chats that each user writes to.
+fn chats_of(users: &[UserId], user: usize) -> Result<Vec<ConversationId>> {
+    let near = (1..=PEERS.min(users.len() - 1)).map(|near| users[(user + near) % users.len()]);
+    let direct = near.map(|other| DirectConversation::new(users[user], other).into());
+    Ok(direct.chain([group()?.into()]).collect())
 }
 
 /// What became of one system.
@@ -151,16 +126,22 @@ pub async fn run(options: &Options) -> Result<Vec<Outcome>> {
 
 async fn run_one<S: System>(options: &Options) -> Result<Tally> {
     let system = S::start(options).await?;
-    let devices = TestDevices::start(&system, options)?;
+    let users = users(options)?;
+    let mut all = Vec::new();
+    for (number, uid) in users.iter().enumerate() {
+        for class in DeviceClass::ALL {
+            all.push((system.device(*uid, class)?, chats_of(&users, number)?));
+        }
+    }
+    let devices = TestDevices::start(all, LISTENS_MS, options.seed);
     let between = options.length / (options.kills + 1);
     for _ in 0..options.kills {
         tokio::time::sleep(between).await;
         system.kill().await?;
     }
     tokio::time::sleep(between).await;
-    devices.tell(Stage::Calm);
-    let mut tally = devices.tally().await?;
-    tally.add_fresh(&system, options.users).await?;
+    let mut tally = Tally::of(devices.rest().await?).await?;
+    tally.add_fresh(&system, &users).await?;
     Ok(tally)
 }
 

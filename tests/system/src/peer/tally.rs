@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use futures::future::try_join_all;
+use schemas::{ConversationId, DeviceClass, UserId};
+use tokio::time::Instant;
 
-use super::{CLASSES, Chat, Device, Had, System};
+use super::{Had, PeerDevice, System};
+use crate::devices::{Device as _, QUIET, Rested};
 
 /// Sums over all devices of one system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub struct Tally {
     pub twice: u64,
     /// Chats with another unread count than by the system's own rule.
     pub miscounted: u64,
-    texts: BTreeSet<(Chat, String)>,
+    texts: BTreeSet<(ConversationId, String)>,
 }
 
 type Value = fn(&Tally) -> u64;
@@ -43,54 +47,52 @@ impl Tally {
         ("unread counts that are wrong", |tally| tally.miscounted),
     ];
 
-    /// What one device has had acknowledged.
-    pub(crate) fn of_sends(device: &impl Device, drops: u64) -> Self {
-        let texts: BTreeSet<_> = device.acknowledged().iter().cloned().collect();
-        Self {
-            devices: 1,
-            drops,
-            acknowledged: texts.len() as u64,
-            texts,
-            ..Self::default()
+    /// Compares what all have that have come to rest with what was acknowledged to any of them.
+    ///
+    /// # Errors
+    /// The system does not answer.
+    pub(super) async fn of<D: PeerDevice>(mut rested: Vec<Rested<D>>) -> Result<Self> {
+        // What came while others came to rest.
+        let until = Instant::now() + QUIET;
+        try_join_all(rested.iter_mut().map(|one| one.device.listen(until))).await?;
+        let mut tally = Self::default();
+        for one in &rested {
+            let texts = one.device.acknowledged();
+            tally.devices += 1;
+            tally.drops += one.drops;
+            tally.acknowledged += texts.len() as u64;
+            tally.texts.extend(texts);
         }
+        let missed = rested.iter().map(|one| tally.lacking(&one.device));
+        tally.missed = missed.sum();
+        for one in &mut rested {
+            tally.judge(&mut one.device).await?;
+        }
+        Ok(tally)
     }
 
-    /// Adds what another has.
-    pub(crate) fn add(&mut self, other: Self) {
-        self.devices += other.devices;
-        self.drops += other.drops;
-        self.acknowledged += other.acknowledged;
-        self.missed += other.missed;
-        self.missed_when_opened += other.missed_when_opened;
-        self.lost += other.lost;
-        self.twice += other.twice;
-        self.miscounted += other.miscounted;
-        self.texts.extend(other.texts);
-    }
-
-    /// The acknowledged messages that a user's device lacks.
-    pub(crate) fn lacking(&self, user: usize, device: &impl Device) -> u64 {
-        let mut had: BTreeMap<Chat, BTreeSet<String>> = BTreeMap::new();
-        let lacks = |(chat, text): &&(Chat, String)| {
+    /// The acknowledged messages that a device lacks.
+    fn lacking(&self, device: &impl PeerDevice) -> u64 {
+        let mut had: BTreeMap<ConversationId, BTreeSet<String>> = BTreeMap::new();
+        let lacks = |(chat, text): &&(ConversationId, String)| {
             let texts = had.entry(*chat).or_insert_with(|| {
                 let messages = device.messages(*chat);
                 messages.into_iter().map(|message| message.text).collect()
             });
             !texts.contains(text)
         };
-        let concerned = self.texts.iter().filter(|(chat, _)| chat.has(user));
+        let uid = device.uid();
+        let concerned = self.texts.iter().filter(|(chat, _)| has(*chat, uid));
         concerned.filter(lacks).count() as u64
     }
 
     /// Opens all chats of a device that has come to rest, and compares.
-    ///
-    /// # Errors
-    /// The system does not answer.
-    pub(crate) async fn judge<D: Device>(&mut self, user: usize, device: &mut D) -> Result<()> {
+    async fn judge<D: PeerDevice>(&mut self, device: &mut D) -> Result<()> {
         device.open_all().await?;
-        self.missed_when_opened += self.lacking(user, device);
-        let chats: BTreeSet<Chat> = self.texts.iter().map(|(chat, _)| *chat).collect();
-        for chat in chats.into_iter().filter(|chat| chat.has(user)) {
+        self.missed_when_opened += self.lacking(device);
+        let chats: BTreeSet<ConversationId> = self.texts.iter().map(|(chat, _)| *chat).collect();
+        let uid = device.uid();
+        for chat in chats.into_iter().filter(|chat| has(*chat, uid)) {
             let all = device.messages(chat);
             self.twice += twice(&all);
             if device.unread(chat).await? != Some(D::unread_of(chat, &all)) {
@@ -104,13 +106,25 @@ impl Tally {
     ///
     /// # Errors
     /// The system does not answer.
-    pub(crate) async fn add_fresh<S: System>(&mut self, system: &S, users: usize) -> Result<()> {
-        for user in 0..users {
-            let mut device = system.device(user, CLASSES[0])?;
+    pub(super) async fn add_fresh<S: System>(
+        &mut self,
+        system: &S,
+        users: &[UserId],
+    ) -> Result<()> {
+        for uid in users {
+            let mut device = system.device(*uid, DeviceClass::Mobile)?;
             device.open_all().await?;
-            self.lost += self.lacking(user, &device);
+            self.lost += self.lacking(&device);
         }
         Ok(())
+    }
+}
+
+/// All are in the group.
+fn has(chat: ConversationId, uid: UserId) -> bool {
+    match chat {
+        ConversationId::Direct(direct) => direct.has(uid),
+        ConversationId::Group(_) => true,
     }
 }
 

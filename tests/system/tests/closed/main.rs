@@ -64,6 +64,12 @@ async fn a_message_goes_through(deployment: &Deployment) -> Result<()> {
         .expect(0)?;
     let sent = ["send", "1001", "1000", "Over TLS, from the command line"];
     deployment.run("nobody", &sent).await?.expect(0)?;
+    let connected = deployment.run("nobody", &["connect", "1000"]).await?;
+    let connected = connected.expect(0)?.json_lines()?;
+    ensure!(
+        connected.iter().any(|line| line["connected"] == true),
+        "{connected:?}"
+    );
     Ok(())
 }
 

@@ -27,9 +27,11 @@ fn devices_miss_nothing_while_gateways_are_killed() {
         // It asks MariaDB where to begin.
         env.start_services(&["gateway"]).await?;
         load.grows_by(200).await?;
-        load.finish().await?.judge(env).await?;
+        let finished = load.finish().await?;
         let counts = devices.judge().await?;
+        finished.judge(env).await?;
         ensure!(counts.connections > 2 * counts.devices, "{counts}");
+        ensure!(counts.sent.min(counts.reads) > counts.devices, "{counts}");
         Ok(())
     });
 }

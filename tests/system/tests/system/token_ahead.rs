@@ -3,9 +3,9 @@
 use anyhow::ensure;
 use client::{
     SyncAnswer,
-    device::{ChatKey, Device, DeviceSettings, DeviceState, Update},
+    device::{Device, DeviceSettings, DeviceState, MAX_MSG_BYTES, Outbox, Update},
 };
-use schemas::{DeviceClass, DeviceId, NextOffset, PartitionMap, SyncToken};
+use schemas::{DeviceClass, DeviceId, NextOffset, PartitionMap, Recipient, SyncToken};
 use system_tests::{Servers, TIMEOUT, new_users, run};
 use tokio::time::timeout;
 
@@ -31,15 +31,16 @@ fn a_device_whose_token_is_ahead_of_the_log_begins_anew_and_receives() {
             class: DeviceClass::Mobile,
             name: String::new(),
             token: None,
+            max_msg_bytes: MAX_MSG_BYTES,
         };
-        let mut device = Device::new(env.client.api().clone(), settings, state)?;
+        let mut device = Device::new(env.client.api().clone(), settings, state, Outbox::default())?;
         timeout(TIMEOUT, async {
             while device.next().await? != Update::Connected {}
             anyhow::Ok(())
         })
         .await??;
         ensure!(device.state().full_syncs() == 2, "no full sync");
-        let key = ChatKey::User(peer.try_into()?);
+        let key = Recipient::User(peer.try_into()?);
         let unread = |device: &Device| {
             let chat = device.state().chats().get(&key)?;
             chat.unread.mobile

@@ -1,31 +1,24 @@
-//! WuKongIM v3: one process with its own storage, and devices that speak its own protocol over TCP, and do at each connection what its clients do: list
-//! conversations, and pull what is missing of each. (Its JSON-RPC over WebSocket cannot be used: the version that was looked at has `connect` end the
-//! connection as an unsupported frame.)
+//! A device that speaks its protocol.
 
 use std::{
-    collections::BTreeMap, fs, net::TcpListener, path::PathBuf, process::Stdio, time::Duration,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
-use schemas::DeviceClass;
-use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{
-    process::{Child, Command},
-    sync::Mutex,
-    time::{Instant, sleep_until, timeout_at},
+use schemas::{ConversationId, DeviceClass, DirectConversation, UserId};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{GROUP, GROUP_TYPE, PERSON, post, uid_text};
+use crate::{
+    devices::Device,
+    peer::{
+        Had, PeerDevice, group,
+        wkproto::{Connection, FromServer, Received, ToServer},
+    },
 };
 
-use super::{
-    Chat, Device, Had, Options, System,
-    wkproto::{Connection, FromServer, Received, ToServer},
-};
-use crate::until;
-
-const GROUP: &str = "all";
-/// Its channel types.
-const PERSON: u8 = 1;
-const GROUP_TYPE: u8 = 2;
 /// Its reason for what has succeeded.
 const SUCCESS: u8 = 1;
 /// Forward, from a number on.
@@ -33,158 +26,8 @@ const PULL_UP: u64 = 1;
 const PAGE: u64 = 500;
 const AGAIN_AFTER: Duration = Duration::from_millis(300);
 
-pub(crate) struct WuKongIm {
-    program: PathBuf,
-    directory: TempDir,
-    process: Mutex<Child>,
-    http: reqwest::Client,
-    ports: [u16; 5],
-}
-
-impl System for WuKongIm {
-    type Device = WuKongImDevice;
-
-    async fn start(options: &Options) -> Result<Self> {
-        let (program, _) = options.wukongim.clone().context("no program")?;
-        let directory = TempDir::new()?;
-        let ports = free_ports()?;
-        fs::write(directory.path().join("wukongim.toml"), config(&ports))?;
-        let this = Self {
-            process: Mutex::new(run(&program, &directory)?),
-            program,
-            directory,
-            http: reqwest::Client::new(),
-            ports,
-        };
-        this.is_ready().await?;
-        let members: Vec<String> = (0..options.users).map(uid).collect();
-        let group =
-            json!({"channel_id": GROUP, "channel_type": GROUP_TYPE, "subscribers": members});
-        post(&this.http, &this.url("/channel"), &group).await?;
-        Ok(this)
-    }
-
-    fn device(&self, user: usize, class: DeviceClass) -> Result<WuKongImDevice> {
-        Ok(WuKongImDevice {
-            user,
-            class,
-            http: self.http.clone(),
-            api: self.url(""),
-            port: self.ports[1],
-            connection: None,
-            sends: 0,
-            is_recovered: false,
-            attempt: Instant::now(),
-            chats: BTreeMap::new(),
-            unanswered: BTreeMap::new(),
-            acknowledged: Vec::new(),
-        })
-    }
-
-    async fn kill(&self) -> Result<()> {
-        let mut process = self.process.lock().await;
-        process.kill().await?;
-        *process = run(&self.program, &self.directory)?;
-        drop(process);
-        self.is_ready().await
-    }
-}
-
-impl WuKongIm {
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.ports[0])
-    }
-
-    async fn is_ready(&self) -> Result<()> {
-        until("WuKongIM is ready", async || {
-            let answer = self.http.get(self.url("/readyz")).send().await;
-            let answer = answer.and_then(reqwest::Response::error_for_status);
-            answer.map(drop).map_err(|error| error.to_string())
-        })
-        .await
-    }
-}
-
-fn run(program: &PathBuf, directory: &TempDir) -> Result<Child> {
-    let log = fs::File::options()
-        .create(true)
-        .append(true)
-        .open(directory.path().join("log"))?;
-    Command::new(program)
-        .args(["-config", "wukongim.toml"])
-        .current_dir(directory.path())
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .kill_on_drop(true)
-        .spawn()
-        .with_context(|| format!("{} does not run", program.display()))
-}
-
-fn free_ports() -> Result<[u16; 5]> {
-    let mut ports = [0; 5];
-    let mut open = Vec::new();
-    for port in &mut ports {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        *port = listener.local_addr()?.port();
-        open.push(listener);
-    }
-    Ok(ports)
-}
-
-/// What its example has, on loopback only and without what is not looked at.
-fn config([api, tcp, ws, cluster, manager]: &[u16; 5]) -> String {
-    format!(
-        r#"
-[node]
-id = 1
-data_dir = "./data"
-[cluster]
-listen_addr = "127.0.0.1:{cluster}"
-id = "single"
-nodes = [{{ id = 1, addr = "127.0.0.1:{cluster}" }}]
-join_token = "change-me"
-initial_slot_count = 10
-hash_slot_count = 256
-slot_replica_n = 1
-[api]
-listen_addr = "127.0.0.1:{api}"
-external_tcp_addr = "127.0.0.1:{tcp}"
-external_ws_addr = "ws://127.0.0.1:{ws}"
-[manager]
-listen_addr = "127.0.0.1:{manager}"
-auth_on = false
-[gateway]
-listeners = [
-  {{ name = "tcp-wkproto", network = "tcp", address = "127.0.0.1:{tcp}", transport = "gnet", protocol = "wkproto" }},
-  {{ name = "ws-gateway", network = "websocket", address = "127.0.0.1:{ws}", transport = "gnet", protocol = "wsmux" }},
-]
-[plugin]
-enable = false
-[log]
-dir = "./logs"
-"#
-    )
-}
-
-fn uid(user: usize) -> String {
-    format!("u{user}")
-}
-
-async fn post(http: &reqwest::Client, url: &str, body: &Value) -> Result<Value> {
-    let answer = http
-        .post(url)
-        .header("content-type", "application/json")
-        .body(body.to_string())
-        .send()
-        .await?;
-    let (status, text) = (answer.status(), answer.text().await?);
-    ensure!(status.is_success(), "{url}: {status}: {text}");
-    Ok(serde_json::from_str(&text).unwrap_or_default())
-}
-
-pub(crate) struct WuKongImDevice {
-    user: usize,
+pub(in crate::peer) struct WuKongImDevice {
+    uid: UserId,
     class: DeviceClass,
     http: reqwest::Client,
     api: String,
@@ -195,12 +38,34 @@ pub(crate) struct WuKongImDevice {
     /// What it missed has been pulled since it connected.
     is_recovered: bool,
     attempt: Instant,
-    chats: BTreeMap<Chat, BTreeMap<i64, Had>>,
-    unanswered: BTreeMap<u32, (Chat, String)>,
-    acknowledged: Vec<(Chat, String)>,
+    chats: BTreeMap<ConversationId, BTreeMap<i64, Had>>,
+    unanswered: BTreeMap<u32, (ConversationId, String)>,
+    acknowledged: BTreeSet<(ConversationId, String)>,
 }
 
 impl WuKongImDevice {
+    pub(super) fn new(
+        uid: UserId,
+        class: DeviceClass,
+        http: reqwest::Client,
+        (api, port): (String, u16),
+    ) -> Self {
+        Self {
+            uid,
+            class,
+            http,
+            api,
+            port,
+            connection: None,
+            sends: 0,
+            is_recovered: false,
+            attempt: Instant::now(),
+            chats: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+        }
+    }
+
     /// What is to be done next; dropped at any point, the next call does it.
     async fn step(&mut self) -> Result<bool> {
         if self.connection.is_none() {
@@ -209,7 +74,7 @@ impl WuKongImDevice {
             self.connection = Connection::open(self.port).await.ok();
             self.is_recovered = false;
             let connect = ToServer::Connect {
-                uid: &uid(self.user),
+                uid: &uid_text(self.uid),
                 device: &self.class.to_string(),
                 flag: u8::from(self.class != DeviceClass::Mobile),
             };
@@ -235,8 +100,8 @@ impl WuKongImDevice {
                 reason: SUCCESS,
             } => {
                 if let Some((chat, text)) = self.unanswered.remove(&number) {
-                    self.keep(chat, seq, &uid(self.user), &text);
-                    self.acknowledged.push((chat, text));
+                    self.keep(chat, seq, &uid_text(self.uid), &text);
+                    self.acknowledged.insert((chat, text));
                 }
             }
             FromServer::Recv(message) => self.receive(message).await?,
@@ -250,7 +115,7 @@ impl WuKongImDevice {
     }
 
     async fn receive(&mut self, message: Received) -> Result<()> {
-        let is_own = message.from == uid(self.user);
+        let is_own = message.from == uid_text(self.uid);
         let peer = if is_own {
             &message.channel
         } else {
@@ -263,31 +128,32 @@ impl WuKongImDevice {
         Ok(())
     }
 
-    fn chat(&self, kind: u64, peer: &str) -> Result<Chat> {
+    fn chat(&self, kind: u64, peer: &str) -> Result<ConversationId> {
         if kind != u64::from(PERSON) {
-            return Ok(Chat::Group);
+            return Ok(group()?.into());
         }
         let peer = peer.strip_prefix('u').and_then(|peer| peer.parse().ok());
-        Ok(Chat::of(self.user, peer.context("a channel of nobody")?))
+        let peer = peer.context("a channel of nobody")?;
+        Ok(DirectConversation::new(self.uid, peer).into())
     }
 
-    fn keep(&mut self, chat: Chat, number: i64, from: &str, text: &str) {
+    fn keep(&mut self, chat: ConversationId, number: i64, from: &str, text: &str) {
         let had = Had {
             number,
             text: text.to_owned(),
-            is_own: from == uid(self.user),
+            is_own: from == uid_text(self.uid),
         };
         self.chats.entry(chat).or_default().insert(number, had);
     }
 
-    fn channel(&self, chat: Chat) -> (String, u8) {
-        match chat.peer_of(self.user) {
-            Some(peer) => (uid(peer), PERSON),
-            None => (GROUP.to_owned(), GROUP_TYPE),
+    fn channel(&self, chat: ConversationId) -> (String, u8) {
+        match chat {
+            ConversationId::Direct(direct) => (uid_text(direct.peer_of(self.uid)), PERSON),
+            ConversationId::Group(_) => (GROUP.to_owned(), GROUP_TYPE),
         }
     }
 
-    async fn write_send(&mut self, number: u32, chat: Chat, text: &str) {
+    async fn write_send(&mut self, number: u32, chat: ConversationId, text: &str) {
         let (channel, kind) = self.channel(chat);
         let send = ToServer::Send {
             number,
@@ -314,10 +180,10 @@ impl WuKongImDevice {
     }
 
     /// Its conversation list: the newest number and the unread count of each.
-    async fn conversations(&self) -> Result<BTreeMap<Chat, (i64, i64)>> {
+    async fn conversations(&self) -> Result<BTreeMap<ConversationId, (i64, i64)>> {
         let (mut all, mut cursor) = (BTreeMap::new(), String::new());
         loop {
-            let query = json!({"uid": uid(self.user), "cursor": cursor, "limit": 100});
+            let query = json!({"uid": uid_text(self.uid), "cursor": cursor, "limit": 100});
             let url = format!("{}/conversation/list", self.api);
             let page = post(&self.http, &url, &query).await?;
             let unresolved = page["unresolved"].as_array().map_or(0, Vec::len);
@@ -337,7 +203,7 @@ impl WuKongImDevice {
     }
 
     /// Everything from the first number on that the device does not have.
-    async fn pull(&mut self, chat: Chat, last: i64) -> Result<()> {
+    async fn pull(&mut self, chat: ConversationId, last: i64) -> Result<()> {
         let (channel, kind) = self.channel(chat);
         loop {
             let had = self.chats.entry(chat).or_default();
@@ -345,7 +211,7 @@ impl WuKongImDevice {
                 return Ok(());
             };
             let query = json!({
-                "login_uid": uid(self.user), "channel_id": channel, "channel_type": kind,
+                "login_uid": uid_text(self.uid), "channel_id": channel, "channel_type": kind,
                 "start_message_seq": from, "limit": PAGE, "pull_mode": PULL_UP,
             });
             let url = format!("{}/channel/messagesync", self.api);
@@ -383,19 +249,16 @@ impl Device for WuKongImDevice {
         Ok(())
     }
 
-    async fn send(&mut self, chat: Chat, text: String) {
+    async fn send(&mut self, chat: ConversationId, text: String) -> Result<()> {
         self.sends += 1;
         let number = self.sends;
         self.write_send(number, chat, &text).await;
         self.unanswered.insert(number, (chat, text));
+        Ok(())
     }
 
     fn unanswered(&self) -> usize {
         self.unanswered.len()
-    }
-
-    fn acknowledged(&self) -> &[(Chat, String)] {
-        &self.acknowledged
     }
 
     async fn open_all(&mut self) -> Result<()> {
@@ -404,19 +267,29 @@ impl Device for WuKongImDevice {
         }
         Ok(())
     }
+}
 
-    fn messages(&self, chat: Chat) -> Vec<Had> {
+impl PeerDevice for WuKongImDevice {
+    fn uid(&self) -> UserId {
+        self.uid
+    }
+
+    fn acknowledged(&self) -> BTreeSet<(ConversationId, String)> {
+        self.acknowledged.clone()
+    }
+
+    fn messages(&self, chat: ConversationId) -> Vec<Had> {
         let messages = self.chats.get(&chat).into_iter();
         messages.flat_map(BTreeMap::values).cloned().collect()
     }
 
-    async fn unread(&mut self, chat: Chat) -> Result<Option<i64>> {
+    async fn unread(&mut self, chat: ConversationId) -> Result<Option<i64>> {
         let all = self.conversations().await?;
         Ok(all.get(&chat).map(|(_, unread)| *unread))
     }
 
     /// Its v3 takes what one sends as read up to there, of a person, too.
-    fn unread_of(_: Chat, all: &[Had]) -> i64 {
+    fn unread_of(_: ConversationId, all: &[Had]) -> i64 {
         let own = all.iter().filter(|message| message.is_own);
         let own_last = own.map(|message| message.number).max().unwrap_or_default();
         let last = all.iter().map(|message| message.number).max();

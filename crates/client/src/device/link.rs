@@ -1,0 +1,265 @@
+//! A connection to one of the gateways, again after whatever ends it.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use schemas::UserId;
+use serde_json::{Value, json};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until},
+};
+use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message, protocol::CloseFrame};
+
+use super::{DeviceSettings, ServerFrame, socket::Socket};
+use crate::{Client, ClientError};
+
+/// How long a gateway may be silent: two of its pings do not come.
+const SILENCE: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const SUBPROTOCOL: &str = "tidemark.v1.json";
+/// The code of a connection that ended without one (RFC 6455).
+const NO_CODE: u16 = 1006;
+
+/// At most one call that is under way. It goes on where a call of [`Device::next`](super::Device::next) is dropped, and ends with the device.
+pub(super) type Running<T> = JoinSet<Result<T, ClientError>>;
+
+pub(super) struct Link {
+    settings: DeviceSettings,
+    uid: UserId,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    connecting: Running<Socket>,
+    socket: Option<Socket>,
+    /// Frames that came while nobody took one.
+    waiting: VecDeque<ServerFrame>,
+    gateway: usize,
+    silent_until: Instant,
+    /// When the next attempt may begin.
+    not_before: Instant,
+    pauses: Pauses,
+}
+
+impl Link {
+    pub(super) fn new(
+        client: &Client,
+        settings: DeviceSettings,
+        uid: UserId,
+    ) -> Result<Self, ClientError> {
+        settings.check()?;
+        let now = Instant::now();
+        let link = Self {
+            settings,
+            uid,
+            tls: client.tls.clone(),
+            connecting: JoinSet::new(),
+            socket: None,
+            waiting: VecDeque::new(),
+            gateway: 0,
+            silent_until: now,
+            not_before: now,
+            pauses: Pauses::default(),
+        };
+        link.request()?;
+        Ok(link)
+    }
+
+    pub(super) fn settings(&self) -> &DeviceSettings {
+        &self.settings
+    }
+
+    /// Neither connected nor about to be.
+    pub(super) fn is_idle(&self) -> bool {
+        self.socket.is_none() && self.connecting.is_empty()
+    }
+
+    /// Connects as soon as it may.
+    pub(super) fn connect(&mut self, since: Option<String>) -> Result<(), ClientError> {
+        let DeviceSettings {
+            device,
+            class,
+            name,
+            ..
+        } = &self.settings;
+        let device = json!({"id": device, "class": class, "name": name});
+        let hello = json!({"type": "hello", "device": device, "since": since});
+        let (url, request, tls) = (self.url().to_owned(), self.request()?, self.tls.clone());
+        let at = self.not_before;
+        self.connecting.spawn(async move {
+            sleep_until(at).await;
+            Socket::connect(url, request, tls, hello).await
+        });
+        Ok(())
+    }
+
+    /// The next frame.
+    pub(super) async fn next(&mut self) -> Result<ServerFrame, ClientError> {
+        match self.waiting.pop_front() {
+            Some(frame) => Ok(frame),
+            None => self.receive().await,
+        }
+    }
+
+    /// Reads, and hands nothing out, until a ping comes, which is to be answered soon.
+    pub(super) async fn wait_for_ping(&mut self) -> Result<(), ClientError> {
+        loop {
+            let frame = self.receive().await?;
+            let is_ping = matches!(frame, ServerFrame::Ping { .. });
+            self.waiting.push_back(frame);
+            if is_ping {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What has come already.
+    pub(super) fn take_waiting(&mut self) -> Option<ServerFrame> {
+        self.waiting.pop_front()
+    }
+
+    async fn receive(&mut self) -> Result<ServerFrame, ClientError> {
+        if self.socket.is_none() {
+            self.socket = Some(finish(&mut self.connecting).await?);
+            self.silent_until = Instant::now() + SILENCE;
+        }
+        while let Some(socket) = &mut self.socket {
+            let message = tokio::select! {
+                biased;
+                message = socket.next() => message,
+                () = sleep_until(self.silent_until) => {
+                    return Err(self.closed(NO_CODE, "the gateway is silent"));
+                }
+            };
+            self.silent_until = Instant::now() + SILENCE;
+            match message {
+                Some(Ok(Message::Text(text))) => {
+                    let frame = serde_json::from_str(&text);
+                    return frame.map_err(|error| ClientError::invalid_response(self.url(), error));
+                }
+                Some(Ok(Message::Close(Some(CloseFrame { code, reason })))) => {
+                    return Err(self.closed(code.into(), reason));
+                }
+                Some(Ok(Message::Close(None))) | None => {
+                    return Err(self.closed(NO_CODE, "the gateway is gone"));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(self.closed(NO_CODE, error)),
+            }
+        }
+        // A handshake has put it there.
+        std::future::pending().await
+    }
+
+    fn closed(&self, code: u16, reason: impl ToString) -> ClientError {
+        let (url, reason) = (self.url().to_owned(), reason.to_string());
+        ClientError::Closed { url, code, reason }
+    }
+
+    /// Lost where there is no connection, or that ends.
+    pub(super) fn write(&mut self, frame: &Value) {
+        if let Some(socket) = &mut self.socket {
+            socket.push(frame);
+        }
+    }
+
+    /// The device gets on: the next pause is a short one.
+    pub(super) fn gets_on(&mut self) {
+        self.pauses = Pauses::default();
+    }
+
+    /// The connection is over. The next attempt is at the next gateway, after a pause or after as long as the gateway says.
+    pub(super) fn disconnect(&mut self, after: Option<Duration>) {
+        let pause = self.pauses.next();
+        self.socket = None;
+        self.connecting = JoinSet::new();
+        self.waiting.clear();
+        self.gateway += 1;
+        self.not_before = Instant::now() + after.unwrap_or(pause);
+    }
+
+    fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
+        let mut url = format!("{}/v1/connect", self.url());
+        if self.settings.token.is_none() {
+            url = format!("{url}?uid={}", self.uid);
+        }
+        let uri = url
+            .parse()
+            .map_err(|error| ClientError::InvalidSettings(format!("{url} is no URL: {error}")))?;
+        let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
+        Ok(match &self.settings.token {
+            Some(token) => request.with_header("authorization", format!("Bearer {token}")),
+            None => request,
+        })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.settings.gateways[self.gateway % self.settings.gateways.len()]
+    }
+}
+
+/// They grow while the device does not get on.
+struct Pauses(Duration);
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Pauses {
+    /// Not all devices of a gateway that ends come back at once.
+    fn next(&mut self) -> Duration {
+        let pause = self.0.mul_f64(rand::random_range(0.5..1.5));
+        self.0 = (2 * self.0).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+/// Waits for the end of what is under way, if something is.
+pub(super) async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, ClientError> {
+    match running.join_next().await {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tests::connected;
+
+    /// A gateway that welcomes and closes is not hurried.
+    #[tokio::test]
+    async fn pauses_are_short_again_once_something_arrives() {
+        for (frame, is_short) in [
+            (r#"{"type":"welcome","resumed":true}"#, false),
+            (r#"{"type":"sync_required","after_ms":0}"#, false),
+            (r#"{"type":"accepted","ref":"1","at":"17:1"}"#, false),
+            (r#"{"type":"typing","from":"2","to":"1"}"#, false),
+            (r#"{"type":"event","at":"17:1"}"#, true),
+            (r#"{"type":"sent","ref":"1","mid":1}"#, true),
+            (r#"{"type":"ping"}"#, true),
+        ] {
+            let mut device = connected();
+            device.link.disconnect(None);
+            device.take(serde_json::from_str(frame).unwrap()).unwrap();
+            assert_eq!(device.link.pauses.0 == FIRST_PAUSE, is_short, "{frame}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_and_differ_from_device_to_device() {
+        let mut of_many = Vec::new();
+        for _ in 0..20 {
+            let mut pauses = Pauses::default();
+            for step in 0..10 {
+                let expected = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.pow(step));
+                let pause = pauses.next();
+                assert!(expected.mul_f64(0.5) <= pause && pause <= expected.mul_f64(1.5));
+            }
+            of_many.push(pauses.next());
+        }
+        of_many.dedup();
+        assert!(of_many.len() > 1);
+    }
+}

@@ -1,0 +1,154 @@
+//! What a device has to tell its gateway, until it is answered.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use schemas::{ClientMsgId, Mid, Recipient};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// How many may be under way at a time: a gateway closes a connection that sends too fast.
+const WINDOW: usize = 32;
+/// What is refused for the moment goes out again after this.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Messages and read-acks that have not been answered, in order. All go out again on each new connection: a repeat is no second message.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Outbox {
+    /// By `ref`.
+    items: BTreeMap<u64, QueueItem>,
+    last: u64,
+    #[serde(skip)]
+    written: BTreeSet<u64>,
+    #[serde(skip)]
+    again: VecDeque<(Instant, u64)>,
+}
+
+/// What waits for a connection, or for its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueItem {
+    /// A message, until it is known what became of it.
+    Send {
+        /// To whom.
+        to: Recipient,
+        /// A repeat with the same id is no second message.
+        client_msg_id: ClientMsgId,
+        /// The text.
+        msg: String,
+    },
+    /// A read-ack, until it is on the log.
+    Read {
+        /// The chat.
+        of: Recipient,
+        /// The newest message that is read.
+        mid: Mid,
+    },
+}
+
+impl Outbox {
+    /// What is not answered yet, oldest first.
+    pub fn items(&self) -> impl ExactSizeIterator<Item = &QueueItem> {
+        self.items.values()
+    }
+
+    /// Puts it last. An older read-ack of the same chat that was not written yet is left out.
+    pub(super) fn push(&mut self, item: QueueItem) {
+        if let QueueItem::Read { of: newer, .. } = item {
+            let written = &self.written;
+            self.items.retain(|seq, item| {
+                let is_older = matches!(item, QueueItem::Read { of, .. } if *of == newer);
+                !is_older || written.contains(seq)
+            });
+        }
+        self.last += 1;
+        self.items.insert(self.last, item);
+    }
+
+    /// What may be written now; it counts as written from here on.
+    pub(super) fn take_frames(&mut self) -> Vec<Value> {
+        let unwritten = self
+            .items
+            .iter()
+            .filter(|(seq, _)| !self.written.contains(seq));
+        let free = WINDOW.saturating_sub(self.written.len());
+        let (taken, frames): (Vec<_>, _) = unwritten
+            .take(free)
+            .map(|(seq, item)| (*seq, item.frame(*seq)))
+            .unzip();
+        self.written.extend(taken);
+        frames
+    }
+
+    /// What was answered, by its `ref`: it is done. `None` where it was answered before.
+    pub(super) fn answered(&mut self, reference: &str) -> Option<QueueItem> {
+        let seq = reference.parse().ok()?;
+        self.written.remove(&seq);
+        self.items.remove(&seq)
+    }
+
+    /// A read-ack is done once it is on the log; a message waits for its number.
+    pub(super) fn accepted(&mut self, reference: &str) {
+        let item = reference.parse().ok().and_then(|seq| self.items.get(&seq));
+        if matches!(item, Some(QueueItem::Read { .. })) {
+            self.answered(reference);
+        }
+    }
+
+    /// It was refused for the moment, and is to be written again.
+    pub(super) fn refused(&mut self, reference: &str) {
+        let seq = reference.parse().ok();
+        let again = seq.map(|seq| (Instant::now() + AGAIN_AFTER, seq));
+        self.again.extend(again);
+    }
+
+    /// When the next one is to be written again.
+    pub(super) fn again_at(&self) -> Option<Instant> {
+        self.again.front().map(|(at, _)| *at)
+    }
+
+    /// It is time for that.
+    pub(super) fn again(&mut self) {
+        if let Some((_, seq)) = self.again.pop_front() {
+            self.written.remove(&seq);
+        }
+    }
+
+    /// Everything is to be written again, on the next connection.
+    pub(super) fn disconnected(&mut self) {
+        self.written.clear();
+        self.again.clear();
+    }
+}
+
+impl QueueItem {
+    fn frame(&self, seq: u64) -> Value {
+        let reference = seq.to_string();
+        match self {
+            Self::Send {
+                to,
+                client_msg_id,
+                msg,
+            } => {
+                let frame = json!({"type": "send", "ref": reference, "client_msg_id": client_msg_id, "msg": msg});
+                with_chat(frame, "to", *to)
+            }
+            Self::Read { of, mid } => {
+                let frame = json!({"type": "read", "ref": reference, "mid": mid});
+                with_chat(frame, "peer", *of)
+            }
+        }
+    }
+}
+
+/// A frame with its chat: a user in `user_field`, or a group in `gid`.
+pub(super) fn with_chat(mut frame: Value, user_field: &str, chat: Recipient) -> Value {
+    match chat {
+        Recipient::User(uid) => frame[user_field] = json!(uid),
+        Recipient::Group(gid) => frame["gid"] = json!(gid),
+    }
+    frame
+}

@@ -1,0 +1,274 @@
+//! What a device knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemas::{Chg, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    chat::{Chat, ChatWith},
+    frame::{ChangedMember, EventFrame, GroupChangeEvent, HeadFrame},
+};
+use crate::{Changes, Messages, Order, SyncAnswer};
+
+/// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeviceState {
+    uid: UserId,
+    token: Option<SyncToken>,
+    #[serde(with = "pairs")]
+    chats: BTreeMap<Recipient, Chat>,
+    /// What the pages of a full sync had so far.
+    returned: BTreeSet<Recipient>,
+    full_syncs: u64,
+}
+
+impl DeviceState {
+    /// Of a device that knows nothing yet.
+    #[must_use]
+    pub fn new(uid: UserId) -> Self {
+        Self {
+            uid,
+            token: None,
+            chats: BTreeMap::new(),
+            returned: BTreeSet::new(),
+            full_syncs: 0,
+        }
+    }
+
+    /// Whose device it is.
+    #[must_use]
+    pub fn uid(&self) -> UserId {
+        self.uid
+    }
+
+    /// `since` of the next sync, of `hello` and of `resume`; `None` before the first sync.
+    #[must_use]
+    pub fn token(&self) -> Option<&SyncToken> {
+        self.token.as_ref()
+    }
+
+    /// What pages of a chat have to reflect: `after=` of the calls that fetch them. An older one would undo what is known.
+    #[must_use]
+    pub fn known_of(&self, key: Recipient) -> Option<SyncToken> {
+        let (mut token, chat) = (self.token.clone()?, self.chats.get(&key)?);
+        let partition = match key {
+            Recipient::User(peer) => DirectConversation::new(self.uid, peer).partition(),
+            Recipient::Group(gid) => gid.partition(),
+        };
+        token.advance(partition, chat.known_to());
+        Some(token)
+    }
+
+    /// All conversations and groups, deleted contacts too.
+    #[must_use]
+    pub fn chats(&self) -> &BTreeMap<Recipient, Chat> {
+        &self.chats
+    }
+
+    /// How often everything was fetched.
+    #[must_use]
+    pub fn full_syncs(&self) -> u64 {
+        self.full_syncs
+    }
+
+    /// Takes a page of a sync; whether there is another.
+    pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
+        for row in answer.conversations {
+            if let Some(peer) = row.conversation.peer {
+                self.returned_chat(Recipient::User(peer), answer.full)
+                    .take_synced_user(row);
+            }
+        }
+        for row in answer.groups {
+            self.returned_chat(Recipient::Group(row.gid), answer.full)
+                .take_synced_group(row);
+        }
+        for gid in answer.left {
+            self.chats.remove(&Recipient::Group(gid));
+        }
+        if !answer.more {
+            let returned = std::mem::take(&mut self.returned);
+            if answer.full {
+                self.chats.retain(|key, _| returned.contains(key));
+                self.full_syncs += 1;
+            }
+        }
+        self.token = Some(answer.next);
+        answer.more
+    }
+
+    /// Of a full sync it begins anew: the log may be another one.
+    fn returned_chat(&mut self, key: Recipient, full: bool) -> &mut Chat {
+        if self.returned.insert(key) && full {
+            self.chats.remove(&key);
+        }
+        self.chats.entry(key).or_insert_with(Chat::with_user)
+    }
+
+    /// Takes an event. `None` where it was known already, or changes no chat.
+    pub fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
+        if !self.moves_on(event.at) {
+            return None;
+        }
+        let uid = self.uid;
+        let other = |one: UserId, other: UserId| if one == uid { other } else { one };
+        if let Some(message) = event.message {
+            let key = match (message.gid, message.destid) {
+                (Some(gid), _) => Recipient::Group(gid),
+                (None, destid) => Recipient::User(other(message.srcid, destid?)),
+            };
+            self.chat(key)?.take_message(uid, message);
+            return Some(key);
+        }
+        if let Some(change) = event.message_change {
+            let key = match (change.gid, change.peer) {
+                (Some(gid), _) => Recipient::Group(gid),
+                (None, peer) => Recipient::User(other(change.by, peer?)),
+            };
+            self.chat(key)?.take_change(uid, change);
+            return Some(key);
+        }
+        if let Some(read) = event.read_position {
+            let key = match (read.gid, read.peer) {
+                (Some(gid), _) => Recipient::Group(gid),
+                (None, peer) => Recipient::User(peer?),
+            };
+            self.chat(key)?
+                .take_read(Some(read.device), read.mid, read.n);
+            return Some(key);
+        }
+        if let Some(contact) = event.contact_change {
+            let key = Recipient::User(contact.peer);
+            self.chat(key)?.take_contact(uid, &contact);
+            return Some(key);
+        }
+        self.take_group_change(event.group_change?)
+    }
+
+    /// A user becomes a chat by anything that happens; a group only by joining it.
+    fn chat(&mut self, key: Recipient) -> Option<&mut Chat> {
+        match key {
+            Recipient::User(_) => Some(self.chats.entry(key).or_insert_with(Chat::with_user)),
+            Recipient::Group(_) => self.chats.get_mut(&key),
+        }
+    }
+
+    fn take_group_change(&mut self, event: GroupChangeEvent) -> Option<Recipient> {
+        let key = Recipient::Group(event.gid);
+        let own = event.members.iter().find(|member| member.uid == self.uid);
+        let known = self.chats.get_mut(&key);
+        let before = known.as_ref().and_then(|chat| match chat.with {
+            ChatWith::Group {
+                role,
+                muted,
+                join_mid,
+                ..
+            } => Some((role, muted, join_mid)),
+            ChatWith::User { .. } => None,
+        });
+        let (role, muted, join_mid) = match (own, before) {
+            (Some(ChangedMember { role: None, .. }), _) => {
+                self.chats.remove(&key);
+                return Some(key);
+            }
+            (
+                Some(&ChangedMember {
+                    role: Some(role),
+                    muted,
+                    joined,
+                    ..
+                }),
+                before,
+            ) => {
+                let join_mid = before.filter(|_| !joined).map(|(.., mid)| mid);
+                (role, muted, join_mid.unwrap_or(event.last_mid))
+            }
+            (None, before) => before?,
+        };
+        let with = ChatWith::Group {
+            name: event.name,
+            role,
+            muted,
+            dissolved: event.dissolved,
+            member_count: event.member_count,
+            whole_history: event.whole_history,
+            join_mid,
+        };
+        match known {
+            Some(chat) if own.is_none_or(|own| !own.joined) => chat.set_group(with),
+            _ => {
+                self.chats.insert(key, Chat::joined(with, event.last_mid));
+            }
+        }
+        Some(key)
+    }
+
+    /// Takes how far a group has come; it has to be fetched then. It has the offset of the first event that it stands for, so it is taken where that
+    /// is below the token, too.
+    pub fn take_head(&mut self, head: HeadFrame) -> Option<Recipient> {
+        self.moves_on(head.at);
+        let key = Recipient::Group(head.gid);
+        self.chats.get_mut(&key)?.take_head(&head);
+        Some(key)
+    }
+
+    /// Takes a token of a ping: everything below it was handed over before.
+    pub fn take_ping(&mut self, token: &SyncToken) {
+        let Some(own) = &mut self.token else { return };
+        for partition in Partition::all() {
+            own.advance(partition, token.get(partition));
+        }
+    }
+
+    /// What is below the token is known (W9), and what is handled moves it (W8).
+    fn moves_on(&mut self, (partition, offset): (Partition, i64)) -> bool {
+        let Some(token) = &mut self.token else {
+            return false;
+        };
+        let is_new = !token.covers(partition, offset);
+        token.advance(partition, NextOffset::after(offset));
+        is_new
+    }
+
+    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another.
+    pub fn take_messages(&mut self, key: Recipient, page: Messages) -> Option<Mid> {
+        let next = page.next.and_then(|next| match next {
+            Order::After(mid) => Some(mid),
+            _ => None,
+        });
+        let chat = self.chats.get_mut(&key)?;
+        chat.take_fetched(self.uid, page.items, next);
+        next
+    }
+
+    /// Takes a page of the changes of a chat above `after`; above which the next one begins, if there is another.
+    pub fn take_changes(&mut self, key: Recipient, after: Chg, page: Changes) -> Option<Chg> {
+        let chat = self.chats.get_mut(&key)?;
+        chat.take_fetched_changes(after, page.items, page.next);
+        page.next
+    }
+}
+
+/// JSON has only texts as keys.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, K: Serialize, V: Serialize>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, D, K, V>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        D: Deserializer<'de>,
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+    {
+        Vec::deserialize(deserializer).map(|pairs: Vec<(K, V)>| pairs.into_iter().collect())
+    }
+}

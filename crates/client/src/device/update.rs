@@ -1,0 +1,25 @@
+use schemas::{ClientMsgId, Mid, Recipient, UserId};
+
+use super::Presence;
+
+/// Something that a device has learned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Update {
+    /// The stream goes on; everything is as it was on the log a moment ago.
+    Connected,
+    /// The connection is gone, for this reason; it is made again.
+    Disconnected(String),
+    /// A chat has changed.
+    Chat(Recipient),
+    /// A sync has changed several.
+    Synced,
+    /// A send is a message with this number; `None` for a repeat whose number is not known any more.
+    Sent(ClientMsgId, Option<Mid>),
+    /// A send will not be done, for this reason.
+    Refused(ClientMsgId, String),
+    /// A user types in a chat, at this moment.
+    Typing(Recipient, UserId),
+    /// Whether the user that the device looks at is connected.
+    Presence(Presence),
+}

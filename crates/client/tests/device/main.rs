@@ -1,0 +1,297 @@
+//! A device with a gateway and a query API that do what real ones do at the wrong moment only.
+
+mod scripted;
+
+use std::pin::pin;
+
+use client::{
+    ClientError,
+    device::{Device, Outbox, Update},
+    new_client_msg_id,
+};
+use futures::future::{Either, select};
+use schemas::{Mid, Recipient};
+use scripted::{Connection, Scripted, message, nothing_new, soon};
+use serde_json::{Value, json};
+
+fn peer() -> Recipient {
+    Recipient::User(2.try_into().unwrap())
+}
+
+fn mid(mid: i64) -> Mid {
+    mid.try_into().unwrap()
+}
+
+fn send(device: &mut Device, msg: &str) {
+    let id = new_client_msg_id();
+    device.send(peer(), id, msg.to_owned()).unwrap();
+}
+
+/// Calls of `next` that are dropped, while the gateway does something.
+async fn meanwhile<T>(device: &mut Device, gateway: impl Future<Output = T>) -> T {
+    let mut gateway = pin!(gateway);
+    loop {
+        let next = pin!(device.next());
+        match select(gateway, next).await {
+            Either::Left((done, _)) => return done,
+            Either::Right((update, still)) => {
+                update.unwrap();
+                gateway = still;
+            }
+        }
+    }
+}
+
+async fn until(device: &mut Device, expected: Update) {
+    while soon(device.next()).await.unwrap() != expected {}
+}
+
+/// Connected, with an empty outbox.
+async fn connect(scripted: &Scripted) -> (Device, Connection) {
+    let mut device = scripted.device();
+    let connection = meanwhile(&mut device, scripted.welcome()).await;
+    until(&mut device, Update::Connected).await;
+    (device, connection)
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_goes_on_with_the_same_handshake() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let stream = meanwhile(&mut device, scripted.attempt()).await;
+    // A second attempt would be the one that says hello.
+    let welcomed = meanwhile(&mut device, async {
+        let mut connection = Connection::shake_hands(stream).await;
+        assert_eq!(connection.receive().await["type"], "hello");
+        connection
+            .send(json!({"type": "welcome", "resumed": true}))
+            .await;
+        connection
+    });
+    let _connection = soon(welcomed).await;
+    until(&mut device, Update::Connected).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_goes_on_with_the_same_sync() {
+    let mut scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let (mut connection, _) = meanwhile(&mut device, scripted.accept()).await;
+    connection
+        .send(json!({"type": "sync_required", "after_ms": 0}))
+        .await;
+    let (path, answer) = meanwhile(&mut device, scripted.asked()).await;
+    assert!(path.starts_with("/v1/users/1/sync?since="), "{path}");
+    // Pings are answered while it goes on.
+    for _ in 0..3 {
+        assert_eq!(
+            meanwhile(&mut device, connection.receive_all()).await,
+            [] as [Value; 0]
+        );
+    }
+    answer.send(nothing_new()).unwrap();
+    until(&mut device, Update::Synced).await;
+    assert!(!scripted.is_asked());
+    let resume = meanwhile(&mut device, connection.receive()).await;
+    assert_eq!(resume["type"], "resume");
+}
+
+#[tokio::test]
+async fn no_more_than_a_window_is_under_way() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    for number in 1..=40 {
+        send(&mut device, &number.to_string());
+    }
+    let frames = meanwhile(&mut device, connection.receive_all()).await;
+    let texts: Vec<&str> = frames
+        .iter()
+        .filter_map(|one| one["msg"].as_str())
+        .collect();
+    let expected: Vec<String> = (1..=32).map(|number: i32| number.to_string()).collect();
+    assert_eq!(texts, expected);
+    for frame in &frames[..2] {
+        let sent = json!({"type": "sent", "ref": frame["ref"], "mid": 1});
+        connection.send(sent).await;
+    }
+    let frames = meanwhile(&mut device, connection.receive_all()).await;
+    let texts: Vec<&str> = frames
+        .iter()
+        .filter_map(|one| one["msg"].as_str())
+        .collect();
+    assert_eq!(texts, ["33", "34"]);
+    assert_eq!(device.outbox().items().len(), 38);
+}
+
+#[tokio::test]
+async fn a_message_that_would_be_refused_takes_no_place_in_the_queue() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    for wrong in ["", "a\0b", &"x".repeat(16_385)] {
+        let refused = device.send(peer(), new_client_msg_id(), wrong.to_owned());
+        let Err(ClientError::InvalidField(field)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(field.field, "msg");
+    }
+    let longest = "\u{1}".repeat(16_384);
+    send(&mut device, &longest);
+    send(&mut device, "last");
+    let frames = meanwhile(&mut device, connection.receive_all()).await;
+    let texts: Vec<&str> = frames
+        .iter()
+        .filter_map(|one| one["msg"].as_str())
+        .collect();
+    assert_eq!(texts, [&longest, "last"]);
+}
+
+#[tokio::test]
+async fn what_is_read_offline_is_said_once_there_is_a_connection() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let group = Recipient::Group(5.try_into().unwrap());
+    device.read(peer(), mid(3));
+    device.read(group, mid(1));
+    device.read(peer(), mid(5));
+    let mut connection = meanwhile(&mut device, scripted.welcome()).await;
+    let frames = meanwhile(&mut device, connection.receive_all()).await;
+    let said: Vec<_> = frames
+        .iter()
+        .map(|one| (&one["gid"], &one["peer"], &one["mid"]))
+        .collect();
+    let (none, two, five) = (json!(null), json!("2"), json!("5"));
+    assert_eq!(said, [(&five, &none, &json!(1)), (&none, &two, &json!(5))]);
+    for frame in &frames {
+        let accepted = json!({"type": "accepted", "ref": frame["ref"], "at": "17:1"});
+        connection.send(accepted).await;
+    }
+    meanwhile(&mut device, connection.receive_all()).await;
+    assert_eq!(device.outbox().items().len(), 0);
+}
+
+#[tokio::test]
+async fn only_what_is_refused_for_the_moment_is_written_again() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    send(&mut device, "first");
+    send(&mut device, "second");
+    let frames = meanwhile(&mut device, connection.receive_all()).await;
+    let reference = &frames[1]["ref"];
+    let refused =
+        json!({"type": "refused", "ref": reference, "reason": "unavailable", "retry": true});
+    connection.send(refused).await;
+    assert_eq!(
+        meanwhile(&mut device, connection.receive()).await,
+        frames[1]
+    );
+    assert!(
+        meanwhile(&mut device, connection.receive_all())
+            .await
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_device_that_is_not_to_come_back_does_not() {
+    let scripted = Scripted::start().await;
+    let (mut device, connection) = connect(&scripted).await;
+    send(&mut device, "kept");
+    let closed = tokio::spawn(connection.close(4101));
+    for _ in 0..2 {
+        // A connection would be answered by nobody.
+        let ended = soon(device.next()).await.unwrap_err();
+        assert!(
+            matches!(ended, ClientError::Closed { code: 4101, .. }),
+            "{ended}"
+        );
+    }
+    closed.await.unwrap();
+    let (_, outbox) = device.into_parts();
+    assert_eq!(outbox.items().len(), 1);
+}
+
+#[tokio::test]
+async fn a_device_that_was_stored_goes_on() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    connection
+        .send(json!({"type": "event", "at": "3:12", "message": message(1, "hello")}))
+        .await;
+    until(&mut device, Update::Chat(peer())).await;
+    send(&mut device, "unanswered");
+    let written = meanwhile(&mut device, connection.receive()).await;
+    let known = device.state().token().unwrap().to_string();
+    let (state, outbox) = device.into_parts();
+    let (state, outbox) = [
+        serde_json::to_string(&state),
+        serde_json::to_string(&outbox),
+    ]
+    .map(Result::unwrap)
+    .into();
+    let (state, outbox): (String, String) = (state, outbox);
+    let outbox: Outbox = serde_json::from_str(&outbox).unwrap();
+    let mut device = scripted.device_of(serde_json::from_str(&state).unwrap(), outbox);
+    assert_eq!(device.state().chats()[&peer()].messages.len(), 1);
+    let (mut connection, hello) = meanwhile(&mut device, scripted.accept()).await;
+    assert_eq!(hello["since"], known);
+    connection
+        .send(json!({"type": "welcome", "resumed": true}))
+        .await;
+    assert_eq!(meanwhile(&mut device, connection.receive()).await, written);
+}
+
+/// Knows that there is a message, and does not have it.
+async fn connect_missing(scripted: &Scripted) -> (Device, Connection) {
+    let (mut device, mut connection) = connect(scripted).await;
+    connection
+        .send(json!({"type": "event", "at": "3:12", "message": message(2, "second")}))
+        .await;
+    until(&mut device, Update::Chat(peer())).await;
+    (device, connection)
+}
+
+#[tokio::test]
+async fn pings_are_answered_while_a_page_is_fetched() {
+    let mut scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect_missing(&scripted).await;
+    let gateway = async {
+        let (path, answer) = scripted.asked().await;
+        assert!(
+            path.contains("/conversations/2/messages?after_mid=0"),
+            "{path}"
+        );
+        connection.receive_all().await;
+        let items = json!([message(1, "first"), message(2, "second")]);
+        answer.send(json!({"items": items, "next": null})).unwrap();
+    };
+    let (fetched, ()) = soon(futures::future::join(device.fetch(peer()), gateway)).await;
+    fetched.unwrap();
+    let messages = &device.state().chats()[&peer()].messages;
+    assert_eq!(messages.len(), 2);
+    assert!(!scripted.is_asked());
+}
+
+#[tokio::test]
+async fn a_page_that_is_older_than_what_was_handled_is_asked_for_again() {
+    let mut scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect_missing(&scripted).await;
+    let gateway = async {
+        let (first, _answer) = scripted.asked().await;
+        let edit = json!({"by": "2", "peer": "1", "mid": 1, "kind": "edit", "chg": 1, "ts": "2026-11-26T00:00:01Z", "msg": "edited"});
+        connection
+            .send(json!({"type": "event", "at": "3:13", "message_change": edit}))
+            .await;
+        connection.receive_all().await;
+        let (again, answer) = scripted.asked().await;
+        assert_ne!(first, again, "it has to reflect the edit");
+        let items = json!([message(1, "edited"), message(2, "second")]);
+        answer.send(json!({"items": items, "next": null})).unwrap();
+    };
+    let (fetched, ()) = soon(futures::future::join(device.fetch(peer()), gateway)).await;
+    fetched.unwrap();
+    assert_eq!(
+        device.state().chats()[&peer()].messages[&mid(1)].msg,
+        "edited"
+    );
+    assert_eq!(device.next().await.unwrap(), Update::Chat(peer()));
+}

@@ -1,0 +1,223 @@
+//! Devices of the users of a load, which are connected through gateways while things break. Each user's write to somebody whom nobody else knows. In the
+//! end each knows what a device that begins anew learns from the stores, which the audit compares with the log, and what it has sent is there once.
+
+use std::{fmt, ops::AddAssign, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use client::device::Chat;
+use futures::future::try_join_all;
+use schemas::{ConversationId, DeviceClass, DirectConversation, Mid, UserId};
+use tokio::time::Instant;
+
+use super::{Device as _, TestDevices, TidemarkDevice};
+use crate::{
+    Client, Difference, Model, Sent, TestEnv, deadline::TIMEOUT, new_users,
+    user_group::compare_unordered,
+};
+
+/// How long a device listens between two messages, at most.
+const LISTENS_MS: u64 = 4_000;
+/// Nothing comes for so long: it has everything, perhaps.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Devices at work.
+pub struct Devices {
+    client: Client,
+    running: TestDevices<TidemarkDevice>,
+    /// Each user and the one to whom that user's devices write.
+    pairs: Vec<(UserId, UserId)>,
+}
+
+/// What devices did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounts {
+    /// How many there were.
+    pub devices: u64,
+    /// How often a connection was made.
+    pub connections: u64,
+    /// How many messages they sent, all of which have their number.
+    pub sent: u64,
+    /// How often they said that something is read.
+    pub reads: u64,
+    /// How often a device had to sync.
+    pub syncs: u64,
+    /// How often one fetched everything, but for the first time.
+    pub full_syncs: u64,
+}
+
+impl AddAssign for DeviceCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.devices += other.devices;
+        self.connections += other.connections;
+        self.sent += other.sent;
+        self.reads += other.reads;
+        self.syncs += other.syncs;
+        self.full_syncs += other.full_syncs;
+    }
+}
+
+impl fmt::Display for DeviceCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            devices,
+            connections,
+            sent,
+            reads,
+            syncs,
+            full_syncs,
+        } = self;
+        write!(
+            f,
+            "{devices} devices with {connections} connections, {sent} messages, {reads} read-acks, {syncs} syncs, {full_syncs} full syncs after the first"
+        )
+    }
+}
+
+impl Devices {
+    /// Starts so many devices of each user. They connect to all gateways there are.
+    ///
+    /// # Errors
+    /// No gateway runs.
+    pub fn start(
+        env: &TestEnv,
+        users: impl IntoIterator<Item = i64>,
+        each: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let (mut devices, mut pairs) = (Vec::new(), Vec::new());
+        for uid in users {
+            let [stranger] = new_users();
+            let (uid, stranger) = (UserId::try_from(uid)?, UserId::try_from(stranger)?);
+            pairs.push((uid, stranger));
+            for device in 0..each {
+                let class = DeviceClass::ALL[device % DeviceClass::ALL.len()];
+                let id = (format!("device-{device}"), devices.len());
+                let device = TidemarkDevice::new(env, uid, class, id, true)?;
+                devices.push((device, vec![between(uid, stranger)]));
+            }
+        }
+        Ok(Self {
+            client: env.client.clone(),
+            running: TestDevices::start(devices, LISTENS_MS, seed),
+            pairs,
+        })
+    }
+
+    /// Lets every device come to rest, and compares what it knows, and what became of what it has sent. Nobody else writes meanwhile.
+    ///
+    /// # Errors
+    /// A difference, or a device that was turned away.
+    pub async fn judge(self) -> Result<DeviceCounts> {
+        let mut rested = self.running.rest().await?;
+        try_join_all(rested.iter_mut().map(|one| settle(&mut one.device))).await?;
+        let mut all = DeviceCounts::default();
+        for one in &rested {
+            all += one.device.counts();
+        }
+        for (uid, stranger) in self.pairs {
+            let devices = rested.iter().map(|one| &one.device);
+            let devices = devices.filter(|device| device.state().uid() == uid);
+            verify_sent(&self.client, (uid, stranger), devices.collect()).await?;
+        }
+        // Nothing here raises an epoch, and nobody is away for a month.
+        ensure!(all.full_syncs == 0, "a token was lost: {all}");
+        Ok(all)
+    }
+}
+
+fn between(one: UserId, other: UserId) -> ConversationId {
+    DirectConversation::new(one, other).into()
+}
+
+/// Waits until nothing more comes and nothing is missing, and compares.
+async fn settle(device: &mut TidemarkDevice) -> Result<()> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        while device.listen(Instant::now() + QUIET).await? {}
+        let found = match device.open_all().await {
+            Ok(()) => differences(device).await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(found) if found.is_empty() => return Ok(()),
+            Ok(mut found) if Instant::now() >= deadline => {
+                found.push(device.history());
+                return Err(Difference(found.join("\n")).into());
+            }
+            Err(error) if Instant::now() >= deadline => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+/// Compared with a device that begins anew.
+async fn differences(device: &TidemarkDevice) -> Result<Vec<String>> {
+    let fresh = device.fresh().await?;
+    let (found, expected) = (device.state().chats(), fresh.state().chats());
+    let mut differences = Vec::new();
+    for key in found.keys().chain(expected.keys()) {
+        let (found, expected) = (found.get(key), expected.get(key));
+        if !is_same(found, expected) {
+            differences.push(format!("{key:?}: {found:?}, expected {expected:?}"));
+        }
+    }
+    Ok(differences)
+}
+
+/// What a user's devices have sent is in the history once, under the number that they were told, and nothing else is; and what they have said to be read
+/// is.
+async fn verify_sent(
+    client: &Client,
+    (uid, stranger): (UserId, UserId),
+    devices: Vec<&TidemarkDevice>,
+) -> Result<()> {
+    let of = || format!("what devices of {uid} sent");
+    let mut model = Model::default();
+    let all = || devices.iter().flat_map(|device| device.answers());
+    for (_, id, _) in all() {
+        let sent = Sent {
+            srcid: uid.get(),
+            client_msg_id: id.clone(),
+            msg: id.clone(),
+        };
+        model.sent(stranger.get(), sent);
+    }
+    let items = client.history(uid.get(), stranger.get(), &[]).await?;
+    let expected = model.visible(uid.get(), stranger.get());
+    compare_unordered(&items, &expected).with_context(of)?;
+    for (_, id, mid) in all() {
+        let is_it = |mid: Mid| {
+            let item = items.get(mid.get() as usize - 1);
+            item.is_some_and(|item| item["client_msg_id"] == *id)
+        };
+        ensure!(
+            mid.is_none_or(is_it),
+            Difference(format!("{id} of {uid} was said to be {mid:?}"))
+        );
+    }
+    for device in devices {
+        let read = device.chat(between(uid, stranger));
+        let read = read.map_or(Mid::ZERO, |chat| chat.read_mid[device.class()]);
+        ensure!(
+            read >= device.last_read(),
+            Difference(format!("{uid} has read {read}, not {}", device.last_read()))
+        );
+    }
+    Ok(())
+}
+
+/// But for `chg`, which counts what only the other user sees, too, and is learnt at a sync; and for counts that one of the two does not know, since
+/// an ordinal that was not known at first (PROTOCOL R5) is no event: `/unread` has these.
+fn is_same(one: Option<&Chat>, other: Option<&Chat>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else {
+        return one.is_none() && other.is_none();
+    };
+    let counts = |class| one.unread[class].zip(other.unread[class]);
+    (&one.with, &one.last, one.last_mid, one.read_mid)
+        == (&other.with, &other.last, other.last_mid, other.read_mid)
+        && one.messages == other.messages
+        && DeviceClass::ALL
+            .into_iter()
+            .filter_map(counts)
+            .all(|(one, other)| one == other)
+}
