@@ -5,7 +5,13 @@ export { Device } from "./device.js";
 export { DEVICE_CLASSES } from "./frames.js";
 export type { DeviceClass, Flags, PerDevice } from "./frames.js";
 export { IndexedDbStorage } from "./indexeddb.js";
-export type { QueuedRead, QueuedSend, QueueItem } from "./outbox.js";
+export type {
+  QueuedRead,
+  QueuedSend,
+  QueueItem,
+  Refusal,
+  RefusedSend,
+} from "./outbox.js";
 export { Service, ServiceError } from "./rest.js";
 export type {
   ChangeItem,
