@@ -21,6 +21,7 @@ export type {
   QueryPaths,
   ServiceSettings,
 } from "./rest.js";
+export { checkChat } from "./settings.js";
 export type { DeviceSettings } from "./settings.js";
 export type { StoredHead } from "./state.js";
 export { MemoryStorage } from "./storage.js";
