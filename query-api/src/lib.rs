@@ -27,7 +27,6 @@ mod service;
 mod shared_polling;
 mod sink_watermarks;
 mod state;
-mod sync_cursor;
 mod sync_rows;
 mod view;
 

@@ -1,16 +1,18 @@
-//! The rows of a sync: what has changed for a user, in the order of places, and how far the stores were.
+//! The rows of a sync: what has changed for a user, in the order of their keys, and how far the stores were.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
-use schemas::{DirectConversation, GroupId, Partition, TableNumber, UserId};
+use schemas::{
+    DirectConversation, GroupId, Partition, TableNumber, UserId,
+    sync::{Applied, RowKey, SyncCursor},
+};
 
 use crate::{
     after::RequiredWatermarks,
     error::{Lag, LaggingStore, QueryError},
     listed_group::ListedGroup,
     state::QueryApi,
-    sync_cursor::{Applied, Place, SyncCursor},
 };
 
 /// How many memberships are looked at together.
@@ -31,28 +33,28 @@ impl Row {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn key(&self) -> RowKey {
         match self {
             Self::Contact(row) => {
                 let (uid, peer) = (row.contact.uid, row.contact.peer);
                 let partition = DirectConversation::new(uid, peer).partition();
                 (partition, false, peer.get())
             }
-            Self::Group(group) => place_of(group.head.gid),
-            Self::Left(gid) => place_of(*gid),
+            Self::Group(group) => key_of(group.head.gid),
+            Self::Left(gid) => key_of(*gid),
         }
     }
 }
 
-fn place_of(gid: GroupId) -> Place {
+fn key_of(gid: GroupId) -> RowKey {
     (gid.partition(), true, gid.get())
 }
 
-/// Rows of a page, in the order of their places.
+/// Rows of a page, in the order of their keys.
 pub(crate) struct Page {
     pub(crate) rows: Vec<Row>,
-    /// The last row's place, where there are more.
-    pub(crate) end: Option<Place>,
+    /// The last row's key, where there are more.
+    pub(crate) end: Option<RowKey>,
     pub(crate) applied: Applied,
 }
 
@@ -83,14 +85,14 @@ pub(crate) async fn read(
         let memberships = read.memberships(&mut tx, after, chunk).await?;
         // Its connection may be the one that the groups need.
         drop(tx);
-        let seen_to = memberships.last().map(|row| place_of(row.gid));
+        let seen_to = memberships.last().map(|row| key_of(row.gid));
         let seen_to = seen_to.filter(|_| memberships.len() == chunk);
         rows.extend(read.groups(memberships).await?);
-        rows.sort_by_key(Row::place);
+        rows.sort_by_key(Row::key);
         let Some(seen_to) = seen_to else {
             break;
         };
-        if rows.get(limit).is_some_and(|row| row.place() <= seen_to) {
+        if rows.get(limit).is_some_and(|row| row.key() <= seen_to) {
             break;
         }
         after = seen_to;
@@ -99,7 +101,7 @@ pub(crate) async fn read(
     let more = rows.len() > limit;
     rows.truncate(limit);
     Ok(Page {
-        end: rows.last().filter(|_| more).map(Row::place),
+        end: rows.last().filter(|_| more).map(Row::key),
         rows,
         applied: read.applied,
     })
@@ -156,7 +158,7 @@ impl Reading<'_> {
     async fn memberships(
         &self,
         tx: &mut ReadTx,
-        (partition, in_groups, after): Place,
+        (partition, in_groups, after): RowKey,
         limit: usize,
     ) -> Result<Vec<Membership>, QueryError> {
         let after = if in_groups { after } else { 0 };

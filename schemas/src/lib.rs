@@ -17,6 +17,7 @@ mod mismatch;
 mod partition;
 mod partition_map;
 mod profile;
+pub mod sync;
 mod sync_token;
 mod table;
 pub mod topics;

@@ -159,9 +159,10 @@ function takeSyncedGroup(chat, row) {
 }
 function setGroup(chat, group) {
   const before = unseenMid(chat);
+  const joinMid = chat.with.type === "group" ? chat.with.joinMid : 0;
   chat.with = group;
   const unseen = unseenMid(chat);
-  if (unseen < before)
+  if (unseen < before || group.joinMid !== joinMid)
     chat.fetched.mid = 0;
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen)
@@ -827,10 +828,11 @@ function takeMessage(chat, uid, event) {
     if (fetched.mid + 1 === message.mid)
       fetched.mid = message.mid;
     chat.messages.set(message.mid, message);
-    const isHead = message.mid === chat.lastMid && chat.last === null;
-    if (isNewest || isHead)
-      chat.last = preview(message);
-    chat.lastMid = Math.max(chat.lastMid, message.mid);
+  }
+  if (isNewest || message.mid === chat.lastMid && chat.last === null) {
+    const known = chat.messages.get(message.mid);
+    chat.lastMid = message.mid;
+    chat.last = known === void 0 ? null : preview(known);
   }
   const isOwn = message.srcid === uid;
   if (chat.with.type === "user") {

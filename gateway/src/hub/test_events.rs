@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use schemas::{
-    ContactChange, ContactFlags, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
+    GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, Mid, Ordinal, Partition,
+    Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, Source, SourceOffset},
 };
 
@@ -75,18 +75,6 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
             joined: joins,
         }],
     }))
-}
-
-pub(crate) fn pinned_body(who: i64, peer: i64, pinned: bool) -> Body {
-    Body::ContactChange(ContactChange {
-        uid: uid(who),
-        peer: uid(peer),
-        flags: ContactFlags {
-            pinned,
-            ..ContactFlags::default()
-        },
-        deleted: None,
-    })
 }
 
 /// Whatever partition it belongs to, it is in the first.

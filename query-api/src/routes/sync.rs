@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, SyncToken, UserId};
+use schemas::{GroupId, SyncToken, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -17,7 +17,6 @@ use crate::{
     profiles::{self, ProfileItem, ProfileItems},
     routes::groups::GroupItem,
     state::QueryApi,
-    sync_cursor::SyncCursor,
     sync_rows::{self, Row},
 };
 
@@ -136,7 +135,7 @@ pub(crate) async fn get_sync(
 impl SyncAnswer {
     fn add(&mut self, rows: Vec<Row>) {
         for row in rows {
-            let (partition, ..) = row.place();
+            let (partition, ..) = row.key();
             match row {
                 Row::Contact(row) => {
                     let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());

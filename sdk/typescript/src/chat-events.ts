@@ -25,9 +25,12 @@ export function takeMessage(
   if (message.mid > fetched.mid) {
     if (fetched.mid + 1 === message.mid) fetched.mid = message.mid;
     chat.messages.set(message.mid, message);
-    const isHead = message.mid === chat.lastMid && chat.last === null;
-    if (isNewest || isHead) chat.last = preview(message);
-    chat.lastMid = Math.max(chat.lastMid, message.mid);
+  }
+  // A page may have had it, and a sync since then not yet.
+  if (isNewest || (message.mid === chat.lastMid && chat.last === null)) {
+    const known = chat.messages.get(message.mid);
+    chat.lastMid = message.mid;
+    chat.last = known === undefined ? null : preview(known);
   }
   const isOwn = message.srcid === uid;
   if (chat.with.type === "user") {

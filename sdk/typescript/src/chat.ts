@@ -153,12 +153,16 @@ export function takeSyncedGroup(chat: Chat, row: ListedGroup): void {
   chat.unread = { ...row.unread };
 }
 
-/** A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched. */
+/**
+ * A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched; and so has
+ * everything of who joined again, since a page may have left out what was before that.
+ */
 export function setGroup(chat: Chat, group: WithGroup): void {
   const before = unseenMid(chat);
+  const joinMid = chat.with.type === "group" ? chat.with.joinMid : 0;
   chat.with = group;
   const unseen = unseenMid(chat);
-  if (unseen < before) chat.fetched.mid = 0;
+  if (unseen < before || group.joinMid !== joinMid) chat.fetched.mid = 0;
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen) chat.messages.delete(mid);
   }

@@ -111,20 +111,27 @@ impl Chat {
     fn unseen_mid(&self) -> Mid {
         match self.with {
             ChatWith::Group {
-                whole_history: false,
-                join_mid,
+                whole_history: true,
                 ..
-            } => join_mid,
-            _ => Mid::ZERO,
+            } => Mid::ZERO,
+            _ => self.join_mid(),
         }
     }
 
-    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched.
+    fn join_mid(&self) -> Mid {
+        match self.with {
+            ChatWith::Group { join_mid, .. } => join_mid,
+            ChatWith::User { .. } => Mid::ZERO,
+        }
+    }
+
+    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched; and so has
+    /// everything of who joined again, since a page may have left out what was before that.
     pub(super) fn set_group(&mut self, with: ChatWith) {
-        let before = self.unseen_mid();
+        let before = (self.unseen_mid(), self.join_mid());
         self.with = with;
         let unseen = self.unseen_mid();
-        if unseen < before {
+        if unseen < before.0 || self.join_mid() != before.1 {
             self.fetched.0 = Mid::ZERO;
         }
         self.drop_messages(|mid| mid <= unseen);
@@ -195,12 +202,12 @@ impl Chat {
             if self.fetched.0.next() == mid {
                 self.fetched.0 = mid;
             }
-            let message = Message::from(event);
-            if is_newest || mid == self.last_mid && self.last.is_none() {
-                self.last = Some(preview(&message));
-            }
-            self.last_mid = self.last_mid.max(mid);
-            self.messages.insert(mid, message);
+            self.messages.insert(mid, Message::from(event));
+        }
+        // A page may have had it, and a sync since then not yet.
+        if is_newest || mid == self.last_mid && self.last.is_none() {
+            self.last_mid = mid;
+            self.last = self.messages.get(&mid).map(preview);
         }
         match &mut self.with {
             ChatWith::User {

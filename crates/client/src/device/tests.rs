@@ -344,3 +344,45 @@ fn a_full_sync_drops_what_none_of_its_pages_has() {
     assert_eq!(peers, [peer(), ChatKey::User(user(1003))]);
     assert_eq!(device.full_syncs(), 1);
 }
+
+#[test]
+fn a_sync_that_is_behind_a_page_hides_no_message() {
+    let mut device = device();
+    take(&mut device, 10, message(1, 1001, ME, 1));
+    let fetched = json!({"items": [{
+        "mid": 2, "srcid": ME.to_string(), "destid": "1001", "msg": "text 2", "ts": "2026-11-26T00:00:00Z", "client_msg_id": "id-2",
+    }], "next": null});
+    device.take_messages(peer(), serde_json::from_value(fetched).unwrap());
+    let zero = json!({"pc": 1, "mobile": 1});
+    let row = json!({
+        "peer": "1001", "last": null, "last_mid": 1, "chg": 0, "favourite": false, "pinned": false, "muted": false, "blocked": false,
+        "unread": zero, "read_mid": {"pc": 0, "mobile": 0}, "peer_n": 1, "at": "17:10",
+    });
+    device.take_sync(answer(json!({"conversations": [row], "next": token(11)})));
+    take(&mut device, 11, message(2, ME, 1001, 1));
+    let chat = &device.chats()[&peer()];
+    assert_eq!(chat.last_mid.get(), 2);
+    assert_eq!(chat.last.as_ref().unwrap().msg, "text 2");
+}
+
+#[test]
+fn who_has_joined_again_fetches_what_a_page_left_out() {
+    let mut device = device();
+    let row = |join_mid: i64, whole_history: bool| {
+        json!({
+            "gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false, "dissolved": false, "member_count": 3,
+            "whole_history": whole_history, "join_mid": join_mid, "last": null, "last_mid": 3, "chg": 0,
+            "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": 3, "mobile": 3}, "at": "8:10",
+        })
+    };
+    device.take_sync(answer(json!({"groups": [row(0, false)]})));
+    // The user has joined again behind the second message, which the device does not know yet.
+    let fetched = json!({"items": [{
+        "mid": 3, "srcid": "1001", "gid": GROUP.to_string(), "msg": "text 3", "ts": "2026-11-26T00:00:00Z", "client_msg_id": "id-3",
+    }], "next": null});
+    device.take_messages(group(), serde_json::from_value(fetched).unwrap());
+    assert_eq!(device.chats()[&group()].missing(), None);
+    device.take_sync(answer(json!({"groups": [row(2, true)]})));
+    let missing = device.chats()[&group()].missing();
+    assert_eq!(missing.unwrap().after_mid, Mid::ZERO);
+}

@@ -1,47 +1,51 @@
 //! A device: the core of the client in Rust, with the frames as they are written. It moves its token with all that it handles (W8), and takes nothing
 //! below it (W9).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use client::{
-    SyncAnswer,
-    device::{ChatKey, ChatWith, DeviceState, ServerFrame as Frame},
+use client::device::{ChatKey, DeviceState, ServerFrame as Frame};
+use schemas::{
+    Chg, ConversationId, DirectConversation, Mid, NextOffset, Partition, SyncToken, UserId,
+    event::Body,
 };
-use schemas::{DirectConversation, NextOffset, Partition, SyncToken};
+use serde_json::{Value, json};
 
-use super::log::{Content, Log};
+use super::{
+    conversation::Seen,
+    log::{Log, Logged},
+    stores::Stores,
+    vector::{Recording, chat_json, key_text, message_json},
+};
 use crate::{
     frames::{Format, ServerFrame, head_frame},
     hub::{Connection, Outgoing, test_events::uid},
 };
 
-/// What a device knows of a partition: by peer the newest message and whether it is pinned, by group the newest message and how many are unread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
-    contacts: BTreeMap<i64, (i64, bool)>,
-    groups: BTreeMap<i64, (i64, i64)>,
-}
+/// Messages and changes of a page.
+const PAGE: usize = 3;
 
 pub(super) struct Device {
-    pub(super) user: i64,
     state: DeviceState,
     /// Events that were handed to it.
     handled: BTreeSet<(Partition, i64)>,
     /// The gateway, and the connection.
     pub(super) connection: Option<(usize, Arc<Connection>)>,
+    /// What it got, and what it made of that.
+    pub(super) recording: Option<Recording>,
 }
 
 impl Device {
     pub(super) fn new(user: i64) -> Self {
         Self {
-            user,
             state: DeviceState::new(uid(user)),
             handled: BTreeSet::new(),
             connection: None,
+            recording: None,
         }
+    }
+
+    pub(super) fn user(&self) -> UserId {
+        self.state.uid()
     }
 
     /// Absent before the first sync.
@@ -49,9 +53,19 @@ impl Device {
         self.state.token()
     }
 
-    /// Takes the answer of a sync.
-    pub(super) fn synced(&mut self, answer: SyncAnswer) {
-        self.state.take_sync(answer);
+    fn record(&mut self, step: Value) {
+        if let Some(recording) = &mut self.recording {
+            recording.add(step, &self.state);
+        }
+    }
+
+    /// Takes a page of a sync; whether there are more.
+    pub(super) fn synced(&mut self, answer: Value) -> bool {
+        let more = self
+            .state
+            .take_sync(serde_json::from_value(answer.clone()).unwrap());
+        self.record(json!({"sync": answer}));
+        more
     }
 
     /// Handles a frame.
@@ -70,12 +84,14 @@ impl Device {
             Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
             Outgoing::Frame(frame) => panic!("{frame:?}"),
         };
-        match serde_json::from_str(frame.to_text().unwrap()).unwrap() {
+        let frame: Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
+        match serde_json::from_value(frame.clone()).unwrap() {
             Frame::Event(event) => drop(self.state.take_event(*event)),
             Frame::Head(head) => drop(self.state.take_head(head)),
             Frame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
             other => panic!("{other:?}"),
         }
+        self.record(json!({"frame": frame}));
         for partition in log.used() {
             self.cover(partition, before.get(partition), log);
         }
@@ -93,36 +109,81 @@ impl Device {
     /// last are none: the membership row no longer says that there was a time before.
     fn cover(&self, partition: Partition, from: NextOffset, log: &Log) {
         let covered = from.get()..self.token().unwrap().get(partition).get();
-        if covered.is_empty() {
-            return;
-        }
-        let rows = log.rows(self.user, partition, log.end(partition));
-        let known = self.known(partition);
         for offset in covered {
             let logged = log.event(partition, offset);
             let is_handled = self.handled.contains(&(partition, offset));
-            if is_handled || !logged.users.contains(&self.user) {
-                continue;
-            }
-            let (gid, mid) = match logged.content {
-                Content::GroupMessage { gid, mid, .. } => (gid, mid),
-                Content::Member { gid, who, .. } if who != self.user => (gid, i64::MAX),
-                other => panic!(
-                    "user {} lacks {offset} of {partition:?}: {other:?}",
-                    self.user
-                ),
-            };
-            let is_earlier = rows.memberships[&gid].left_pos.is_some()
-                || rows.memberships[&gid].join_pos > offset;
-            let known = known.groups.get(&gid);
-            let is_stood_for = known.is_some_and(|(last_mid, _)| mid <= *last_mid);
             assert!(
-                is_earlier || is_stood_for,
+                is_handled
+                    || !logged.users.contains(&self.user())
+                    || self.is_earlier(logged, partition, offset, log)
+                    || self.is_stood_for(logged),
                 "user {} lacks {offset} of {partition:?}: {:?}",
-                self.user,
-                logged.content
+                self.user(),
+                logged.body
             );
         }
+    }
+
+    fn is_earlier(&self, logged: &Logged, partition: Partition, offset: i64, log: &Log) -> bool {
+        let ConversationId::Group(_) = logged.conversation else {
+            return false;
+        };
+        let known = log.conversations(partition, log.end(partition));
+        let view = known[&logged.conversation].view(self.user());
+        view.left_pos.is_some() || view.join_pos > offset
+    }
+
+    /// By a head, which has the newest of what concerns all members.
+    fn is_stood_for(&self, logged: &Logged) -> bool {
+        let ConversationId::Group(gid) = logged.conversation else {
+            return false;
+        };
+        let known = self.state.chats().get(&ChatKey::Group(gid));
+        known.is_some_and(|chat| match &logged.body {
+            Body::Message(message) => message.mid <= chat.last_mid,
+            Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= chat.chg,
+            _ => false,
+        })
+    }
+
+    /// Fetches what is missing of a chat, as far as the stores have it and the connection lasts.
+    pub(super) fn fetch(&mut self, which: usize, log: &Log, stores: &Stores, pages: usize) {
+        let chats = self.state.chats().iter();
+        let lacking = chats.filter_map(|(key, chat)| Some((*key, chat.missing()?)));
+        let lacking: Vec<_> = lacking.collect();
+        let Some((key, missing)) = lacking.get(which % lacking.len().max(1)).copied() else {
+            return;
+        };
+        let mut left = pages;
+        let mut next = Some(missing.after_mid);
+        while let (Some(after), Some(seen)) = (next, self.seen(key, log, stores)) {
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            let page = seen.messages(after, PAGE);
+            let taken = serde_json::from_value(page.clone()).unwrap();
+            next = self.state.take_messages(key, taken);
+            self.record(json!({"messages": page, "of": key_text(key)}));
+        }
+        let missing = self.state.chats().get(&key).and_then(|chat| chat.missing());
+        let mut next: Option<Chg> = missing
+            .map(|missing| missing.after_chg)
+            .filter(|_| next.is_none());
+        while let (Some(after), Some(seen)) = (next, self.seen(key, log, stores)) {
+            if left == 0 {
+                return;
+            }
+            left -= 1;
+            let page = seen.changes(after.get(), PAGE);
+            let taken = serde_json::from_value(page.clone()).unwrap();
+            next = self.state.take_changes(key, after, taken);
+            self.record(json!({"changes": page, "of": key_text(key), "after": after}));
+        }
+    }
+
+    fn seen<'a>(&self, key: ChatKey, log: &'a Log, stores: &Stores) -> Option<Seen<'a>> {
+        stores.seen(log, self.user(), key, &self.state.known_of(key)?)
     }
 
     /// Where its token covers the whole of a partition, it knows what there is. Whether it covers all of them.
@@ -130,58 +191,93 @@ impl Device {
         let Some(token) = self.token() else {
             return false;
         };
-        let mut covers_all = true;
-        for partition in log.used() {
-            if token.get(partition) < log.end(partition) {
-                covers_all = false;
-                continue;
-            }
-            assert_eq!(
-                self.known(partition),
-                truth(log, self.user, partition),
-                "user {}, {partition:?}",
-                self.user
-            );
-        }
-        covers_all
-    }
-
-    fn known(&self, partition: Partition) -> Known {
-        let mut known = Known::default();
-        for (key, chat) in self.state.chats() {
-            let last_mid = chat.last_mid.get();
-            match (key, &chat.with) {
-                (ChatKey::User(peer), ChatWith::User { flags, .. })
-                    if DirectConversation::new(uid(self.user), *peer).partition() == partition =>
-                {
-                    known.contacts.insert(peer.get(), (last_mid, flags.pinned));
-                }
-                (ChatKey::Group(gid), _) if gid.partition() == partition => {
-                    let unread = chat.unread.pc.unwrap();
-                    known.groups.insert(gid.get(), (last_mid, unread));
-                }
-                _ => {}
+        let is_behind = |partition: &Partition| token.get(*partition) < log.end(*partition);
+        let (behind, covered): (Vec<_>, Vec<_>) = log.used().partition(is_behind);
+        let end = Stores::at_end(log);
+        for partition in covered {
+            let truth = end.chats(log, self.user(), partition);
+            let known = self.state.chats().keys().copied();
+            let known: Vec<_> = known
+                .filter(|key| self.partition_of(*key) == partition)
+                .collect();
+            let keys: Vec<_> = truth.keys().copied().collect();
+            assert_eq!(known, keys, "user {}, {partition:?}", self.user());
+            for (key, row) in truth {
+                self.check_chat(key, row, &self.seen(key, log, &end).unwrap());
             }
         }
-        known
+        behind.is_empty()
     }
-}
 
-fn truth(log: &Log, user: i64, partition: Partition) -> Known {
-    let end = log.end(partition);
-    let rows = log.rows(user, partition, end);
-    let contacts = rows.contacts.iter();
-    let joined = rows.memberships.iter();
-    let joined = joined.filter(|(_, row)| row.left_pos.is_none());
-    Known {
-        contacts: contacts
-            .map(|(peer, row)| (*peer, (row.mid, row.pinned)))
-            .collect(),
-        groups: joined
-            .map(|(gid, row)| {
-                let last_mid = log.head(*gid, end).unwrap().mid;
-                (*gid, (last_mid, last_mid - row.read_mid))
-            })
-            .collect(),
+    fn partition_of(&self, key: ChatKey) -> Partition {
+        match key {
+            ChatKey::User(peer) => DirectConversation::new(self.user(), peer).partition(),
+            ChatKey::Group(gid) => gid.partition(),
+        }
+    }
+
+    /// Against what a sync and pages would return.
+    fn check_chat(&self, key: ChatKey, mut row: Value, seen: &Seen<'_>) {
+        let whose = format!("user {}, {key:?}", self.user());
+        let chat = &self.state.chats()[&key];
+        let (mut known, lasts) = (chat_json(chat), seen.last_chgs());
+        assert!(
+            lasts.contains(&chat.chg),
+            "{whose}: {}, not {lasts:?}",
+            chat.chg
+        );
+        let [mut last, messages] = ["last", "messages"].map(|field| known[field].take());
+        let newest: Option<client::Message> = serde_json::from_value(row["last"].take()).unwrap();
+        let mut newest = message_json(newest.as_ref());
+        // A list does not have it.
+        for message in [&mut last, &mut newest] {
+            message
+                .as_object_mut()
+                .into_iter()
+                .for_each(|message| drop(message.remove("edited_ts")));
+        }
+        if known["missing"].is_null() {
+            assert_eq!(last, newest, "{whose}");
+            let all: client::Messages =
+                serde_json::from_value(seen.messages(Mid::ZERO, usize::MAX)).unwrap();
+            let all: Vec<Value> = all
+                .items
+                .into_iter()
+                .map(|message| message_json(Some(&message)))
+                .collect();
+            assert_eq!(messages, Value::from(all), "{whose}");
+        }
+        for field in ["last", "messages", "missing", "chg", "peer", "gid", "at"] {
+            for side in [&mut known, &mut row] {
+                side.as_object_mut().unwrap().remove(field);
+            }
+        }
+        if let ChatKey::User(_) = key {
+            row["deleted"] = (row["deleted"] == true).into();
+        }
+        assert_eq!(known, row, "{whose}");
+    }
+
+    /// Fetches all that is missing: then it has everything.
+    pub(super) fn settle(&mut self, log: &Log, stores: &Stores) {
+        for _ in 0..100 {
+            self.fetch(0, log, stores, 1_000);
+        }
+        assert!(
+            self.state
+                .chats()
+                .values()
+                .all(|chat| chat.missing().is_none()),
+            "user {}",
+            self.user()
+        );
+        self.check(log);
+        if let Some(recording) = &mut self.recording {
+            recording.add_chats(&self.state);
+        }
+    }
+
+    pub(super) fn recording(&self) -> &Recording {
+        self.recording.as_ref().unwrap()
     }
 }

@@ -1,85 +1,40 @@
-//! What happens, and what it makes of the rows of users.
+//! What happens: the events of all partitions, and what the stores have of their conversations as of each offset.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use rand::{Rng as _, rngs::StdRng};
-use schemas::{DirectConversation, GroupId, NextOffset, Partition, PartitionMap, event::Body};
+use schemas::{
+    Change, Chg, ContactChange, ConversationId, DeletedContact, DeviceClass, GroupChange,
+    GroupChangeKind, GroupId, GroupMember, GroupRole, MessageChange, Mid, NextOffset, Ordinal,
+    Partition, PartitionMap, Recipient, UserId,
+    event::{Body, Message, ReadPosition},
+};
 
-use crate::hub::test_events::{group_message_body, member_body, message_body, pinned_body, uid};
+use super::conversation::Conversation;
+use crate::hub::test_events::uid;
 
 pub(super) const USERS: i64 = 5;
-/// One is in a partition with conversations of users.
-const GROUPS: [i64; 3] = [69, 102, 166];
+/// Two share a partition, and two are in some with conversations of users.
+const GROUPS: [i64; 4] = [69, 102, 134, 166];
 
 /// An event.
 pub(super) struct Logged {
     pub(super) body: Body,
-    pub(super) content: Content,
+    pub(super) conversation: ConversationId,
     /// The users whom it concerns.
-    pub(super) users: BTreeSet<i64>,
+    pub(super) users: BTreeSet<UserId>,
 }
 
-/// What a device reads in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Content {
-    Message {
-        of: [i64; 2],
-        mid: i64,
-    },
-    Pinned {
-        who: i64,
-        peer: i64,
-        pinned: bool,
-    },
-    GroupMessage {
-        gid: i64,
-        by: i64,
-        mid: i64,
-    },
-    Member {
-        gid: i64,
-        who: i64,
-        joins: bool,
-        last_mid: i64,
-    },
-}
+/// Conversations of a partition.
+pub(super) type Conversations = BTreeMap<ConversationId, Arc<Conversation>>;
 
-/// A user's rows of one partition, as of an offset. `pos` is the offset of the last event that changed a row.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rows {
-    pub(super) contacts: BTreeMap<i64, Contact>,
-    pub(super) memberships: BTreeMap<i64, Membership>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Contact {
-    pub(super) mid: i64,
-    pub(super) pinned: bool,
-    pub(super) pos: i64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Membership {
-    pub(super) join_pos: i64,
-    pub(super) left_pos: Option<i64>,
-    pub(super) pos: i64,
-    /// The newest message when the user joined, or one of the user's own since.
-    pub(super) read_mid: i64,
-}
-
-/// A group's row: its newest message, and the last event that changed it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct GroupHead {
-    pub(super) mid: i64,
-    pub(super) pos: i64,
-}
-
-#[derive(Default)]
 struct PartitionLog {
     events: Vec<Logged>,
     /// By offset: before the event there.
-    rows: BTreeMap<i64, Vec<Rows>>,
-    heads: Vec<BTreeMap<i64, GroupHead>>,
+    conversations: Vec<Conversations>,
 }
 
 pub(super) struct Log(PartitionMap<PartitionLog>);
@@ -88,10 +43,7 @@ impl Log {
     pub(super) fn new() -> Self {
         Self(PartitionMap::full(|_| PartitionLog {
             events: Vec::new(),
-            rows: (1..=USERS)
-                .map(|user| (user, vec![Rows::default()]))
-                .collect(),
-            heads: vec![BTreeMap::new()],
+            conversations: vec![BTreeMap::new()],
         }))
     }
 
@@ -109,156 +61,247 @@ impl Log {
         &self.0[partition].events[offset as usize]
     }
 
-    pub(super) fn rows(&self, user: i64, partition: Partition, next: NextOffset) -> &Rows {
-        &self.0[partition].rows[&user][next.get() as usize]
-    }
-
-    pub(super) fn head(&self, gid: i64, next: NextOffset) -> Option<GroupHead> {
-        let heads = &self.0[partition_of(gid)].heads[next.get() as usize];
-        heads.get(&gid).copied()
+    /// As of an offset.
+    pub(super) fn conversations(&self, partition: Partition, next: NextOffset) -> &Conversations {
+        &self.0[partition].conversations[next.get() as usize]
     }
 
     pub(super) fn step(&mut self, rng: &mut StdRng) {
-        let (one, other) = (rng.random_range(1..=USERS), rng.random_range(1..=USERS));
-        let gid = GROUPS[rng.random_range(0..GROUPS.len())];
-        match rng.random_range(0..10) {
-            0..=2 => self.send(one, other),
-            3 => self.pin(one, other),
-            4..=6 => self.say(gid, one),
-            _ => self.come_or_go(gid, one),
+        let one = uid(rng.random_range(1..=USERS));
+        let to = match rng.random() {
+            true => Recipient::User(uid(rng.random_range(1..=USERS))),
+            false => Recipient::Group(GROUPS[rng.random_range(0..4)].try_into().unwrap()),
+        };
+        let id = to.conversation_with(one);
+        let known = self.conversations(id.partition(), self.end(id.partition()));
+        let known = known.get(&id).cloned().unwrap_or_default();
+        let now = Now {
+            by: one,
+            to,
+            known: &known,
+            offset: self.end(id.partition()).get(),
+        };
+        if let Some((body, users)) = now.step(rng) {
+            self.append(id, body, users);
         }
     }
 
-    fn send(&mut self, from: i64, to: i64) {
-        let partition = DirectConversation::new(uid(from), uid(to)).partition();
-        let rows = self.rows(from, partition, self.end(partition));
-        let mid = rows.contacts.get(&to).map_or(0, |row| row.mid) + 1;
-        let of = [from, to];
-        let body = message_body(from, to, "x", mid);
-        self.append(partition, body, Content::Message { of, mid }, of.into());
-    }
-
-    fn pin(&mut self, who: i64, peer: i64) {
-        let partition = DirectConversation::new(uid(who), uid(peer)).partition();
-        let rows = self.rows(who, partition, self.end(partition));
-        let pinned = !rows.contacts.get(&peer).is_some_and(|row| row.pinned);
-        let body = pinned_body(who, peer, pinned);
-        let content = Content::Pinned { who, peer, pinned };
-        self.append(partition, body, content, [who].into());
-    }
-
-    fn say(&mut self, gid: i64, by: i64) {
-        let partition = partition_of(gid);
-        let mid = self.last_mid(gid) + 1;
-        let members = self.members(gid);
-        let body = group_message_body(gid, by, "x", mid);
-        let content = Content::GroupMessage { gid, by, mid };
-        self.append(partition, body, content, members);
-    }
-
-    /// Joins, or leaves where a member.
-    fn come_or_go(&mut self, gid: i64, who: i64) {
-        let (mut users, last_mid) = (self.members(gid), self.last_mid(gid));
-        let joins = users.insert(who);
-        let content = Content::Member {
-            gid,
-            who,
-            joins,
-            last_mid,
-        };
-        let body = member_body(gid, who, joins, last_mid);
-        self.append(partition_of(gid), body, content, users);
-    }
-
-    fn last_mid(&self, gid: i64) -> i64 {
-        let head = self.head(gid, self.end(partition_of(gid)));
-        head.map_or(0, |head| head.mid)
-    }
-
-    fn members(&self, gid: i64) -> BTreeSet<i64> {
-        let partition = partition_of(gid);
-        let is_member = |user: &i64| {
-            let rows = self.rows(*user, partition, self.end(partition));
-            rows.is_member(gid)
-        };
-        (1..=USERS).filter(is_member).collect()
-    }
-
-    fn append(&mut self, partition: Partition, body: Body, content: Content, users: BTreeSet<i64>) {
-        let log = &mut self.0[partition];
+    fn append(&mut self, conversation: ConversationId, body: Body, users: BTreeSet<UserId>) {
+        let log = &mut self.0[conversation.partition()];
         let offset = log.events.len() as i64;
-        for (user, rows) in &mut log.rows {
-            let mut next = rows[offset as usize].clone();
-            next.apply(*user, offset, content);
-            rows.push(next);
-        }
-        let mut heads = log.heads[offset as usize].clone();
-        if let Content::GroupMessage { gid, .. } | Content::Member { gid, .. } = content {
-            let head = heads.entry(gid).or_default();
-            head.pos = offset;
-            if let Content::GroupMessage { mid, .. } = content {
-                head.mid = mid;
-            }
-        }
-        log.heads.push(heads);
+        let mut next = log.conversations[offset as usize].clone();
+        let changed = next.entry(conversation).or_default();
+        Arc::make_mut(changed).apply(offset, &body);
+        log.conversations.push(next);
         log.events.push(Logged {
             body,
-            content,
+            conversation,
             users,
         });
     }
 }
 
-impl Rows {
-    pub(super) fn is_member(&self, gid: i64) -> bool {
-        let row = self.memberships.get(&gid);
-        row.is_some_and(|row| row.left_pos.is_none())
+/// Who may do something, and where.
+struct Now<'a> {
+    by: UserId,
+    to: Recipient,
+    known: &'a Conversation,
+    offset: i64,
+}
+
+type Step = Option<(Body, BTreeSet<UserId>)>;
+
+impl Now<'_> {
+    fn step(&self, rng: &mut StdRng) -> Step {
+        match self.to {
+            Recipient::User(peer) => match rng.random_range(0..12) {
+                0..=4 => self.send(rng),
+                5..=6 => self.read(rng),
+                7 => self.set_contact(peer, rng),
+                _ => self.change(rng),
+            },
+            Recipient::Group(_) if self.known.group.settings.dissolved => None,
+            Recipient::Group(gid) if !self.known.is_member(self.by) => {
+                self.change_group(GroupChangeKind::Join, gid)
+            }
+            Recipient::Group(gid) => match rng.random_range(0..40) {
+                0..=15 => self.send(rng),
+                16..=21 => self.read(rng),
+                22..=28 => self.change(rng),
+                29..=35 => self.change_group(GroupChangeKind::Leave, gid),
+                36 => self.change_group(GroupChangeKind::Rename, gid),
+                37 => self.change_group(GroupChangeKind::Mute, gid),
+                38 => self.change_group(GroupChangeKind::SetOptions, gid),
+                _ if rng.random() => self.change_group(GroupChangeKind::Dissolve, gid),
+                _ => None,
+            },
+        }
     }
 
-    fn apply(&mut self, user: i64, offset: i64, content: Content) {
-        match content {
-            Content::Message {
-                of: [from, to],
-                mid,
-            } if [from, to].contains(&user) => {
-                let row = self
-                    .contacts
-                    .entry(if user == from { to } else { from })
-                    .or_default();
-                (row.mid, row.pos) = (mid, offset);
-            }
-            Content::Pinned { who, peer, pinned } if who == user => {
-                let row = self.contacts.entry(peer).or_default();
-                (row.pinned, row.pos) = (pinned, offset);
-            }
-            Content::GroupMessage { gid, by, mid } if by == user => {
-                let row = self.memberships.get_mut(&gid);
-                row.into_iter().for_each(|row| row.read_mid = mid);
-            }
-            Content::Member {
-                gid,
-                who,
-                joins,
-                last_mid,
-            } if who == user => {
-                let left = self.memberships.get(&gid).map(|row| row.join_pos);
-                let row = Membership {
-                    join_pos: if joins {
-                        offset
-                    } else {
-                        left.unwrap_or(offset)
-                    },
-                    left_pos: (!joins).then_some(offset),
-                    pos: offset,
-                    read_mid: last_mid,
-                };
-                self.memberships.insert(gid, row);
-            }
-            _ => {}
+    /// Everybody who sees the conversation.
+    fn everybody(&self) -> BTreeSet<UserId> {
+        match self.to {
+            Recipient::User(peer) => [self.by, peer].into(),
+            Recipient::Group(_) => self.known.group.members.keys().copied().collect(),
         }
+    }
+
+    fn send(&self, rng: &mut StdRng) -> Step {
+        let sent = self.known.sent_by(self.by, self.known.last_mid());
+        let message = Message {
+            srcid: self.by,
+            to: self.to,
+            client_msg_id: format!("id-{}", self.offset).try_into().unwrap(),
+            msg: text(self.offset, rng),
+            mid: self.known.last_mid().next(),
+            n: match self.to {
+                Recipient::User(_) => sent.next(),
+                Recipient::Group(_) => Ordinal::ZERO,
+            },
+        };
+        Some((Body::Message(message), self.everybody()))
+    }
+
+    /// How many messages the other user had sent up to one.
+    fn ordinal(&self, mid: Mid) -> Option<Ordinal> {
+        match self.to {
+            Recipient::User(peer) => Some(self.known.sent_by(peer, mid)),
+            Recipient::Group(_) => None,
+        }
+    }
+
+    fn any_mid(&self, rng: &mut StdRng) -> Option<Mid> {
+        let last_mid = self.known.last_mid().get();
+        (last_mid > 0).then(|| rng.random_range(1..=last_mid).try_into().unwrap())
+    }
+
+    fn read(&self, rng: &mut StdRng) -> Step {
+        let (mid, device) = (self.any_mid(rng)?, DeviceClass::ALL[rng.random_range(0..2)]);
+        let is_new = mid > self.known.view(self.by).read_mids()[device];
+        let position = ReadPosition {
+            uid: self.by,
+            to: self.to,
+            device,
+            mid,
+            n: self.ordinal(mid),
+        };
+        let is_note = self.to == Recipient::User(self.by);
+        (is_new && !is_note).then(|| (Body::ReadPosition(position), [self.by].into()))
+    }
+
+    /// Another flag, or the contact goes.
+    fn set_contact(&self, peer: UserId, rng: &mut StdRng) -> Step {
+        let known = self.known.view(self.by);
+        let (mut flags, mut deleted) = (known.flags, None);
+        match rng.random_range(0..6) {
+            0 => flags.favourite = !flags.favourite,
+            1 => flags.pinned = !flags.pinned,
+            2 => flags.muted = !flags.muted,
+            3 if peer != self.by => flags.blocked = !flags.blocked,
+            _ if self.known.last_mid() > known.deleted_mid => {
+                let mid = self.known.last_mid();
+                let n = self.ordinal(mid)?;
+                deleted = Some(DeletedContact { mid, n });
+            }
+            _ => return None,
+        }
+        let change = ContactChange {
+            uid: self.by,
+            peer,
+            flags,
+            deleted,
+        };
+        Some((Body::ContactChange(change), [self.by].into()))
+    }
+
+    fn change(&self, rng: &mut StdRng) -> Step {
+        let mid = self.any_mid(rng)?;
+        let message = self.known.message(mid);
+        let is_own = message.author == self.by && message.is_there();
+        let change = match rng.random_range(0..6) {
+            0 if is_own => Change::Recall,
+            1 if is_own => Change::Delete,
+            2..=3 if is_own => Change::Edit(text(self.offset, rng)),
+            4 => Change::Hide,
+            5 if mid > self.known.view(self.by).clear_mid && rng.random() => Change::Clear,
+            _ => return None,
+        };
+        let (users, is_clear) = match change {
+            Change::Hide | Change::Clear => ([self.by].into(), change == Change::Clear),
+            _ => (self.everybody(), false),
+        };
+        let change = MessageChange {
+            by: self.by,
+            to: self.to,
+            mid,
+            change,
+            chg: Chg::try_from(self.known.changes.len() as i64 + 1).unwrap(),
+            n: self.ordinal(mid).filter(|_| is_clear),
+        };
+        Some((Body::MessageChange(change), users))
+    }
+
+    fn change_group(&self, kind: GroupChangeKind, gid: GroupId) -> Step {
+        let mut users = self.everybody();
+        let mut settings = self.known.group.settings.clone();
+        let mut member = GroupMember {
+            uid: self.by,
+            role: Some(GroupRole::Member),
+            muted: false,
+            joined: false,
+        };
+        let mut count = users.len() as i64;
+        match kind {
+            GroupChangeKind::Join => {
+                member.joined = users.insert(self.by);
+                if self.known.views.is_empty() {
+                    settings.whole_history = begins_whole(gid);
+                }
+                count += 1;
+            }
+            GroupChangeKind::Leave => {
+                member.role = None;
+                count -= 1;
+            }
+            GroupChangeKind::Rename => settings.name = format!("group {}", self.offset),
+            GroupChangeKind::Mute => member.muted = !self.known.group.members[&self.by].muted,
+            GroupChangeKind::SetOptions => settings.whole_history = !begins_whole(gid),
+            _ => (settings.dissolved, count) = (true, 0),
+        }
+        let names_somebody = matches!(
+            kind,
+            GroupChangeKind::Join | GroupChangeKind::Leave | GroupChangeKind::Mute
+        );
+        let change = GroupChange {
+            gid,
+            by: self.by,
+            kind,
+            settings,
+            member_count: count,
+            last_mid: self.known.last_mid(),
+            members: names_somebody.then_some(member).into_iter().collect(),
+        };
+        Some((Body::GroupChange(Box::new(change)), users))
     }
 }
 
-pub(super) fn partition_of(gid: i64) -> Partition {
-    GroupId::try_from(gid).unwrap().partition()
+/// Whether members see what was before they joined, at first.
+fn begins_whole(gid: GroupId) -> bool {
+    gid.get() % 3 != 0
+}
+
+/// Some are longer than a list shows.
+fn text(offset: i64, rng: &mut StdRng) -> String {
+    match rng.random_ratio(1, 40) {
+        true => "😀".repeat(201),
+        false => format!("text {offset}"),
+    }
+}
+
+/// The conversation between two users, or the group.
+pub(super) fn recipient(id: ConversationId, user: UserId) -> Recipient {
+    match id {
+        ConversationId::Direct(direct) => Recipient::User(direct.peer_of(user)),
+        ConversationId::Group(gid) => Recipient::Group(gid),
+    }
 }

@@ -2,9 +2,11 @@
 //! come and go with whatever waits for them, members who join and leave. No device misses an event that its token covers, none gets one below its
 //! token, and each gets on: once all is quiet it knows what there is.
 
+mod conversation;
 mod device;
 mod log;
 mod stores;
+mod vector;
 
 use std::sync::Arc;
 
@@ -15,15 +17,15 @@ use self::{
     device::Device,
     log::{Log, USERS},
     stores::Stores,
+    vector::Recording,
 };
-use super::{
-    Connection, DeviceOf, Hub, HubLimits, Next, NoStream,
-    test_events::{event, uid},
-};
+use super::{Connection, DeviceOf, Hub, HubLimits, Next, NoStream, test_events::event};
 use crate::frames::Format;
 
 const GATEWAYS: usize = 2;
 const STEPS: usize = 600;
+/// A device is looked at so often.
+const CHECK_INTERVAL: u64 = 4;
 const LIMITS: HubLimits = HubLimits {
     ring_ms: 120,
     ring_bytes: 60_000,
@@ -33,8 +35,10 @@ const LIMITS: HubLimits = HubLimits {
 const QUEUE_BYTES: usize = 6_000;
 /// So often devices come back once all is quiet.
 const ROUNDS: usize = 20;
+/// A device asks for so many pages without a pause.
+const MAX_PAGES: usize = 10;
 
-struct World {
+struct Simulation {
     rng: StdRng,
     log: Log,
     hubs: Vec<Hub>,
@@ -52,12 +56,13 @@ struct World {
 struct Outcomes {
     resumed: usize,
     syncs: usize,
+    pages: usize,
     behind: usize,
     heads: usize,
     closed: usize,
 }
 
-impl World {
+impl Simulation {
     fn new(seed: u64) -> Self {
         let start = PartitionMap::full(|_| NextOffset::START);
         Self {
@@ -74,6 +79,19 @@ impl World {
     }
 
     fn run(mut self) -> Outcomes {
+        self.run_all();
+        self.outcomes
+    }
+
+    /// What one of the devices got, and what it made of it.
+    fn recorded(mut self, which: usize) -> Device {
+        let which = which % self.devices.len();
+        self.devices[which].recording = Some(Recording::default());
+        self.run_all();
+        self.devices.swap_remove(which)
+    }
+
+    fn run_all(&mut self) {
         for _ in 0..STEPS {
             self.now_ms += 1;
             match self.rng.random_range(0..16) {
@@ -82,15 +100,16 @@ impl World {
                 9..=10 => self.apply(),
                 11..=12 => self.connect_one(),
                 13 => self.lose(),
-                14 => self.ping(),
+                14 => self.ping_or_fetch(),
                 _ => self.disturb(),
             }
             self.handle();
-            let which = self.rng.random_range(0..self.devices.len());
-            self.devices[which].check(&self.log);
+            if self.now_ms.is_multiple_of(CHECK_INTERVAL) {
+                let which = self.rng.random_range(0..self.devices.len());
+                self.devices[which].check(&self.log);
+            }
         }
         self.settle();
-        self.outcomes
     }
 
     fn is_frozen(&self, which: usize) -> bool {
@@ -139,14 +158,23 @@ impl World {
         self.connect(which, gateway);
     }
 
-    /// A device says hello, and syncs where it has to.
+    /// A device comes back, and syncs where it has to; mostly page by page, until it has its stream.
     fn connect(&mut self, which: usize, gateway: usize) {
-        let device = &mut self.devices[which];
-        if device.connection.is_some() {
+        if self.devices[which].connection.is_some() {
             return;
         }
+        for _ in 0..MAX_PAGES {
+            if !self.say_hello(which, gateway) || self.rng.random_ratio(1, 8) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the device has got a page of a sync, and is to say it again.
+    fn say_hello(&mut self, which: usize, gateway: usize) -> bool {
+        let device = &mut self.devices[which];
         let of = DeviceOf {
-            uid: uid(device.user),
+            uid: device.user(),
             id: format!("device-{which}").try_into().unwrap(),
             class: DeviceClass::Pc,
         };
@@ -159,12 +187,12 @@ impl World {
         ));
         let hub = &mut self.hubs[gateway];
         let welcomed = match device.token() {
-            None => Err(NoStream::SyncRequired),
-            Some(token) => {
-                let known = hub.memberships_of(uid(device.user));
-                let stored = self.stores.memberships(&self.log, device.user);
+            Some(token) if token.page().is_none() => {
+                let known = hub.memberships_of(device.user());
+                let stored = self.stores.memberships(&self.log, device.user());
                 hub.welcome(&connection, token, &known.unwrap_or(stored))
             }
+            _ => Err(NoStream::SyncRequired),
         };
         match welcomed {
             Ok(()) => {
@@ -173,13 +201,15 @@ impl World {
             }
             Err(NoStream::MembershipsBehind) => self.outcomes.behind += 1,
             Err(NoStream::SyncRequired) => {
-                let answer = self.stores.sync(&self.log, device.user, device.token());
-                if let Some(answer) = answer {
+                let (user, token) = (device.user(), device.token());
+                if let Some(answer) = self.stores.sync(&self.log, user, token) {
                     self.outcomes.syncs += 1;
-                    device.synced(answer);
+                    self.outcomes.pages += usize::from(device.synced(answer));
+                    return true;
                 }
             }
         }
+        false
     }
 
     /// A connection breaks, with whatever waits.
@@ -194,10 +224,17 @@ impl World {
         }
     }
 
-    fn ping(&mut self) {
+    fn ping_or_fetch(&mut self) {
         let which = self.rng.random_range(0..self.devices.len());
-        if let Some((gateway, connection)) = &self.devices[which].connection {
-            self.hubs[*gateway].ping(connection);
+        let device = &mut self.devices[which];
+        match &device.connection {
+            Some((gateway, connection)) if self.rng.random() => {
+                self.hubs[*gateway].ping(connection)
+            }
+            _ => {
+                let (chat, pages) = (self.rng.random_range(0..10), self.rng.random_range(1..9));
+                device.fetch(chat, &self.log, &self.stores, pages);
+            }
         }
     }
 
@@ -257,7 +294,7 @@ impl World {
                 self.read_next(which, *partition);
             }
         }
-        self.stores.apply_all(&self.log);
+        self.stores = Stores::at_end(&self.log);
         for which in 0..self.devices.len() {
             let is_done = (0..ROUNDS).any(|round| {
                 self.connect(which, (which + round / 5) % GATEWAYS);
@@ -269,13 +306,14 @@ impl World {
                 self.devices[which].check(&self.log)
             });
             assert!(is_done, "device {which} does not get on");
+            self.devices[which].settle(&self.log, &self.stores);
         }
     }
 }
 
 /// A seed decides everything.
 fn run(seed: u64) -> Outcomes {
-    let run = std::panic::catch_unwind(|| World::new(seed).run());
+    let run = std::panic::catch_unwind(|| Simulation::new(seed).run());
     run.unwrap_or_else(|_| panic!("this was seed {seed}"))
 }
 
@@ -289,6 +327,7 @@ fn no_device_misses_what_its_token_covers_and_each_gets_on() {
         all = Outcomes {
             resumed: all.resumed + one.resumed,
             syncs: all.syncs + one.syncs,
+            pages: all.pages + one.pages,
             behind: all.behind + one.behind,
             heads: all.heads + one.heads,
             closed: all.closed + one.closed,
@@ -297,11 +336,17 @@ fn no_device_misses_what_its_token_covers_and_each_gets_on() {
     let Outcomes {
         resumed,
         syncs,
+        pages,
         behind,
         heads,
         closed,
     } = all;
-    let least = resumed.min(syncs).min(behind).min(heads).min(closed);
+    let least = resumed
+        .min(syncs)
+        .min(pages)
+        .min(behind)
+        .min(heads)
+        .min(closed);
     assert!(
         least as u64 > seeds / 10,
         "not everything has happened: {all:?}"

@@ -1,25 +1,32 @@
-//! MySQL: two sinks that lag and coalesce, and the answer of a sync (Y1 to Y7) and of a read of memberships from them.
+//! MySQL: two sinks that lag and coalesce, and what is read from them: a sync (Y1 to Y7), pages of a chat, a user's memberships.
 
-use client::SyncAnswer;
+use std::collections::BTreeMap;
+
+use client::device::ChatKey;
 use rand::{Rng as _, rngs::StdRng};
-use schemas::{GroupId, NextOffset, Partition, PartitionMap, SyncToken};
-use serde_json::json;
+use schemas::{
+    ConversationId, DirectConversation, NextOffset, Partition, PartitionMap, SyncToken, UserId,
+    sync::{Applied, RowKey, SyncCursor},
+};
+use serde_json::{Value, json};
 
-use super::log::{Contact, GroupHead, Log, Membership};
+use super::{
+    conversation::{Conversation, Seen, View},
+    log::Log,
+};
 use crate::hub::{Span, StoredMemberships};
 
-/// How far the sinks are: contacts and memberships in the users' database, groups in theirs.
+/// Rows of a page of a sync.
+const SYNC_LIMIT: usize = 2;
+
+/// How far the sinks are: that of contacts and memberships in the users' database, that of messages and groups in theirs.
 pub(super) struct Stores {
     pub(super) contacts: PartitionMap<NextOffset>,
     groups: PartitionMap<NextOffset>,
 }
 
-/// A row of a sync.
-enum Row {
-    Contact(i64, Contact),
-    Group(i64, Membership, GroupHead),
-    Left(i64),
-}
+/// A row of a sync: in `conversations`, in `groups` or in `left`.
+type Row = (RowKey, &'static str, Value);
 
 impl Stores {
     pub(super) fn new() -> Self {
@@ -43,24 +50,28 @@ impl Stores {
         }
     }
 
-    pub(super) fn apply_all(&mut self, log: &Log) {
-        for partition in log.used() {
-            self.contacts.insert(partition, log.end(partition));
-            self.groups.insert(partition, log.end(partition));
+    /// What is read once all is stored.
+    pub(super) fn at_end(log: &Log) -> Self {
+        let end = || PartitionMap::full(|partition| log.end(partition));
+        Self {
+            contacts: end(),
+            groups: end(),
         }
     }
 
     /// What the gateway reads of a user.
-    pub(super) fn memberships(&self, log: &Log, user: i64) -> StoredMemberships {
+    pub(super) fn memberships(&self, log: &Log, user: UserId) -> StoredMemberships {
         let mut spans = Vec::new();
         for partition in log.used() {
-            let rows = log.rows(user, partition, self.contacts[partition]);
-            for (gid, row) in &rows.memberships {
-                let span = Span {
-                    join_pos: row.join_pos,
-                    left_pos: row.left_pos,
-                };
-                spans.push((GroupId::try_from(*gid).unwrap(), span));
+            for (id, conversation) in log.conversations(partition, self.contacts[partition]) {
+                let view = conversation.views.get(&user);
+                if let (ConversationId::Group(gid), Some(view)) = (id, view) {
+                    let span = Span {
+                        join_pos: view.join_pos,
+                        left_pos: view.left_pos,
+                    };
+                    spans.push((*gid, span));
+                }
             }
         }
         StoredMemberships {
@@ -69,74 +80,136 @@ impl Stores {
         }
     }
 
-    /// `None` where a store has not applied what the device knows (Y7): the answer is waited for.
-    pub(super) fn sync(
-        &self,
-        log: &Log,
-        user: i64,
-        since: Option<&SyncToken>,
-    ) -> Option<SyncAnswer> {
+    /// A page of a sync. `None` where a store has not applied what the device knows (Y7): the answer is waited for.
+    pub(super) fn sync(&self, log: &Log, user: UserId, since: Option<&SyncToken>) -> Option<Value> {
+        let cursor = SyncCursor::new(since.cloned(), 0);
+        let of_contacts: Applied = self.contacts.clone().into_iter().collect();
+        let with_groups = |(partition, _): &(Partition, NextOffset)| {
+            let known = log.conversations(*partition, self.contacts[*partition]);
+            let mut groups = known.iter().filter(|(id, _)| is_group(**id));
+            *partition >= cursor.begin().0 && groups.any(|(_, one)| one.views.contains_key(&user))
+        };
+        let of_groups: Applied = self
+            .groups
+            .clone()
+            .into_iter()
+            .filter(with_groups)
+            .collect();
+        let is_behind = |of_store| cursor.first_behind(of_store).is_some();
+        if is_behind(&of_contacts) || is_behind(&of_groups) {
+            return None;
+        }
+        let mut applied = of_contacts;
+        applied.add(of_groups);
+        let mut rows: Vec<Row> = log
+            .used()
+            .flat_map(|partition| self.rows(log, user, partition, &cursor))
+            .filter(|(key, ..)| *key > cursor.begin())
+            .collect();
+        rows.sort_by_key(|(key, ..)| *key);
+        let more = rows.len() > SYNC_LIMIT;
+        rows.truncate(SYNC_LIMIT);
+        let end = rows.last().filter(|_| more).map(|(key, ..)| *key);
+        let mut answer = json!({
+            "conversations": [], "groups": [], "left": [], "next": cursor.next(end, &applied), "more": more, "full": cursor.full,
+        });
+        for (_, list, row) in rows {
+            answer[list].as_array_mut().unwrap().push(row);
+        }
+        Some(answer)
+    }
+
+    /// What has changed of a partition.
+    fn rows(&self, log: &Log, user: UserId, partition: Partition, cursor: &SyncCursor) -> Vec<Row> {
+        let least_pos = cursor.least_pos(partition);
+        let users_own = log.conversations(partition, self.contacts[partition]);
+        let of_user = users_own.iter().filter_map(|(id, one)| {
+            let view = one.views.get(&user)?;
+            Some((*id, one, view))
+        });
         let mut rows = Vec::new();
-        let mut applied = self.contacts.clone();
-        for partition in log.used() {
-            let known = since.map_or(NextOffset::START, |since| since.get(partition));
-            let least_pos = since.map_or(-1, |since| since.get(partition).get());
-            let stored = log.rows(user, partition, self.contacts[partition]);
-            let has_groups = !stored.memberships.is_empty();
-            if has_groups {
-                let both = self.groups[partition].min(applied[partition]);
-                applied.insert(partition, both);
-            }
-            if applied[partition] < known {
-                return None;
-            }
-            let contacts = stored
-                .contacts
-                .iter()
-                .filter(|(_, row)| row.pos >= least_pos);
-            rows.extend(contacts.map(|(peer, row)| (partition, Row::Contact(*peer, *row))));
-            let in_groups = log.rows(user, partition, self.groups[partition]);
-            for (gid, row) in &stored.memberships {
-                let has_moved = row.pos >= least_pos;
-                let is_member = row.left_pos.is_none();
-                let head = log.head(*gid, self.groups[partition]);
-                match head.filter(|_| is_member && in_groups.is_member(*gid)) {
-                    Some(head) if has_moved || head.pos >= least_pos => {
-                        rows.push((partition, Row::Group(*gid, *row, head)));
+        for (id, one, view) in of_user {
+            let has_moved = view.pos >= least_pos;
+            match id {
+                ConversationId::Direct(direct) if has_moved => {
+                    let peer = direct.peer_of(user).get();
+                    let row = seen(id, user, one, view.clone()).row(view.pos);
+                    rows.push(((partition, false, peer), "conversations", row));
+                }
+                ConversationId::Direct(_) => {}
+                ConversationId::Group(gid) if view.left_pos.is_some() => {
+                    if has_moved && !cursor.full {
+                        let row = gid.to_string().into();
+                        rows.push(((partition, true, gid.get()), "left", row));
                     }
-                    None if !is_member && has_moved => rows.push((partition, Row::Left(*gid))),
-                    _ => {}
+                }
+                ConversationId::Group(gid) => {
+                    let group = log
+                        .conversations(partition, self.groups[partition])
+                        .get(&id);
+                    let group = group.filter(|group| group.is_member(user));
+                    if let Some(group) = group.filter(|group| has_moved || group.pos >= least_pos) {
+                        let row = seen(id, user, group, view.clone());
+                        let row = row.row(view.pos.max(group.pos));
+                        rows.push(((partition, true, gid.get()), "groups", row));
+                    }
                 }
             }
         }
-        Some(answer(rows, &applied, since.is_none()))
+        rows
+    }
+
+    /// All chats of a user in a partition, as a sync returns them.
+    pub(super) fn chats(
+        &self,
+        log: &Log,
+        user: UserId,
+        partition: Partition,
+    ) -> BTreeMap<ChatKey, Value> {
+        let rows = self.rows(log, user, partition, &SyncCursor::new(None, 0));
+        let chat = |((_, in_groups, id), _, row): Row| {
+            let key = match in_groups {
+                true => ChatKey::Group(id.try_into().unwrap()),
+                false => ChatKey::User(id.try_into().unwrap()),
+            };
+            (key, row)
+        };
+        rows.into_iter().map(chat).collect()
+    }
+
+    /// What a user sees of a conversation; `None` where a store has not applied what the device knows of it, or the user is not in the group.
+    pub(super) fn seen<'a>(
+        &self,
+        log: &'a Log,
+        user: UserId,
+        key: ChatKey,
+        known: &SyncToken,
+    ) -> Option<Seen<'a>> {
+        let id: ConversationId = match key {
+            ChatKey::User(peer) => DirectConversation::new(user, peer).into(),
+            ChatKey::Group(gid) => gid.into(),
+        };
+        let partition = id.partition();
+        let (contacts, groups) = (self.contacts[partition], self.groups[partition]);
+        if contacts.min(groups) < known.get(partition) {
+            return None;
+        }
+        let contents = log.conversations(partition, groups).get(&id)?;
+        let own = log.conversations(partition, contacts).get(&id)?;
+        let may_see = !is_group(id) || contents.is_member(user);
+        may_see.then(|| seen(id, user, contents, own.view(user)))
     }
 }
 
-/// As query-api returns it.
-fn answer(
-    rows: Vec<(Partition, Row)>,
-    applied: &PartitionMap<NextOffset>,
-    full: bool,
-) -> SyncAnswer {
-    let (mut conversations, mut groups, mut left) = (Vec::new(), Vec::new(), Vec::new());
-    let by_class = |count: i64| json!({"pc": count, "mobile": count});
-    for (partition, row) in rows {
-        match row {
-            Row::Contact(peer, row) => conversations.push(json!({
-                "peer": peer.to_string(), "last": null, "last_mid": row.mid, "favourite": false, "pinned": row.pinned, "muted": false,
-                "blocked": false, "unread": by_class(0), "read_mid": by_class(0), "peer_n": 0, "at": format!("{partition}:{}", row.pos),
-            })),
-            Row::Group(gid, row, head) => groups.push(json!({
-                "gid": gid.to_string(), "name": "Lunch", "role": "member", "muted": false, "dissolved": false, "member_count": 1,
-                "whole_history": false, "join_mid": 0, "last": null, "last_mid": head.mid, "chg": 0,
-                "unread": by_class((head.mid - row.read_mid).max(0)), "read_mid": by_class(row.read_mid),
-                "at": format!("{partition}:{}", row.pos.max(head.pos)),
-            })),
-            Row::Left(gid) => left.push(gid.to_string()),
-        }
+fn seen(id: ConversationId, user: UserId, contents: &Conversation, view: View) -> Seen<'_> {
+    Seen {
+        id,
+        user,
+        contents,
+        view,
     }
-    let next = SyncToken::new(0, applied);
-    let answer = json!({"conversations": conversations, "groups": groups, "left": left, "next": next, "more": false, "full": full});
-    serde_json::from_value(answer).unwrap()
+}
+
+fn is_group(id: ConversationId) -> bool {
+    matches!(id, ConversationId::Group(_))
 }

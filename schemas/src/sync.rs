@@ -1,17 +1,17 @@
 //! Where an answer of a sync begins and ends: what its token says, and the token of the next one. No I/O.
 
-use schemas::{NextOffset, Partition, PartitionMap, SyncPage, SyncToken};
+use crate::{NextOffset, Partition, PartitionMap, SyncPage, SyncToken};
 
-/// A place in the order of the rows: by partition, direct conversations before groups, then by peer or gid.
-pub(crate) type Place = (Partition, bool, i64);
+/// What rows are ordered by: the partition, direct conversations before groups, then the peer or the gid.
+pub type RowKey = (Partition, bool, i64);
 
 /// Up to where the stores had applied each partition when they were read (PROTOCOL Y2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Applied(PartitionMap<NextOffset>);
+pub struct Applied(PartitionMap<NextOffset>);
 
 impl Applied {
     /// Adds a store, or a later snapshot of one: of a partition the lowest counts.
-    pub(crate) fn add(&mut self, store: Self) {
+    pub fn add(&mut self, store: Self) {
         for (partition, next) in store.0 {
             let lowest = self.0.get_or_insert_with(partition, || next);
             *lowest = next.min(*lowest);
@@ -31,15 +31,16 @@ impl FromIterator<(Partition, NextOffset)> for Applied {
 
 /// Where an answer begins.
 #[derive(Clone, Debug)]
-pub(crate) struct SyncCursor {
+pub struct SyncCursor {
     since: SyncToken,
     /// Everything is returned, not only what has changed.
-    pub(crate) full: bool,
+    pub full: bool,
 }
 
 impl SyncCursor {
     /// Without a token, and with one of another epoch, everything is returned.
-    pub(crate) fn new(since: Option<SyncToken>, epoch: u32) -> Self {
+    #[must_use]
+    pub fn new(since: Option<SyncToken>, epoch: u32) -> Self {
         match since.filter(|token| token.epoch() == epoch) {
             Some(since) => Self {
                 full: since.is_full(),
@@ -52,8 +53,9 @@ impl SyncCursor {
         }
     }
 
-    /// Rows behind this place are still to be returned.
-    pub(crate) fn begin(&self) -> Place {
+    /// Rows behind this key are still to be returned.
+    #[must_use]
+    pub fn begin(&self) -> RowKey {
         match self.since.page() {
             Some(page) => (page.partition, page.in_groups, page.after),
             None => (Partition::FIRST, false, 0),
@@ -61,7 +63,8 @@ impl SyncCursor {
     }
 
     /// A row is returned if its `pos` is at least this: entries are next offsets (PROTOCOL Y3). A row that is older than positions has −1.
-    pub(crate) fn least_pos(&self, partition: Partition) -> i64 {
+    #[must_use]
+    pub fn least_pos(&self, partition: Partition) -> i64 {
         if self.full {
             return -1;
         }
@@ -70,7 +73,8 @@ impl SyncCursor {
 
     /// The first partition of which a store has not applied what the device knows already (PROTOCOL Y7). Of the one that a page goes on in, that
     /// is what its entry was fixed to.
-    pub(crate) fn first_behind(&self, applied: &Applied) -> Option<(Partition, NextOffset)> {
+    #[must_use]
+    pub fn first_behind(&self, applied: &Applied) -> Option<(Partition, NextOffset)> {
         let mut known = applied.0.iter().map(|(partition, next)| {
             let page = self.page_of(partition).map(|page| page.applied);
             let since = self.since.get(partition).max(page.unwrap_or_default());
@@ -82,7 +86,8 @@ impl SyncCursor {
 
     /// The token behind an answer that ended at `end`, or with the last row. An entry is what was applied when its partition was begun: what
     /// moves meanwhile comes at the next sync (PROTOCOL Y2, Y5, Y6).
-    pub(crate) fn next(&self, end: Option<Place>, applied: &Applied) -> SyncToken {
+    #[must_use]
+    pub fn next(&self, end: Option<RowKey>, applied: &Applied) -> SyncToken {
         let fixed = |partition| match self.page_of(partition) {
             Some(page) => page.applied,
             None => applied.get(partition),
