@@ -170,21 +170,22 @@ pub(super) fn bytes_of(item: &Outgoing) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use schemas::Change;
+
     use super::*;
-    use crate::hub::test_events::{group_message, join, message, uid};
+    use crate::hub::test_events::{group_message, join, message, message_change, uid};
 
     fn drain(queue: &mut Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.pop())
-            .map(|item| match item {
-                Outgoing::Event(event) => format!("event {}", event.offset),
-                Outgoing::Head(head) => format!(
-                    "head {}-{} of {}: {}, own {}",
-                    head.offset, head.last_offset, head.gid, head.mid, head.own_mid
-                ),
-                Outgoing::Ping(token) => format!("ping {token}"),
-                Outgoing::Frame(frame) => frame.to_text().unwrap().to_owned(),
-            })
-            .collect()
+        let text = |item| match item {
+            Outgoing::Event(event) => format!("event {}", event.offset),
+            Outgoing::Head(head) => format!(
+                "head {}-{} of {}: {}, own {}, chg {}",
+                head.offset, head.last_offset, head.gid, head.mid, head.own_mid, head.chg
+            ),
+            Outgoing::Ping(token) => format!("ping {token}"),
+            Outgoing::Frame(frame) => frame.to_text().unwrap().to_owned(),
+        };
+        std::iter::from_fn(|| queue.pop()).map(text).collect()
     }
 
     #[test]
@@ -204,16 +205,35 @@ mod tests {
             drain(&mut queue),
             [
                 "event 0",
-                "head 1-5 of 7: 6, own 6",
-                "head 2-2 of 8: 1, own 1",
+                "head 1-5 of 7: 6, own 6, chg 0",
+                "head 2-2 of 8: 1, own 1, chg 0",
                 "ping t",
                 "event 4",
-                "head 6-6 of 9: 1, own 1"
+                "head 6-6 of 9: 1, own 1, chg 0"
             ]
         );
         queue.push(Outgoing::Event(group_message(7, 7, 7))).unwrap();
         assert_eq!(drain(&mut queue), ["event 7"]);
         assert_eq!(queue.bytes, 0);
+    }
+
+    /// Both are seen by all members; what one hides is not.
+    #[test]
+    fn changes_of_messages_collapse_with_them() {
+        let mut queue = Queue::new(uid(2), group_message(0, 7, 1).bytes);
+        for item in [
+            group_message(1, 7, 1),
+            message_change(2, 7, 1, Change::Recall),
+            message_change(3, 7, 2, Change::Hide),
+            message_change(4, 7, 3, Change::Recall),
+            message_change(5, 7, 4, Change::Recall),
+        ] {
+            let _ = queue.push(Outgoing::Event(item));
+        }
+        assert_eq!(
+            drain(&mut queue),
+            ["head 1-5 of 7: 1, own 0, chg 4", "event 3"]
+        );
     }
 
     #[test]
@@ -233,10 +253,10 @@ mod tests {
         assert_eq!(
             drain(&mut queue),
             [
-                "head 1-2 of 7: 2, own 0",
+                "head 1-2 of 7: 2, own 0, chg 0",
                 "event 3",
                 "event 4",
-                "head 5-6 of 7: 4, own 0"
+                "head 5-6 of 7: 4, own 0, chg 0"
             ]
         );
     }
@@ -264,6 +284,9 @@ mod tests {
         queue.push(Outgoing::Event(message(4, 1, 2))).unwrap();
         assert!(matches!(queue.pop(), Some(Outgoing::Head(head)) if head.mid.get() == 3));
         queue.push(Outgoing::Event(group_message(5, 7, 5))).unwrap();
-        assert_eq!(drain(&mut queue), ["event 4", "head 5-5 of 7: 5, own 0"]);
+        assert_eq!(
+            drain(&mut queue),
+            ["event 4", "head 5-5 of 7: 5, own 0, chg 0"]
+        );
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use schemas::{
-    GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, Mid, Ordinal, Partition,
-    Recipient, TimestampMs, UserId,
+    Change, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings, MessageChange,
+    Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, Source, SourceOffset},
 };
 
@@ -85,6 +85,19 @@ pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
 
 pub(crate) fn group_message(offset: i64, gid: i64, mid: i64) -> Arc<RingEvent> {
     let body = group_message_body(gid, 1, &format!("{offset}"), mid);
+    in_group(offset, gid, body)
+}
+
+/// The user 1 changes the first message of a group.
+pub(crate) fn message_change(offset: i64, gid: i64, chg: i64, change: Change) -> Arc<RingEvent> {
+    let body = Body::MessageChange(MessageChange {
+        by: uid(1),
+        to: Recipient::Group(gid.try_into().unwrap()),
+        mid: Mid::ZERO.next(),
+        change,
+        chg: chg.try_into().unwrap(),
+        n: None,
+    });
     in_group(offset, gid, body)
 }
 

@@ -37,6 +37,8 @@ const QUEUE_BYTES: usize = 6_000;
 const ROUNDS: usize = 20;
 /// A device asks for so many pages without a pause.
 const MAX_PAGES: usize = 10;
+/// A device that handles seldom does so about every so many steps.
+const SLEEP_STEPS: u32 = 60;
 
 struct Simulation {
     rng: StdRng,
@@ -256,10 +258,15 @@ impl Simulation {
         }
     }
 
-    /// Some devices handle some of what waits.
+    /// Some devices handle some of what waits; every other one sleeps long, and then handles much.
     fn handle(&mut self) {
         for which in 0..self.devices.len() {
-            for _ in 0..self.rng.random_range(0..3) {
+            let at_most = match which % 2 {
+                0 => self.rng.random_range(0..3),
+                _ if self.rng.random_ratio(1, SLEEP_STEPS) => self.rng.random_range(5..20),
+                _ => 0,
+            };
+            for _ in 0..at_most {
                 if !self.handle_next(which) {
                     break;
                 }

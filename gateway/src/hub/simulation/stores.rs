@@ -25,8 +25,8 @@ pub(super) struct Stores {
     groups: PartitionMap<NextOffset>,
 }
 
-/// A row of a sync: in `conversations`, in `groups` or in `left`.
-type Row = (RowKey, &'static str, Value);
+/// A row of a sync: a conversation or group with its last event, or nothing where the user has left.
+type Row<'a> = (RowKey, Option<(Seen<'a>, i64)>);
 
 impl Stores {
     pub(super) fn new() -> Self {
@@ -101,62 +101,62 @@ impl Stores {
         }
         let mut applied = of_contacts;
         applied.add(of_groups);
-        let mut rows: Vec<Row> = log
+        let mut rows: Vec<Row<'_>> = log
             .used()
             .flat_map(|partition| self.rows(log, user, partition, &cursor))
-            .filter(|(key, ..)| *key > cursor.begin())
+            .filter(|(key, _)| *key > cursor.begin())
             .collect();
-        rows.sort_by_key(|(key, ..)| *key);
+        rows.sort_by_key(|(key, _)| *key);
         let more = rows.len() > SYNC_LIMIT;
         rows.truncate(SYNC_LIMIT);
-        let end = rows.last().filter(|_| more).map(|(key, ..)| *key);
+        let end = rows.last().filter(|_| more).map(|(key, _)| *key);
         let mut answer = json!({
             "conversations": [], "groups": [], "left": [], "next": cursor.next(end, &applied), "more": more, "full": cursor.full,
         });
-        for (_, list, row) in rows {
+        for ((_, in_groups, id), row) in rows {
+            let (list, row) = match row {
+                Some((seen, at)) if in_groups => ("groups", seen.row(at)),
+                Some((seen, at)) => ("conversations", seen.row(at)),
+                None => ("left", id.to_string().into()),
+            };
             answer[list].as_array_mut().unwrap().push(row);
         }
         Some(answer)
     }
 
     /// What has changed of a partition.
-    fn rows(&self, log: &Log, user: UserId, partition: Partition, cursor: &SyncCursor) -> Vec<Row> {
+    fn rows<'a>(
+        &self,
+        log: &'a Log,
+        user: UserId,
+        partition: Partition,
+        cursor: &SyncCursor,
+    ) -> Vec<Row<'a>> {
         let least_pos = cursor.least_pos(partition);
-        let users_own = log.conversations(partition, self.contacts[partition]);
-        let of_user = users_own.iter().filter_map(|(id, one)| {
+        let groups = log.conversations(partition, self.groups[partition]);
+        let own = log.conversations(partition, self.contacts[partition]);
+        let own = own.iter().filter_map(|(id, one)| {
             let view = one.views.get(&user)?;
-            Some((*id, one, view))
-        });
-        let mut rows = Vec::new();
-        for (id, one, view) in of_user {
             let has_moved = view.pos >= least_pos;
             match id {
-                ConversationId::Direct(direct) if has_moved => {
-                    let peer = direct.peer_of(user).get();
-                    let row = seen(id, user, one, view.clone()).row(view.pos);
-                    rows.push(((partition, false, peer), "conversations", row));
+                ConversationId::Direct(direct) => {
+                    let key = (partition, false, direct.peer_of(user).get());
+                    has_moved.then(|| (key, Some((seen(*id, user, one, view.clone()), view.pos))))
                 }
-                ConversationId::Direct(_) => {}
                 ConversationId::Group(gid) if view.left_pos.is_some() => {
-                    if has_moved && !cursor.full {
-                        let row = gid.to_string().into();
-                        rows.push(((partition, true, gid.get()), "left", row));
-                    }
+                    let key = (partition, true, gid.get());
+                    (has_moved && !cursor.full).then_some((key, None))
                 }
                 ConversationId::Group(gid) => {
-                    let group = log
-                        .conversations(partition, self.groups[partition])
-                        .get(&id);
-                    let group = group.filter(|group| group.is_member(user));
-                    if let Some(group) = group.filter(|group| has_moved || group.pos >= least_pos) {
-                        let row = seen(id, user, group, view.clone());
-                        let row = row.row(view.pos.max(group.pos));
-                        rows.push(((partition, true, gid.get()), "groups", row));
-                    }
+                    let group = groups.get(id).filter(|group| group.is_member(user))?;
+                    let seen = seen(*id, user, group, view.clone());
+                    let row = (seen, view.pos.max(group.pos));
+                    (has_moved || group.pos >= least_pos)
+                        .then_some(((partition, true, gid.get()), Some(row)))
                 }
             }
-        }
-        rows
+        });
+        own.collect()
     }
 
     /// All chats of a user in a partition, as a sync returns them.
@@ -167,14 +167,15 @@ impl Stores {
         partition: Partition,
     ) -> BTreeMap<ChatKey, Value> {
         let rows = self.rows(log, user, partition, &SyncCursor::new(None, 0));
-        let chat = |((_, in_groups, id), _, row): Row| {
+        let chats = rows.into_iter().filter_map(|((_, in_groups, id), row)| {
+            let (seen, at) = row?;
             let key = match in_groups {
                 true => ChatKey::Group(id.try_into().unwrap()),
                 false => ChatKey::User(id.try_into().unwrap()),
             };
-            (key, row)
-        };
-        rows.into_iter().map(chat).collect()
+            Some((key, seen.row(at)))
+        });
+        chats.collect()
     }
 
     /// What a user sees of a conversation; `None` where a store has not applied what the device knows of it, or the user is not in the group.
