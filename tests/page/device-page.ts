@@ -22,10 +22,14 @@ export class DevicePage {
   /** Opens the page as a device of this user. */
   async begin(uid: string, cls: "pc" | "mobile"): Promise<void> {
     await this.page.goto("/");
+    await this.signIn(uid, cls);
+    await this.isConnected();
+  }
+
+  async signIn(uid: string, cls: "pc" | "mobile"): Promise<void> {
     await this.#root.getByLabel("This device is").selectOption(cls);
     await this.#root.getByLabel("Or any other number").fill(uid);
     await this.#root.getByRole("button", { name: "Begin" }).click();
-    await this.isConnected();
   }
 
   async isConnected(): Promise<void> {
@@ -44,6 +48,31 @@ export class DevicePage {
   /** Switches the network of the device on or off. */
   async switchNetwork(): Promise<void> {
     await this.#root.getByRole("switch", { name: "Network" }).click();
+  }
+
+  /** What is wrong at present. */
+  get problem(): Locator {
+    return this.#root.locator(".device > .problem");
+  }
+
+  /** Whether the user of the conversation that is open is there. */
+  get presence(): Locator {
+    return this.#root.locator(".presence");
+  }
+
+  /** Who types in the conversation that is open. */
+  get typing(): Locator {
+    return this.#root.locator(".typing");
+  }
+
+  /** What screen readers were told last. */
+  get said(): Locator {
+    return this.#root.getByRole("status");
+  }
+
+  /** Where one writes. */
+  get field(): Locator {
+    return this.#root.getByPlaceholder("Message");
   }
 
   chat(key: string): Locator {
@@ -71,9 +100,8 @@ export class DevicePage {
 
   /** Writes into the conversation that is open. */
   async write(text: string): Promise<void> {
-    const field = this.#root.getByPlaceholder("Message");
-    await field.fill(text);
-    await field.press("Enter");
+    await this.field.fill(text);
+    await this.field.press("Enter");
   }
 
   /** Begins a group, and waits until it is open; its key. */

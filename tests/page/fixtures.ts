@@ -1,10 +1,15 @@
 import { test as base, expect, type Page } from "@playwright/test";
-import { Service, type IngestPaths } from "../../sdk/typescript/src/index.js";
+import {
+  Service,
+  type IngestPaths,
+  type QueryPaths,
+} from "../../sdk/typescript/src/index.js";
 import { PROGRAM, Stack } from "../../sdk/typescript/test/stack.js";
 import { DevicePage } from "./device-page.js";
 
 interface Fixtures {
   ingest: Service<IngestPaths>;
+  query: Service<QueryPaths>;
   /** Opens a page with a device of its own, in a browser that knows nothing. */
   open: (uid: string, cls: "pc" | "mobile") => Promise<DevicePage>;
 }
@@ -29,6 +34,7 @@ export const test = base.extend<Fixtures, { stack: Stack }>({
   ],
   baseURL: ({ stack }, use) => use(stack.page),
   ingest: ({ stack }, use) => use(new Service({ url: stack.ingest })),
+  query: ({ stack }, use) => use(new Service({ url: stack.query })),
   page: async ({ page }, use) => {
     const violations = watch(page);
     await use(page);

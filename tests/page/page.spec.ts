@@ -33,7 +33,7 @@ test("what was written offline goes out after a reload", async ({ open }) => {
   await expect(peer.chat(`user:${ann}`)).toContainText("before the reload");
 });
 
-test("a send that is refused says why, and is put away", async ({
+test("a send that is refused says why, stays, and is sent again or put away", async ({
   open,
   ingest,
 }) => {
@@ -42,12 +42,51 @@ test("a send that is refused says why, and is put away", async ({
   await ingest.post("/v1/contact-changes", {}, block);
   const device = await open(ann, "pc");
   await device.show(`user:${bob}`);
-  await device.write("hello?");
-  await expect(device.message("hello?")).toContainText(
-    "Not sent: you are blocked there",
-  );
-  await device.button("Remove").click();
-  await expect(device.message("hello?")).toHaveCount(0);
+  for (const text of ["hello?", "anybody?"]) {
+    await device.write(text);
+    const refused = device.message(text);
+    await expect(refused).toContainText("Not sent: you are blocked there");
+  }
+  await device.page.reload();
+  await device.isConnected();
+  await device.show(`user:${bob}`);
+  const [first, second] = [
+    device.message("hello?"),
+    device.message("anybody?"),
+  ];
+  await first.getByRole("button", { name: "Remove" }).click();
+  await expect(first).toHaveCount(0);
+  await ingest.post("/v1/contact-changes", {}, { ...block, blocked: false });
+  // The sequencer knows it a moment later.
+  await expect(async () => {
+    const again = second.getByRole("button", { name: "Send again" });
+    if (await again.isVisible()) await again.click({ timeout: 1_000 });
+    await expect(second).toHaveAttribute("data-mid", "1", { timeout: 1_000 });
+  }).toPass();
+  await expect(second).toHaveCount(1);
+});
+
+test("a message that cannot be one says what is wrong, and keeps its text", async ({
+  open,
+}) => {
+  const [ann, bob] = newUsers();
+  const device = await open(ann, "pc");
+  await device.show(`user:${bob}`);
+  await device.write("a\u0000b");
+  await expect(device.message("a")).toContainText("NUL");
+  const long = "m".repeat(16_385);
+  await device.write(long);
+  await expect(device.notice).toContainText("must have 1 to 16384 bytes");
+  await expect(device.field).toHaveValue(long);
+  await device.write("short");
+  await expect(device.message("short")).toHaveAttribute("data-mid", "1");
+  await expect(device.notice).toBeHidden();
+  // A number that nobody has.
+  await device.button("New chat").click();
+  const dialog = device.page.getByRole("dialog");
+  await dialog.getByLabel("Number of the user").fill("9223372036854775808");
+  await dialog.getByRole("button", { name: "Open" }).click();
+  await expect(dialog.getByRole("alert")).toContainText("from 1 to 922");
 });
 
 test("a change that is refused says why", async ({ open, ingest }) => {
@@ -64,6 +103,103 @@ test("a change that is refused says why", async ({ open, ingest }) => {
   await expect(device.message("recalled")).toHaveCount(1);
   await device.write("too late");
   await expect(device.notice).toHaveText("Not edited: it was recalled before");
+  await expect(device.field).toHaveValue("too late");
+  await device.button("Cancel").click();
+  await expect(device.field).toHaveValue("");
+});
+
+test("an edit leaves what was begun before it", async ({ open }) => {
+  const [ann, bob] = newUsers();
+  const device = await open(ann, "pc");
+  await device.show(`user:${bob}`);
+  await device.write("one");
+  const message = device.message("one");
+  await expect(message).toHaveAttribute("data-mid", "1");
+  await device.field.fill("begun");
+  await device.edit("one", "two");
+  await expect(device.message("two")).toContainText("edited");
+  await expect(device.field).toHaveValue("begun");
+});
+
+test("who is there and who types is shown", async ({ open, query }) => {
+  const [ann, bob] = newUsers();
+  const [one, other] = [await open(ann, "pc"), await open(bob, "mobile")];
+  await other.show(`user:${ann}`);
+  await other.write("hello");
+  // Who is there is told to those to whom a user has written, as the database knows it.
+  const conversations = async () => {
+    const path = "/v1/users/{uid}/conversations";
+    return (await query.get(path, { uid: bob })).items.length;
+  };
+  await expect.poll(conversations).toBe(1);
+  await one.show(`user:${bob}`);
+  await one.write("hello, too");
+  await expect(one.presence).toHaveText("Online on mobile");
+  await other.field.pressSequentially("I am ", { delay: 20 });
+  await expect(one.typing).toHaveText(`User ${bob} is typing…`);
+  await expect(one.said).toHaveText(`User ${bob} is typing…`);
+  await other.field.press("Enter");
+  await expect(one.message("I am")).toBeVisible();
+  await expect(one.typing).toHaveText("");
+  // Of many keys that are pressed so much is told once a second.
+  await expect(async () => {
+    await other.field.press("x");
+    await expect(one.typing).not.toHaveText("", { timeout: 500 });
+  }).toPass();
+  // What is not said again ends by itself.
+  await expect(one.typing).toHaveText("");
+  await other.page.close();
+  await expect(one.presence).toHaveText(/^Away, last seen /);
+  await one.switchNetwork();
+  await expect(one.presence).toBeHidden();
+});
+
+test("a device whose storage is full goes on, and says so", async ({
+  page,
+}) => {
+  const [ann, bob] = newUsers();
+  await page.addInitScript(() => {
+    IDBObjectStore.prototype.put = () => {
+      throw new DOMException("the quota is used up", "QuotaExceededError");
+    };
+  });
+  await page.goto("/");
+  const device = new DevicePage(page);
+  await device.signIn(ann, "pc");
+  await device.isConnected();
+  await expect(device.problem).toContainText("the quota is used up");
+  await device.show(`user:${bob}`);
+  await device.write("not stored");
+  await expect(device.message("not stored")).toHaveAttribute("data-mid", "1");
+});
+
+for (const [hash, problem] of [
+  ["abc/pc", "“abc/pc” in the address is no device."],
+  ["1000/tv+0/pc", "“1000/tv” in the address is no device. “0/pc”"],
+  ["1000", "A device is a user's number and pc or mobile"],
+  ["9223372036854775808/pc", "uid must be a decimal number from 1 to 922"],
+] as const) {
+  test(`the address #${hash} says what is wrong`, async ({ page }) => {
+    await page.goto(`/#${hash}`);
+    await expect(page.getByRole("alert").filter({ hasText: problem })).toBeVisible();
+  });
+}
+
+test("an address of three devices says which one is left out", async ({
+  page,
+}) => {
+  const [ann, bob] = newUsers();
+  await page.goto(`/#${ann}/pc+${ann}/pc+${bob}/pc`);
+  await new DevicePage(page).isConnected();
+  await new DevicePage(page, "Second device").isConnected();
+  const alert = page.locator("body > .problem");
+  const left = `${bob}/pc is left out. The page has two devices.`;
+  await expect(alert).toHaveText(left);
+  await new DevicePage(page).button("Close").click();
+  await expect(alert).toHaveText("");
+  // Another address is another page.
+  await page.goto(`/#${bob}/mobile`);
+  await expect(page.getByRole("heading", { name: bob })).toBeVisible();
 });
 
 test("members come and go", async ({ open }) => {
@@ -133,7 +269,8 @@ test("where callers are authenticated the page asks for a token", async ({
     const settings = { ...(await response.json()), authenticates: true };
     await route.fulfill({ response, json: settings });
   });
-  await page.goto("/");
+  await page.goto("/#1000/pc");
+  await expect(page.locator("body > .problem")).toContainText("with a token");
   const device = page.getByRole("region", { name: "First device" });
   await expect(device.getByLabel("Or any other number")).toHaveCount(0);
   const field = device.getByLabel("Bearer token");
@@ -196,7 +333,6 @@ for (const colorScheme of ["light", "dark"] as const) {
     await expect(page.getByRole("button", { name: "Begin" })).toBeVisible();
     await assertAccessible(page);
     await page.goto(`/#${ann}/pc+${bob}/mobile`);
-    await page.reload();
     await showSomethingOfEach(page, ann, bob);
     await assertAccessible(page);
     await new DevicePage(page).button("New group").click();
@@ -242,7 +378,6 @@ test("nothing is wider than a telephone", async ({ page }) => {
   await expect(page.getByRole("button", { name: "Begin" })).toBeVisible();
   await assertFits(page);
   await page.goto(`/#${ann}/pc+${bob}/mobile`);
-  await page.reload();
   const device = new DevicePage(page);
   await showSomethingOfEach(page, ann, bob);
   await device.write("w".repeat(200));

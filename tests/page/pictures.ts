@@ -44,7 +44,6 @@ test("pictures for the documents", async ({ page, ingest }) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.setViewportSize({ width: 390, height: 700 });
   await page.goto("/#1002/mobile");
-  await page.reload();
   await pc.isConnected();
   await pc.show("group:5000");
   await expect(pc.message("The boat is in")).toContainText("Ann");

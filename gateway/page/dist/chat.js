@@ -1,5 +1,29 @@
 // Written by `npm run build` in gateway/page.
 
+// src/address.ts
+var PLACES = 2;
+function devicesOf(hash) {
+  const parts = hash.slice(1).split("+").filter(Boolean);
+  const users = [];
+  const wrong = [];
+  for (const part of parts) {
+    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
+    if (uid === void 0) wrong.push(part);
+    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
+  }
+  const problem = [
+    ...wrong.map((part) => `“${part}” in the address is no device.`),
+    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
+    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
+    ...users.length > PLACES ? ["The page has two devices."] : []
+  ].join(" ");
+  return { users: users.slice(0, PLACES), problem };
+}
+function addressOf(users) {
+  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
+  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
+}
+
 // src/dom.ts
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -62,8 +86,8 @@ function parsePosition(at) {
 
 // ../../sdk/typescript/dist/chat.js
 function splitKey(key) {
-  const [kind, id, more] = key.split(":");
-  if (kind !== "user" && kind !== "group" || id === void 0 || more) {
+  const [, kind, id] = /^(user|group):([1-9]\d*)$/.exec(key) ?? [];
+  if (kind !== "user" && kind !== "group" || id === void 0) {
     throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
   }
   return [kind, id];
@@ -263,6 +287,74 @@ function parse(text) {
   }
 }
 
+// ../../sdk/typescript/dist/settings.js
+function checkSettings(settings) {
+  const { uid, device, gateways, query } = settings;
+  checkId("uid", uid);
+  checkDevice(device);
+  if (!Array.isArray(gateways) || gateways.length === 0) {
+    throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
+  }
+  if ((settings.WebSocket ?? globalThis.WebSocket) === void 0) {
+    throw new RangeError("there is no WebSocket: Node has one from version 22 on; for others give settings.WebSocket");
+  }
+  return {
+    ...settings,
+    gateways: gateways.map((url) => baseUrl("gateways", "ws", url)),
+    query: baseUrl("query", "http", query)
+  };
+}
+function baseUrl(name, scheme, text) {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isBase = url !== null && [`${scheme}:`, `${scheme}s:`].includes(url.protocol) && url.username + url.password + url.search + url.hash === "";
+  if (!isBase) {
+    throw new RangeError(`${name} must be like ${scheme}://127.0.0.1:${scheme === "ws" ? 7308 : 7302}, not ${text}`);
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, "");
+}
+function checkDevice(device) {
+  if (!DEVICE_CLASSES.includes(device?.class)) {
+    throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device?.class}`);
+  }
+  if (!/^[\w.-]{1,64}$/.test(device?.id ?? "")) {
+    throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
+  }
+  const name = device?.name ?? "";
+  if (Array.from(name).length > 64 || !isWellFormed(name)) {
+    throw new RangeError("device.name must be 64 characters at most, well-formed Unicode");
+  }
+}
+function checkChat(chat) {
+  const [kind, id] = splitKey(chat);
+  checkId(kind === "user" ? "uid" : "gid", id);
+}
+function checkId(name, id) {
+  if (typeof id !== "string") {
+    throw new RangeError(`${name} must be a string, not a ${typeof id}`);
+  }
+  const largest = "9223372036854775807";
+  const isShorter = id.length < largest.length;
+  const fits = isShorter || id.length === largest.length && id <= largest;
+  if (!/^[1-9]\d*$/.test(id) || !fits) {
+    throw new RangeError(`${name} must be a decimal number from 1 to ${largest}, not ${id}`);
+  }
+}
+function checkMessage(msg, clientMsgId, maxMsgBytes) {
+  const bytes = (text) => new TextEncoder().encode(text).length;
+  if (msg === "" || bytes(msg) > maxMsgBytes) {
+    throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
+  }
+  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
+    throw new RangeError("a message must be well-formed Unicode");
+  }
+  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
+    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  }
+}
+function isWellFormed(text) {
+  return !/\p{Surrogate}/u.test(text);
+}
+
 // ../../sdk/typescript/dist/rest.js
 var TIMEOUT_MS = 4e4;
 var ServiceError = class extends Error {
@@ -283,7 +375,8 @@ var Service = class {
   #settings;
   #fetch;
   constructor(settings) {
-    this.#settings = settings;
+    const url = baseUrl("url", "http", settings.url);
+    this.#settings = { ...settings, url };
     this.#fetch = settings.fetch ?? fetch.bind(globalThis);
   }
   /** Reads. */
@@ -476,6 +569,9 @@ function sleep(ms, signal) {
 
 // ../../sdk/typescript/dist/outbox.js
 var WINDOW = 32;
+function isRefused(item) {
+  return item.kind === "send" && item.refused !== void 0;
+}
 var Outbox = class {
   #items = /* @__PURE__ */ new Map();
   #written = /* @__PURE__ */ new Set();
@@ -489,8 +585,12 @@ var Outbox = class {
     }
   }
   /** What is not answered yet, oldest first. */
-  get items() {
-    return [...this.#items.values()];
+  get unanswered() {
+    return [...this.#items.values()].filter((item) => !isRefused(item));
+  }
+  /** Sends that were refused and not dismissed, oldest first. */
+  get refused() {
+    return [...this.#items.values()].filter(isRefused);
   }
   /** Puts a message last. */
   send(chat, clientMsgId, msg) {
@@ -524,7 +624,7 @@ var Outbox = class {
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW)
         break;
-      if (this.#written.has(item.seq))
+      if (this.#written.has(item.seq) || isRefused(item))
         continue;
       this.#written.add(item.seq);
       frames.push(frameOf(item));
@@ -537,6 +637,25 @@ var Outbox = class {
     if (item !== null)
       this.#remove(item.seq);
     return item;
+  }
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
+  refuse(ref, refusal) {
+    const item = this.#items.get(Number(ref));
+    if (item?.kind === "read")
+      this.#remove(item.seq);
+    if (item?.kind !== "send" || isRefused(item))
+      return null;
+    const refused = { ...item, refused: refusal };
+    this.#written.delete(item.seq);
+    this.#add(refused);
+    return refused;
+  }
+  /** The user knows that it was refused. */
+  dismiss(clientMsgId) {
+    for (const item of this.refused) {
+      if (item.clientMsgId === clientMsgId)
+        this.#remove(item.seq);
+    }
   }
   /** A read-ack is done once it is on the log; a send waits for its number. */
   accepted(ref) {
@@ -556,6 +675,11 @@ var Outbox = class {
     const changed = [...this.#changed];
     this.#changed = /* @__PURE__ */ new Set();
     return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+  /** These changes were drained, and are not stored. */
+  putBack(changes) {
+    for (const seq of changes)
+      this.#changed.add(seq);
   }
 };
 function frameOf(item) {
@@ -636,21 +760,25 @@ function reflecting(state, key) {
 
 // ../../sdk/typescript/dist/saver.js
 var DELAY_MS = 200;
+var RETRY_MS = 1e4;
 var Saver = class {
   write;
-  onFailure;
+  onProblem;
   #running = null;
   #next = null;
-  #failed = null;
+  #problem = null;
   #timer;
-  constructor(write, onFailure) {
+  constructor(write, onProblem) {
     this.write = write;
-    this.onFailure = onFailure;
+    this.onProblem = onProblem;
   }
-  /** Resolves once all that has changed before this call is stored. After a failure nothing is: what that one took would be missing. */
+  /** Why the last save failed; `null` where it did not. */
+  get problem() {
+    return this.#problem;
+  }
+  /** Resolves once it was tried to store all that has changed before this call. */
   save() {
-    clearTimeout(this.#timer);
-    this.#timer = void 0;
+    this.cancel();
     if (this.#running !== null) {
       this.#next ??= this.#running.then(() => {
         this.#next = null;
@@ -663,60 +791,31 @@ var Saver = class {
   }
   /** Saves in a while, with what changes until then. */
   saveSoon() {
-    this.#timer ??= setTimeout(() => {
-      this.save().catch(() => void 0);
-    }, DELAY_MS);
+    const delay = this.#problem === null ? DELAY_MS : RETRY_MS;
+    this.#timer ??= setTimeout(() => void this.save(), delay);
+  }
+  /** What was to be saved in a while is not. */
+  cancel() {
+    clearTimeout(this.#timer);
+    this.#timer = void 0;
   }
   async #save() {
+    const before = this.#problem;
     try {
-      if (this.#failed !== null)
-        throw this.#failed.error;
       await this.write();
+      this.#problem = null;
     } catch (error) {
-      this.#failed ??= { error };
-      this.onFailure(error);
-      throw error;
-    } finally {
-      this.#running = null;
+      this.#problem = textOf(error);
+      this.saveSoon();
     }
+    this.#running = null;
+    const hasChanged = this.#problem === null !== (before === null);
+    if (hasChanged)
+      this.onProblem(this.#problem);
   }
 };
-
-// ../../sdk/typescript/dist/settings.js
-function checkSettings(settings) {
-  const { uid, device, gateways } = settings;
-  checkId("uid", uid);
-  if (gateways.length === 0)
-    throw new RangeError("there is no gateway");
-  if (!/^[\w.-]{1,64}$/.test(device.id)) {
-    throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
-  }
-  if (Array.from(device.name ?? "").length > 64) {
-    throw new RangeError("device.name must be 64 characters at most");
-  }
-}
-function checkId(name, id) {
-  const largest = "9223372036854775807";
-  const isShorter = id.length < largest.length;
-  const fits = isShorter || id.length === largest.length && id <= largest;
-  if (!/^[1-9]\d*$/.test(id) || !fits) {
-    throw new RangeError(`${name} must be a decimal number from 1 to ${largest}: ${id}`);
-  }
-}
-function checkMessage(msg, clientMsgId, maxMsgBytes) {
-  const bytes = (text) => new TextEncoder().encode(text).length;
-  if (msg === "" || bytes(msg) > maxMsgBytes) {
-    throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
-  }
-  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
-    throw new RangeError("a message must be well-formed Unicode");
-  }
-  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
-  }
-}
-function isWellFormed(text) {
-  return !/\p{Surrogate}/u.test(text);
+function textOf(error) {
+  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 // ../../sdk/typescript/dist/chat-events.js
@@ -1029,6 +1128,11 @@ var DeviceState = class _DeviceState {
       chats
     };
   }
+  /** These changes were drained, and are not stored. */
+  putBack(changes) {
+    for (const key of changes)
+      this.#changed.add(key);
+  }
   /** Takes a page of a sync; whether there is another. */
   takeSync(answer) {
     for (const row of answer.conversations) {
@@ -1310,7 +1414,7 @@ function keyOf(update) {
 
 // ../../sdk/typescript/dist/device.js
 var MAX_MSG_BYTES = 16384;
-var RETRY_MS = 1e3;
+var RETRY_MS2 = 1e3;
 var TYPING_MS = 1e3;
 var Device = class _Device {
   #settings;
@@ -1329,17 +1433,23 @@ var Device = class _Device {
   #focus = null;
   #typedAt = 0;
   /**
-   * Loads what is stored, and begins to connect.
+   * Loads what is stored, and begins to connect. Where nothing can be loaded it begins with nothing, and stores nothing.
    *
-   * @throws RangeError for settings that cannot work, and what the storage throws.
+   * @throws RangeError for settings that cannot work, or a storage of another user.
    */
   static async open(settings) {
-    checkSettings(settings);
-    const stored = await settings.storage?.load();
-    return new _Device(settings, stored ?? { head: null, chats: [], queue: [] });
+    const checked = checkSettings(settings);
+    let save = settings.storage?.save.bind(settings.storage);
+    let stored = { head: null, chats: [], queue: [] };
+    try {
+      stored = await settings.storage?.load() ?? stored;
+    } catch (error) {
+      save = () => Promise.reject(error);
+    }
+    return new _Device(checked, stored, save);
   }
-  constructor(settings, { head, chats, queue }) {
-    const { uid, storage } = settings;
+  constructor(settings, { head, chats, queue }, save) {
+    const { uid } = settings;
     if (head !== null && head.uid !== uid) {
       throw new RangeError(`the storage is that of user ${head.uid}`);
     }
@@ -1348,11 +1458,8 @@ var Device = class _Device {
     this.#outbox = new Outbox(queue);
     const { signal } = this.#closing;
     this.#reader = new Reader(settings, signal);
-    const save = async () => storage?.save({
-      ...this.#state.drainChanges(),
-      queue: this.#outbox.drainChanges()
-    });
-    this.#saver = new Saver(save, (error) => this.#closing.abort(error));
+    this.#saver = new Saver(() => this.#save(save), (problem) => this.#updates.emit({ type: "storage", problem }));
+    this.#saver.saveSoon();
     this.#link = new Link(settings, this.#handler(), signal);
     this.#running = this.#run();
   }
@@ -1374,7 +1481,15 @@ var Device = class _Device {
   }
   /** Sends and read-acks that have not been answered, oldest first. */
   get unanswered() {
-    return this.#outbox.items;
+    return this.#outbox.unanswered;
+  }
+  /** Sends that were refused, with their texts, oldest first: they stay until they are dismissed. */
+  get refused() {
+    return this.#outbox.refused;
+  }
+  /** Why the device is not stored at present, where it has a storage; it goes on without. */
+  get storageProblem() {
+    return this.#saver.problem;
   }
   /** What the device learns from now on. The iterator ends when the device is closed, and throws where it cannot go on. */
   updates() {
@@ -1383,22 +1498,28 @@ var Device = class _Device {
   /**
    * Sends a message, now or as soon as there is a connection; the update `sent` or `refused` tells the outcome.
    *
-   * @returns its `client_msg_id`, once the message is stored.
-   * @throws RangeError for what cannot be sent, and what the storage throws.
+   * @returns its `client_msg_id`, once the message is stored, unless the storage fails.
+   * @throws RangeError for what cannot be sent.
    */
   async send(chat, msg, clientMsgId = crypto.randomUUID()) {
     this.#checkOpen();
-    checkId("chat", splitKey(chat)[1]);
+    checkChat(chat);
     checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
     this.#outbox.send(chat, clientMsgId, msg);
     this.#flush();
     await this.#saver.save();
     return clientMsgId;
   }
+  /** Forgets a send that was refused: the user knows, or has sent its text again. */
+  async dismiss(clientMsgId) {
+    this.#checkOpen();
+    this.#outbox.dismiss(clientMsgId);
+    await this.#saver.save();
+  }
   /** Says that the user has read a chat up to a message, now or as soon as there is a connection. */
   async read(chat, mid) {
     this.#checkOpen();
-    checkId("chat", splitKey(chat)[1]);
+    checkChat(chat);
     checkId("mid", String(mid));
     this.#outbox.read(chat, mid);
     this.#flush();
@@ -1407,8 +1528,8 @@ var Device = class _Device {
   /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
   typing(chat) {
     this.#checkOpen();
+    checkChat(chat);
     const [kind, id] = splitKey(chat);
-    checkId("chat", id);
     const now = Date.now();
     if (!this.#isConnected || Math.abs(now - this.#typedAt) < TYPING_MS)
       return;
@@ -1420,7 +1541,7 @@ var Device = class _Device {
   focus(chat) {
     this.#checkOpen();
     if (chat !== null)
-      checkId("chat", splitKey(chat)[1]);
+      checkChat(chat);
     this.#focus = chat;
     if (this.#isConnected)
       this.#writeFocus();
@@ -1433,11 +1554,12 @@ var Device = class _Device {
   /**
    * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
    *
-   * @throws ServiceError where the query API refuses or does not answer.
+   * @throws ServiceError where the query API refuses or does not answer, and RangeError for what is no chat.
    */
   fetch(key) {
     return this.#exclusively(async () => {
       this.#checkOpen();
+      checkChat(key);
       const chat = this.#state.chats.get(key);
       if (chat === void 0 || missing(chat) === null)
         return;
@@ -1469,8 +1591,20 @@ var Device = class _Device {
     }
     await this.#last;
     this.#isConnected = false;
-    await this.#saver.save().catch(() => void 0);
+    await this.#saver.save();
+    this.#saver.cancel();
     this.#updates.end(this.#closing.signal.reason);
+  }
+  async #save(save) {
+    const queue = this.#outbox.drainChanges();
+    const changes = { ...this.#state.drainChanges(), queue };
+    try {
+      await save?.(changes);
+    } catch (error) {
+      this.#state.putBack(changes.chats.keys());
+      this.#outbox.putBack(queue.keys());
+      throw error;
+    }
   }
   #exclusively(work) {
     const done = this.#last.then(work);
@@ -1528,7 +1662,9 @@ var Device = class _Device {
       case "sent":
         return this.#sent(frame.ref, frame.mid ?? null);
       case "refused":
-        return this.#refused(frame.ref, frame.reason, frame.retry ?? false);
+        if (frame.retry)
+          return this.#againLater(frame.ref);
+        return this.#refused(frame.ref, frame);
       case "error":
         return this.#updates.emit(frame);
       case "typing": {
@@ -1564,20 +1700,19 @@ var Device = class _Device {
     const { chat, clientMsgId } = item;
     this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
   }
-  #refused(ref, reason, retry) {
-    if (retry) {
-      void sleep(RETRY_MS, this.#closing.signal).then(() => {
-        this.#outbox.again(ref);
-        this.#flush();
-      });
-      return;
-    }
-    const item = this.#outbox.answered(ref);
+  #againLater(ref) {
+    void sleep(RETRY_MS2, this.#closing.signal).then(() => {
+      this.#outbox.again(ref);
+      this.#flush();
+    });
+  }
+  #refused(ref, { reason, detail }) {
+    const item = this.#outbox.refuse(ref, { reason, detail });
     this.#flush();
-    if (item?.kind !== "send")
+    if (item === null)
       return;
     const { chat, clientMsgId } = item;
-    this.#updates.emit({ type: "refused", chat, clientMsgId, reason });
+    this.#updates.emit({ type: "refused", chat, clientMsgId, reason, detail });
   }
   #flush() {
     if (!this.#isConnected)
@@ -1626,9 +1761,14 @@ var IndexedDbStorage = class {
           store.put(value, key);
       }
     };
-    put("head", [["head", changes.head]]);
-    put("chats", changes.chats);
-    put("queue", changes.queue);
+    try {
+      put("head", [["head", changes.head]]);
+      put("chats", changes.chats);
+      put("queue", changes.queue);
+    } catch (error) {
+      transaction.abort();
+      throw error;
+    }
     await completed(transaction);
   }
   /** Ends the use of the database. */
@@ -1779,23 +1919,25 @@ function previewText(session, chat) {
 
 // src/composer.ts
 var Composer = class {
-  constructor(send, change) {
+  constructor(send, change, types) {
     this.send = send;
     this.change = change;
+    this.types = types;
     this.#cancel = button("Cancel", {}, () => this.edit(null));
     const label = element("label", { class: "grow" }, this.#label, this.#text);
     const parts = [label, this.#cancel, this.#send];
     this.node = element("form", { class: "composer" }, ...parts);
     this.node.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit();
+      void this.#submit();
     });
+    this.#text.addEventListener("input", () => this.types());
     this.#text.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.#edited !== null) this.edit(null);
       const isEnter = event.key === "Enter" && !event.shiftKey;
       if (!isEnter || event.isComposing) return;
       event.preventDefault();
-      this.#submit();
+      void this.#submit();
     });
     this.edit(null);
   }
@@ -1816,36 +1958,46 @@ var Composer = class {
     this.#chat = chat;
     this.#text.value = (chat && this.#drafts.get(chat)) ?? "";
   }
-  /** Edits a message, or goes back to a new one. */
-  edit(message) {
+  /** Edits a message, or goes back to a new one, which waits meanwhile. */
+  edit(message, text = message?.msg ?? "") {
     const wasEditing = this.#edited !== null;
     this.#edited = message;
-    if (message !== null || wasEditing) this.#text.value = message?.msg ?? "";
     this.#cancel.hidden = message === null;
     this.#send.textContent = message === null ? "Send" : "Save";
-    if (message !== null || wasEditing) this.#text.focus();
+    if (message === null && !wasEditing) return;
+    const chat = this.#chat;
+    if (chat !== null && !wasEditing) this.#drafts.set(chat, this.#text.value);
+    const draft = (chat && this.#drafts.get(chat)) ?? "";
+    this.#text.value = message === null ? draft : text;
+    this.#text.focus();
   }
   focus() {
     this.#text.focus();
   }
-  /** What was not taken is not lost. */
-  restore(text) {
-    if (this.#text.value === "") this.#text.value = text;
-  }
-  #submit() {
+  async #submit() {
     const text = this.#text.value.trim();
     if (text === "") return;
-    const edited = this.#edited;
-    this.#text.value = "";
-    if (edited === null) return this.send(text);
-    this.edit(null);
-    this.change(edited, text);
+    const [chat, edited] = [this.#chat, this.#edited];
+    if (edited === null) this.#text.value = "";
+    else this.edit(null);
+    const isTaken = edited === null ? await this.send(text) : await this.change(edited, text);
+    if (!isTaken && chat !== null) this.#restore(chat, edited, text);
+  }
+  /** What was not taken is not lost, and neither is what was begun meanwhile. */
+  #restore(chat, edited, text) {
+    const isHere = chat === this.#chat && this.#edited === null;
+    if (isHere && edited !== null) return this.edit(edited, text);
+    const begun = isHere ? this.#text.value : this.#drafts.get(chat);
+    const both = begun ? `${text}
+${begun}` : text;
+    if (isHere) this.#text.value = both;
+    else this.#drafts.set(chat, both);
   }
 };
 
 // src/outcomes.ts
 var TIMEOUT_MS2 = 5e3;
-var RETRY_MS2 = 100;
+var RETRY_MS3 = 100;
 var REASONS = {
   blocked: "you are blocked there",
   dissolved: "the group has ended",
@@ -1860,8 +2012,8 @@ var REASONS = {
   "too-old": "it is too old for that",
   "unknown-group": "there is no such group"
 };
-function reasonText(reason) {
-  return REASONS[reason] ?? reason;
+function reasonText(reason, detail = "") {
+  return REASONS[reason] ?? (detail || reason);
 }
 function errorText(error) {
   if (error instanceof ServiceError) {
@@ -1882,13 +2034,13 @@ async function awaitOutcome(query, accepted) {
       throw new Error(reasonText(outcome.reason));
     }
     if (outcome.state !== "pending" || Date.now() > end) return;
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS2));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS3));
   }
 }
 
 // src/group-dialogs.ts
 var BEHIND_MS = 1e4;
-var RETRY_MS3 = 300;
+var RETRY_MS4 = 300;
 var Dialog = class {
   node;
   problem = element("p", { class: "problem", role: "alert" });
@@ -1903,12 +2055,13 @@ var Dialog = class {
     parent.append(this.node);
     this.node.showModal();
   }
-  /** Does something, and closes unless that fails. */
-  async attempt(work) {
+  /** Does something, and closes unless that fails. Then something else may have the focus. */
+  async attempt(work, then = () => void 0) {
     this.problem.textContent = "";
     try {
-      await work();
+      const result2 = await work();
       this.node.close();
+      then(result2);
     } catch (error) {
       this.problem.textContent = `That failed: ${errorText(error)}`;
     }
@@ -1929,8 +2082,11 @@ function openNewChat(parent, open) {
   const dialog = new Dialog("New conversation", form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    dialog.node.close();
-    open(`user:${uid.input.value}`);
+    const key = `user:${uid.input.value}`;
+    void dialog.attempt(
+      async () => checkChat(key),
+      () => open(key)
+    );
   });
   dialog.open(parent);
 }
@@ -1962,8 +2118,8 @@ function openNewGroup(session, parent, open) {
         }
       );
       await awaitOutcome(session.query, accepted);
-      open(`group:${accepted.gid}`);
-    });
+      return accepted.gid;
+    }, (gid) => open(`group:${gid}`));
   });
   dialog.open(parent);
 }
@@ -2023,7 +2179,7 @@ async function membersOf(session, key) {
     } catch (error) {
       if (Date.now() > end) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS3));
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS4));
   }
 }
 async function storedMembers(session, key) {
@@ -2101,13 +2257,12 @@ var MessageList = class {
     );
   }
   #linesOf(key) {
-    const { device, refused } = this.session;
-    const chat = device.chats.get(key);
+    const chat = this.session.device.chats.get(key);
     const lines = chat === void 0 ? [] : messageLines(chat);
     for (const send of this.session.waiting(key)) {
       lines.push({ type: "waiting", key: `send ${send.clientMsgId}`, send });
     }
-    for (const send of refused.filter((one) => one.chat === key)) {
+    for (const send of this.session.refused(key)) {
       lines.push({ type: "refused", key: `no ${send.clientMsgId}`, send });
     }
     return lines;
@@ -2191,17 +2346,24 @@ var MessageList = class {
     return { node, update };
   }
   #refusedRow(send) {
+    const { reason, detail } = send.refused;
+    const why = `Not sent: ${reasonText(reason, detail)}`;
+    const again = button(
+      "Send again",
+      { class: "quiet" },
+      () => void this.session.sendAgain(send)
+    );
     const remove = button(
       "Remove",
       { class: "quiet" },
-      () => this.session.putAway(send.clientMsgId)
+      () => void this.session.dismiss(send.clientMsgId)
     );
     const node = element(
       "li",
       { class: "message own refused" },
       element("span", { class: "hidden" }, "You"),
       element("p", { class: "text" }, send.msg),
-      element("div", { class: "foot" }, `Not sent: ${send.reason}`, remove)
+      element("div", { class: "foot" }, why, again, remove)
     );
     return { node, update: () => void 0 };
   }
@@ -2230,18 +2392,22 @@ var ChatView = class {
     this.#members = button("Members", {}, () => {
       if (session.shown) openMembers(session, this.node, session.shown);
     });
-    const title = element("div", { class: "grow" }, this.#name, this.#about);
+    const status = [this.#presence, this.#about];
+    const below = element("div", { class: "status" }, ...status);
+    const title = element("div", { class: "grow" }, this.#name, below);
     const toList = button("Back", { class: "back" }, back);
     const bar = element("div", { class: "bar" }, toList, title, this.#members);
     this.#messages = new MessageList(session, {
-      recall: (message) => this.#change(message, "recall"),
+      recall: (message) => void this.#change(message, "recall"),
       edit: (message) => this.#composer.edit(message)
     });
     this.#composer = new Composer(
       (text) => this.#send(text),
-      (message, text) => this.#change(message, "edit", text)
+      (message, text) => this.#change(message, "edit", text),
+      () => session.types()
     );
-    const parts = [bar, this.#messages.node, this.#composer.node];
+    const { node } = this.#composer;
+    const parts = [bar, this.#messages.node, this.#typing, node];
     this.#open = element("div", { class: "open" }, ...parts);
     const label = `Conversation on ${user.cls} of user ${user.uid}`;
     const attributes = { class: "view", "aria-label": label };
@@ -2250,6 +2416,8 @@ var ChatView = class {
   node;
   #name = element("h3", {});
   #about = element("p", { class: "about" });
+  #presence = element("p", { class: "presence" });
+  #typing = element("p", { class: "typing" });
   #members;
   #messages;
   #composer;
@@ -2263,6 +2431,8 @@ var ChatView = class {
     const name = chatName(this.session, shown);
     setText(this.#name, name);
     setText(this.#about, this.#aboutText(shown));
+    this.#showPresence(shown);
+    setText(this.#typing, typingText(this.session, shown));
     const chat = this.session.device.chats.get(shown);
     this.#members.hidden = chat?.with.type !== "group" || chat.with.dissolved;
     this.#composer.show(shown, name);
@@ -2270,6 +2440,18 @@ var ChatView = class {
   }
   focus() {
     this.#composer.focus();
+  }
+  #showPresence(key) {
+    const [kind, id] = splitKey(key);
+    const isOther = kind === "user" && id !== this.session.uid;
+    const presence = isOther ? this.session.activity.presence(id) : null;
+    this.#presence.hidden = presence === null;
+    if (presence === null) return;
+    const { online, classes, lastSeen } = presence;
+    const seen = lastSeen === null ? "" : `, last seen ${timeText(lastSeen)}`;
+    const text = online ? `Online on ${classes.join(" and ")}` : `Away${seen}`;
+    setText(this.#presence, text);
+    this.#presence.dataset["state"] = online ? "online" : "away";
   }
   #aboutText(key) {
     const chat = this.session.device.chats.get(key);
@@ -2283,35 +2465,33 @@ var ChatView = class {
     const { memberCount, dissolved } = chat.with;
     return dissolved ? "This group has ended" : `${memberCount} members. ${unread}`;
   }
-  #send(text) {
+  async #send(text) {
     const { shown } = this.session;
-    if (shown === null) return;
-    this.session.send(shown, text).catch((error) => {
-      this.session.tell(`Not sent: ${errorText(error)}`);
-      this.#composer.restore(text);
-    });
+    return shown === null ? false : this.session.send(shown, text);
   }
-  #change(message, kind, msg) {
+  async #change(message, kind, msg) {
     const { session } = this;
     const { shown } = session;
-    if (shown === null) return;
+    if (shown === null) return false;
     const [of, id] = splitKey(shown);
     const where = of === "group" ? { gid: id } : { peer: id };
     const change = { by: session.uid, mid: message.mid, kind, ...where };
     const body = msg === void 0 ? change : { ...change, msg };
-    const work = async () => {
+    const failure = kind === "recall" ? "Not recalled" : "Not edited";
+    return session.attempt(failure, async () => {
       const path = "/v1/message-changes";
-      await awaitOutcome(
-        session.query,
-        await session.ingest.post(path, {}, body)
-      );
-    };
-    work().catch((error) => {
-      const what = kind === "recall" ? "recalled" : "edited";
-      this.session.tell(`Not ${what}: ${errorText(error)}`);
+      const accepted = await session.ingest.post(path, {}, body);
+      await awaitOutcome(session.query, accepted);
     });
   }
 };
+function typingText(session, chat) {
+  const typists = session.activity.typists(chat);
+  const names = typists.map((uid) => session.names.of(uid));
+  if (names.length === 0) return "";
+  if (names.length > 2) return `${names.length} people are typing…`;
+  return `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} typing…`;
+}
 
 // src/device-view.ts
 var RENDER_MS = 16;
@@ -2377,6 +2557,8 @@ var DeviceView = class {
   #list;
   #chat;
   #isRendering = false;
+  /** Whose typing was said, until a message comes. */
+  #saidTyping = "";
   /** Opens a chat, and goes there. */
   open(key) {
     this.session.shown = key;
@@ -2392,13 +2574,24 @@ var DeviceView = class {
     setText(this.#state, `${cls}: ${text}`);
     this.#state.dataset["state"] = state;
     const isAway = state === "connecting" || state === "ended";
-    setText(this.#problem, isAway ? session.problem : "");
+    setText(this.#problem, this.#problemText(isAway));
     setText(this.#notice, session.notice);
     this.#noticeRow.hidden = session.notice === "";
     this.#network.setAttribute("aria-checked", String(session.network.isOn));
     this.node.classList.toggle("has-chat", session.shown !== null);
     this.#list.render();
     this.#chat.render();
+  }
+  /** What is wrong at present. */
+  #problemText(isAway) {
+    const { problem, behind, device } = this.session;
+    const stored = device.storageProblem;
+    const all = [
+      isAway ? problem : "",
+      behind,
+      stored === null ? "" : `Not stored, so a reload loses it: ${stored}`
+    ];
+    return all.filter((text) => text !== "").join(". ");
   }
   #connection() {
     const { device, network, hasEnded } = this.session;
@@ -2439,16 +2632,25 @@ var DeviceView = class {
   #announce(update) {
     if (update?.type === "connected") this.#say("Connected.");
     if (update?.type === "disconnected") this.#say("Not connected.");
-    if (update?.type === "refused") {
-      const refused = this.session.refused.at(-1);
-      this.#say(`Not sent: ${refused?.reason ?? update.reason}`);
-    }
+    if (update?.type === "storage" && update.problem !== null)
+      this.#say(`Not stored: ${update.problem}`);
+    if (update?.type === "refused")
+      this.#say(`Not sent: ${reasonText(update.reason, update.detail)}`);
+    if (update?.type === "typing") this.#announceTyping(update);
     if (update?.type !== "chat") return;
+    if (this.#saidTyping.startsWith(`${update.chat} `)) this.#saidTyping = "";
     const chat = this.session.device.chats.get(update.chat);
     const isOwn = chat?.last?.srcid === this.session.uid;
     if (!chat?.last || isOwn || chat.unread[this.session.user.cls] === 0)
       return;
     this.#say(`${chatName(this.session, update.chat)}: ${chat.last.msg}`);
+  }
+  /** Once, not every second. */
+  #announceTyping({ chat, from }) {
+    const key = `${chat} ${from}`;
+    if (chat !== this.session.shown || key === this.#saidTyping) return;
+    this.#saidTyping = key;
+    this.#say(typingText(this.session, chat));
   }
   /** Tells screen readers. */
   #say(text) {
@@ -2458,6 +2660,44 @@ var DeviceView = class {
 function beginProblem(error) {
   return `This device cannot begin: ${errorText(error)}`;
 }
+
+// src/activity.ts
+var TYPING_MS2 = 6e3;
+var Activity = class {
+  constructor(uid, onChange) {
+    this.uid = uid;
+    this.onChange = onChange;
+  }
+  #typing = /* @__PURE__ */ new Map();
+  #presence = null;
+  take(update) {
+    if (update.type === "presence") this.#presence = update;
+    if (update.type === "disconnected") {
+      this.#presence = null;
+      this.#typing.clear();
+    }
+    if (update.type !== "typing" || update.from === this.uid) return;
+    const { chat, from } = update;
+    const typing = this.#typing.get(chat) ?? /* @__PURE__ */ new Map();
+    this.#typing.set(chat, typing.set(from, Date.now() + TYPING_MS2));
+    setTimeout(this.onChange, TYPING_MS2 + 1);
+  }
+  /** Whoever types sends what was typed. */
+  sent(chat, from) {
+    this.#typing.get(chat)?.delete(from);
+  }
+  /** Who types in a chat. */
+  typists(chat) {
+    const now = Date.now();
+    const typing = [...this.#typing.get(chat) ?? []];
+    return typing.filter(([, until]) => until > now).map(([uid]) => uid);
+  }
+  /** Whether a user is there; `null` where that is not known. */
+  presence(uid) {
+    const { uid: known, online } = this.#presence ?? {};
+    return known === uid && online !== null ? this.#presence : null;
+  }
+};
 
 // src/names.ts
 var BATCH = 100;
@@ -2593,7 +2833,7 @@ function deleted(name) {
 }
 
 // src/session.ts
-var RETRY_MS4 = 500;
+var RETRY_MS5 = 500;
 var Session = class _Session {
   constructor(settings, user, slot, network, device) {
     this.user = user;
@@ -2606,26 +2846,23 @@ var Session = class _Session {
     this.ingest = new Service({ url: settings.ingest, ...called });
     this.query = new Service({ url: settings.query, ...called });
     this.names = new Names(this.query, () => this.#changed(null));
-    for (const item of device.unanswered) {
-      if (item.kind === "send") this.#sends.set(item.clientMsgId, item.msg);
-    }
+    this.activity = new Activity(user.uid, () => this.#changed(null));
     void this.#follow();
   }
   names;
   ingest;
   query;
-  /** Refused, and not yet put away by the user. */
-  refused = [];
+  activity;
   /** Why there is no connection. */
   problem = "";
-  /** What the user has tried and could not do. */
+  /** Why messages of the chat that is open are not here. */
+  behind = "";
+  /** What the user has tried last and could not do. */
   notice = "";
   /** The device has ended, and does not come back by itself. */
   hasEnded = false;
   #shown = null;
   #isCompleting = false;
-  /** Texts of sends: the update that refuses one names its id only. */
-  #sends = /* @__PURE__ */ new Map();
   #read = /* @__PURE__ */ new Map();
   #listeners = /* @__PURE__ */ new Set();
   static async open(settings, user) {
@@ -2662,16 +2899,44 @@ var Session = class _Session {
     return this.#shown;
   }
   set shown(chat) {
+    if (!this.hasEnded) this.device.focus(chat);
     this.#shown = chat;
-    this.#changed(null);
+    this.behind = "";
+    this.tell("");
     void this.complete();
   }
-  async send(chat, msg) {
-    const clientMsgId = crypto.randomUUID();
-    this.#sends.set(clientMsgId, msg);
-    const sent = this.device.send(chat, msg, clientMsgId);
-    this.#changed(null);
-    await sent;
+  /** Does something for the user; whether it was done. Why not is shown until he does something else. */
+  async attempt(failure, work) {
+    this.tell("");
+    try {
+      const done = work();
+      this.#changed(null);
+      await done;
+      return true;
+    } catch (error) {
+      this.tell(`${failure}: ${errorText(error)}`);
+      return false;
+    }
+  }
+  /** Sends a message; whether it is in the queue. */
+  send(chat, msg) {
+    return this.attempt("Not sent", () => this.device.send(chat, msg));
+  }
+  /** Sends the text of a message that was refused. */
+  async sendAgain({ chat, msg, clientMsgId }) {
+    if (await this.send(chat, msg)) await this.dismiss(clientMsgId);
+  }
+  /** Forgets a send that was refused. */
+  async dismiss(clientMsgId) {
+    await this.attempt("Not removed", () => this.device.dismiss(clientMsgId));
+  }
+  /** The user types in the chat that is open. */
+  types() {
+    if (this.#shown !== null && !this.hasEnded) this.device.typing(this.#shown);
+  }
+  /** Sends of a chat that were refused. */
+  refused(chat) {
+    return this.device.refused.filter((item) => item.chat === chat);
   }
   /** What waits for an answer, oldest first. A message that is here already may be answered a moment later. */
   waiting(chat) {
@@ -2686,13 +2951,6 @@ var Session = class _Session {
   /** Shows what could not be done, or nothing any more. */
   tell(notice) {
     this.notice = notice;
-    this.#changed(null);
-  }
-  /** Takes a refused send out of sight. */
-  putAway(clientMsgId) {
-    this.refused = this.refused.filter(
-      (one) => one.clientMsgId !== clientMsgId
-    );
     this.#changed(null);
   }
   /** Switches the device's network. What waits goes out at once when it is on again. */
@@ -2729,13 +2987,15 @@ var Session = class _Session {
     this.#isCompleting = true;
     try {
       await this.device.fetch(key);
+      this.behind = "";
     } catch (error) {
-      this.tell(`Not all messages are here: ${errorText(error)}`);
+      this.behind = `Not all messages are here: ${errorText(error)}`;
     }
+    this.#changed(null);
     this.#isCompleting = false;
     const chat = this.device.chats.get(key);
     const isBehind = chat !== void 0 && missing(chat) !== null;
-    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS4);
+    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS5);
     else await this.complete();
   }
   async #readUpTo(chat) {
@@ -2763,13 +3023,10 @@ var Session = class _Session {
   #take(update) {
     if (update.type === "connected") this.problem = "";
     if (update.type === "disconnected") this.problem = update.reason;
-    if (update.type !== "sent" && update.type !== "refused") return;
-    const { chat, clientMsgId } = update;
-    const msg = this.#sends.get(clientMsgId) ?? "";
-    this.#sends.delete(clientMsgId);
-    if (update.type === "sent") return;
-    const reason = reasonText(update.reason);
-    this.refused = [...this.refused, { clientMsgId, chat, msg, reason }];
+    this.activity.take(update);
+    if (update.type !== "chat") return;
+    const last = this.device.chats.get(update.chat)?.last;
+    if (last) this.activity.sent(update.chat, last.srcid);
   }
   #changed(update) {
     for (const listener of this.#listeners) listener(update);
@@ -2878,6 +3135,7 @@ var Place = class {
   }
   node;
   #session = null;
+  #form;
   /** Who uses the device; `null` before anybody does. */
   get user() {
     return this.#session?.user ?? null;
@@ -2891,7 +3149,7 @@ var Place = class {
       this.node.replaceChildren(view.node);
       view.node.querySelector("button")?.focus();
     } catch (error) {
-      this.#showForm().say(beginProblem(error));
+      this.#form.say(beginProblem(error));
     }
     this.onChange();
   }
@@ -2909,9 +3167,8 @@ var Place = class {
   #showForm() {
     const { authenticates } = this.settings;
     const begin = (user) => this.begin(user);
-    const form = new SignIn(this.title, authenticates, this.cls, begin);
-    this.node.replaceChildren(form.node);
-    return form;
+    this.#form = new SignIn(this.title, authenticates, this.cls, begin);
+    this.node.replaceChildren(this.#form.node);
   }
 };
 
@@ -2923,22 +3180,15 @@ async function readSettings() {
 }
 
 // src/main.ts
-function usersOfAddress() {
-  const parts = location.hash.slice(1).split("+");
-  return parts.flatMap((part) => {
-    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
-    return uid === void 0 ? [] : [{ uid, cls: cls === "mobile" ? cls : "pc" }];
-  });
-}
 function show(settings, main, toggle) {
-  const users = usersOfAddress();
+  const { users, problem } = devicesOf(location.hash);
+  const wrong = element("p", { class: "problem", role: "alert" });
+  main.before(wrong);
   const remember = () => {
-    const all = [first, second].map((place) => place.user);
-    const parts = all.flatMap(
-      (user) => user === null || user.token !== void 0 ? [] : [`${user.uid}/${user.cls}`]
-    );
-    const address = parts.length === 0 ? "/" : `/#${parts.join("+")}`;
-    history.replaceState(null, "", address);
+    const all = [first, second].flatMap(({ user }) => user ?? []);
+    const open = all.filter(({ token }) => token === void 0);
+    history.replaceState(null, "", addressOf(open));
+    wrong.textContent = "";
   };
   const first = new Place(settings, "First device", "pc", remember);
   const second = new Place(settings, "Second device", "mobile", remember);
@@ -2954,12 +3204,19 @@ function show(settings, main, toggle) {
     if (isShown) void second.close();
   });
   showSecond(users.length > 1);
-  if (settings.authenticates) return;
+  if (settings.authenticates) {
+    if (location.hash !== "") {
+      wrong.textContent = "Here a device begins with a token: the address does not name it.";
+    }
+    return;
+  }
   const [one, two] = users;
   void (async () => {
     if (one !== void 0) await first.begin(one);
     if (two !== void 0) await second.begin(two);
+    wrong.textContent = problem;
   })();
+  addEventListener("hashchange", () => location.reload());
 }
 async function start() {
   const main = document.querySelector("#devices");

@@ -4,14 +4,17 @@ import { Composer } from "./composer.js";
 import { button, element, setText } from "./dom.js";
 import { openMembers } from "./group-dialogs.js";
 import { MessageList } from "./message-list.js";
-import { awaitOutcome, errorText } from "./outcomes.js";
+import { awaitOutcome } from "./outcomes.js";
 import type { Session } from "./session.js";
+import { timeText } from "./times.js";
 
 /** The chat that is open: its name, its messages, and where one writes. */
 export class ChatView {
   readonly node: HTMLElement;
   readonly #name = element("h3", {});
   readonly #about = element("p", { class: "about" });
+  readonly #presence = element("p", { class: "presence" });
+  readonly #typing = element("p", { class: "typing" });
   readonly #members: HTMLButtonElement;
   readonly #messages: MessageList;
   readonly #composer: Composer;
@@ -26,18 +29,22 @@ export class ChatView {
     this.#members = button("Members", {}, () => {
       if (session.shown) openMembers(session, this.node, session.shown);
     });
-    const title = element("div", { class: "grow" }, this.#name, this.#about);
+    const status = [this.#presence, this.#about];
+    const below = element("div", { class: "status" }, ...status);
+    const title = element("div", { class: "grow" }, this.#name, below);
     const toList = button("Back", { class: "back" }, back);
     const bar = element("div", { class: "bar" }, toList, title, this.#members);
     this.#messages = new MessageList(session, {
-      recall: (message) => this.#change(message, "recall"),
+      recall: (message) => void this.#change(message, "recall"),
       edit: (message) => this.#composer.edit(message),
     });
     this.#composer = new Composer(
       (text) => this.#send(text),
       (message, text) => this.#change(message, "edit", text),
+      () => session.types(),
     );
-    const parts = [bar, this.#messages.node, this.#composer.node];
+    const { node } = this.#composer;
+    const parts = [bar, this.#messages.node, this.#typing, node];
     this.#open = element("div", { class: "open" }, ...parts);
     const label = `Conversation on ${user.cls} of user ${user.uid}`;
     const attributes = { class: "view", "aria-label": label };
@@ -52,6 +59,8 @@ export class ChatView {
     const name = chatName(this.session, shown);
     setText(this.#name, name);
     setText(this.#about, this.#aboutText(shown));
+    this.#showPresence(shown);
+    setText(this.#typing, typingText(this.session, shown));
     const chat = this.session.device.chats.get(shown);
     this.#members.hidden = chat?.with.type !== "group" || chat.with.dissolved;
     this.#composer.show(shown, name);
@@ -60,6 +69,19 @@ export class ChatView {
 
   focus(): void {
     this.#composer.focus();
+  }
+
+  #showPresence(key: ChatKey): void {
+    const [kind, id] = splitKey(key);
+    const isOther = kind === "user" && id !== this.session.uid;
+    const presence = isOther ? this.session.activity.presence(id) : null;
+    this.#presence.hidden = presence === null;
+    if (presence === null) return;
+    const { online, classes, lastSeen } = presence;
+    const seen = lastSeen === null ? "" : `, last seen ${timeText(lastSeen)}`;
+    const text = online ? `Online on ${classes.join(" and ")}` : `Away${seen}`;
+    setText(this.#presence, text);
+    this.#presence.dataset["state"] = online ? "online" : "away";
   }
 
   #aboutText(key: ChatKey): string {
@@ -79,33 +101,37 @@ export class ChatView {
       : `${memberCount} members. ${unread}`;
   }
 
-  #send(text: string): void {
+  async #send(text: string): Promise<boolean> {
     const { shown } = this.session;
-    if (shown === null) return;
-    this.session.send(shown, text).catch((error: unknown) => {
-      this.session.tell(`Not sent: ${errorText(error)}`);
-      this.#composer.restore(text);
-    });
+    return shown === null ? false : this.session.send(shown, text);
   }
 
-  #change(message: Message, kind: "recall" | "edit", msg?: string): void {
+  async #change(
+    message: Message,
+    kind: "recall" | "edit",
+    msg?: string,
+  ): Promise<boolean> {
     const { session } = this;
     const { shown } = session;
-    if (shown === null) return;
+    if (shown === null) return false;
     const [of, id] = splitKey(shown);
     const where = of === "group" ? { gid: id } : { peer: id };
     const change = { by: session.uid, mid: message.mid, kind, ...where };
     const body = msg === undefined ? change : { ...change, msg };
-    const work = async (): Promise<void> => {
+    const failure = kind === "recall" ? "Not recalled" : "Not edited";
+    return session.attempt(failure, async () => {
       const path = "/v1/message-changes";
-      await awaitOutcome(
-        session.query,
-        await session.ingest.post(path, {}, body),
-      );
-    };
-    work().catch((error: unknown) => {
-      const what = kind === "recall" ? "recalled" : "edited";
-      this.session.tell(`Not ${what}: ${errorText(error)}`);
+      const accepted = await session.ingest.post(path, {}, body);
+      await awaitOutcome(session.query, accepted);
     });
   }
+}
+
+/** Who types in a chat. */
+export function typingText(session: Session, chat: ChatKey): string {
+  const typists = session.activity.typists(chat);
+  const names = typists.map((uid) => session.names.of(uid));
+  if (names.length === 0) return "";
+  if (names.length > 2) return `${names.length} people are typing…`;
+  return `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} typing…`;
 }

@@ -13,8 +13,13 @@ export class Composer {
   #edited: Message | null = null;
 
   constructor(
-    private readonly send: (text: string) => void,
-    private readonly change: (message: Message, text: string) => void,
+    /** These say whether the text was taken. */
+    private readonly send: (text: string) => Promise<boolean>,
+    private readonly change: (
+      message: Message,
+      text: string,
+    ) => Promise<boolean>,
+    private readonly types: () => void,
   ) {
     this.#cancel = button("Cancel", {}, () => this.edit(null));
     const label = element("label", { class: "grow" }, this.#label, this.#text);
@@ -22,14 +27,15 @@ export class Composer {
     this.node = element("form", { class: "composer" }, ...parts);
     this.node.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#submit();
+      void this.#submit();
     });
+    this.#text.addEventListener("input", () => this.types());
     this.#text.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && this.#edited !== null) this.edit(null);
       const isEnter = event.key === "Enter" && !event.shiftKey;
       if (!isEnter || event.isComposing) return;
       event.preventDefault();
-      this.#submit();
+      void this.#submit();
     });
     this.edit(null);
   }
@@ -44,32 +50,44 @@ export class Composer {
     this.#text.value = (chat && this.#drafts.get(chat)) ?? "";
   }
 
-  /** Edits a message, or goes back to a new one. */
-  edit(message: Message | null): void {
+  /** Edits a message, or goes back to a new one, which waits meanwhile. */
+  edit(message: Message | null, text = message?.msg ?? ""): void {
     const wasEditing = this.#edited !== null;
     this.#edited = message;
-    if (message !== null || wasEditing) this.#text.value = message?.msg ?? "";
     this.#cancel.hidden = message === null;
     this.#send.textContent = message === null ? "Send" : "Save";
-    if (message !== null || wasEditing) this.#text.focus();
+    if (message === null && !wasEditing) return;
+    const chat = this.#chat;
+    if (chat !== null && !wasEditing) this.#drafts.set(chat, this.#text.value);
+    const draft = (chat && this.#drafts.get(chat)) ?? "";
+    this.#text.value = message === null ? draft : text;
+    this.#text.focus();
   }
 
   focus(): void {
     this.#text.focus();
   }
 
-  /** What was not taken is not lost. */
-  restore(text: string): void {
-    if (this.#text.value === "") this.#text.value = text;
-  }
-
-  #submit(): void {
+  async #submit(): Promise<void> {
     const text = this.#text.value.trim();
     if (text === "") return;
-    const edited = this.#edited;
-    this.#text.value = "";
-    if (edited === null) return this.send(text);
-    this.edit(null);
-    this.change(edited, text);
+    const [chat, edited] = [this.#chat, this.#edited];
+    if (edited === null) this.#text.value = "";
+    else this.edit(null);
+    const isTaken =
+      edited === null
+        ? await this.send(text)
+        : await this.change(edited, text);
+    if (!isTaken && chat !== null) this.#restore(chat, edited, text);
+  }
+
+  /** What was not taken is not lost, and neither is what was begun meanwhile. */
+  #restore(chat: ChatKey, edited: Message | null, text: string): void {
+    const isHere = chat === this.#chat && this.#edited === null;
+    if (isHere && edited !== null) return this.edit(edited, text);
+    const begun = isHere ? this.#text.value : this.#drafts.get(chat);
+    const both = begun ? `${text}\n${begun}` : text;
+    if (isHere) this.#text.value = both;
+    else this.#drafts.set(chat, both);
   }
 }

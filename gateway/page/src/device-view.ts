@@ -1,9 +1,9 @@
 import type { ChatKey, Update } from "@tidemark/client";
 import { ChatList, chatName } from "./chat-list.js";
-import { ChatView } from "./chat-view.js";
+import { ChatView, typingText } from "./chat-view.js";
 import { button, element, setText } from "./dom.js";
 import { openNewChat, openNewGroup } from "./group-dialogs.js";
-import { errorText } from "./outcomes.js";
+import { errorText, reasonText } from "./outcomes.js";
 import type { Session } from "./session.js";
 
 /** What of several changes in a row is shown once. */
@@ -23,6 +23,8 @@ export class DeviceView {
   readonly #list: ChatList;
   readonly #chat: ChatView;
   #isRendering = false;
+  /** Whose typing was said, until a message comes. */
+  #saidTyping = "";
 
   constructor(
     private readonly session: Session,
@@ -88,13 +90,25 @@ export class DeviceView {
     setText(this.#state, `${cls}: ${text}`);
     this.#state.dataset["state"] = state;
     const isAway = state === "connecting" || state === "ended";
-    setText(this.#problem, isAway ? session.problem : "");
+    setText(this.#problem, this.#problemText(isAway));
     setText(this.#notice, session.notice);
     this.#noticeRow.hidden = session.notice === "";
     this.#network.setAttribute("aria-checked", String(session.network.isOn));
     this.node.classList.toggle("has-chat", session.shown !== null);
     this.#list.render();
     this.#chat.render();
+  }
+
+  /** What is wrong at present. */
+  #problemText(isAway: boolean): string {
+    const { problem, behind, device } = this.session;
+    const stored = device.storageProblem;
+    const all = [
+      isAway ? problem : "",
+      behind,
+      stored === null ? "" : `Not stored, so a reload loses it: ${stored}`,
+    ];
+    return all.filter((text) => text !== "").join(". ");
   }
 
   #connection(): { text: string; state: string } {
@@ -140,16 +154,26 @@ export class DeviceView {
   #announce(update: Update | null): void {
     if (update?.type === "connected") this.#say("Connected.");
     if (update?.type === "disconnected") this.#say("Not connected.");
-    if (update?.type === "refused") {
-      const refused = this.session.refused.at(-1);
-      this.#say(`Not sent: ${refused?.reason ?? update.reason}`);
-    }
+    if (update?.type === "storage" && update.problem !== null)
+      this.#say(`Not stored: ${update.problem}`);
+    if (update?.type === "refused")
+      this.#say(`Not sent: ${reasonText(update.reason, update.detail)}`);
+    if (update?.type === "typing") this.#announceTyping(update);
     if (update?.type !== "chat") return;
+    if (this.#saidTyping.startsWith(`${update.chat} `)) this.#saidTyping = "";
     const chat = this.session.device.chats.get(update.chat);
     const isOwn = chat?.last?.srcid === this.session.uid;
     if (!chat?.last || isOwn || chat.unread[this.session.user.cls] === 0)
       return;
     this.#say(`${chatName(this.session, update.chat)}: ${chat.last.msg}`);
+  }
+
+  /** Once, not every second. */
+  #announceTyping({ chat, from }: { chat: ChatKey; from: string }): void {
+    const key = `${chat} ${from}`;
+    if (chat !== this.session.shown || key === this.#saidTyping) return;
+    this.#saidTyping = key;
+    this.#say(typingText(this.session, chat));
   }
 
   /** Tells screen readers. */

@@ -1,4 +1,4 @@
-import { splitKey, type ChatKey } from "@tidemark/client";
+import { checkChat, splitKey, type ChatKey } from "@tidemark/client";
 import { button, element, field } from "./dom.js";
 import { awaitOutcome, errorText } from "./outcomes.js";
 import type { Session } from "./session.js";
@@ -30,12 +30,16 @@ class Dialog {
     this.node.showModal();
   }
 
-  /** Does something, and closes unless that fails. */
-  async attempt(work: () => Promise<void>): Promise<void> {
+  /** Does something, and closes unless that fails. Then something else may have the focus. */
+  async attempt<T>(
+    work: () => Promise<T>,
+    then: (result: T) => void = () => undefined,
+  ): Promise<void> {
     this.problem.textContent = "";
     try {
-      await work();
+      const result = await work();
       this.node.close();
+      then(result);
     } catch (error) {
       this.problem.textContent = `That failed: ${errorText(error)}`;
     }
@@ -63,8 +67,11 @@ export function openNewChat(
   const dialog = new Dialog("New conversation", form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    dialog.node.close();
-    open(`user:${uid.input.value}`);
+    const key: ChatKey = `user:${uid.input.value}`;
+    void dialog.attempt(
+      async () => checkChat(key),
+      () => open(key),
+    );
   });
   dialog.open(parent);
 }
@@ -103,8 +110,8 @@ export function openNewGroup(
         },
       );
       await awaitOutcome(session.query, accepted);
-      open(`group:${accepted.gid}`);
-    });
+      return accepted.gid;
+    }, (gid) => open(`group:${gid}`));
   });
   dialog.open(parent);
 }

@@ -1,35 +1,22 @@
+import { addressOf, devicesOf } from "./address.js";
 import { element } from "./dom.js";
 import { Place } from "./place.js";
-import type { User } from "./session.js";
 import { readSettings, type PageSettings } from "./settings.js";
-
-/** The devices that the address names: `#1000/pc+1001/mobile`. */
-function usersOfAddress(): User[] {
-  const parts = location.hash.slice(1).split("+");
-  return parts.flatMap((part) => {
-    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
-    return uid === undefined
-      ? []
-      : [{ uid, cls: cls === "mobile" ? cls : "pc" }];
-  });
-}
 
 function show(
   settings: PageSettings,
   main: HTMLElement,
   toggle: HTMLElement,
 ): void {
-  const users = usersOfAddress();
+  const { users, problem } = devicesOf(location.hash);
+  const wrong = element("p", { class: "problem", role: "alert" });
+  main.before(wrong);
   // A token is not kept, so a reload asks for it again.
   const remember = (): void => {
-    const all = [first, second].map((place) => place.user);
-    const parts = all.flatMap((user) =>
-      user === null || user.token !== undefined
-        ? []
-        : [`${user.uid}/${user.cls}`],
-    );
-    const address = parts.length === 0 ? "/" : `/#${parts.join("+")}`;
-    history.replaceState(null, "", address);
+    const all = [first, second].flatMap(({ user }) => user ?? []);
+    const open = all.filter(({ token }) => token === undefined);
+    history.replaceState(null, "", addressOf(open));
+    wrong.textContent = "";
   };
   const first = new Place(settings, "First device", "pc", remember);
   const second = new Place(settings, "Second device", "mobile", remember);
@@ -45,13 +32,22 @@ function show(
     if (isShown) void second.close();
   });
   showSecond(users.length > 1);
-  if (settings.authenticates) return;
+  if (settings.authenticates) {
+    if (location.hash !== "") {
+      wrong.textContent =
+        "Here a device begins with a token: the address does not name it.";
+    }
+    return;
+  }
   const [one, two] = users;
   void (async () => {
     // One after the other, so that each finds its own storage again.
     if (one !== undefined) await first.begin(one);
     if (two !== undefined) await second.begin(two);
+    wrong.textContent = problem;
   })();
+  // Somebody has changed the address.
+  addEventListener("hashchange", () => location.reload());
 }
 
 async function start(): Promise<void> {

@@ -5,9 +5,11 @@ import {
   type DeviceClass,
   type Message,
   type QueuedSend,
+  type RefusedSend,
 } from "@tidemark/client";
 import { button, element, KeyedList, setText, type Row } from "./dom.js";
-import type { Refused, Session } from "./session.js";
+import { reasonText } from "./outcomes.js";
+import type { Session } from "./session.js";
 import { timeText } from "./times.js";
 
 /** So many messages are shown at first, and so many more each time. */
@@ -18,7 +20,7 @@ type Line =
   | { type: "message"; key: string; message: Message }
   | { type: "read"; key: string; classes: DeviceClass[] }
   | { type: "waiting"; key: string; send: QueuedSend }
-  | { type: "refused"; key: string; send: Refused };
+  | { type: "refused"; key: string; send: RefusedSend };
 
 /** What can be done with a message. */
 export interface MessageActions {
@@ -92,13 +94,12 @@ export class MessageList {
   }
 
   #linesOf(key: ChatKey): Line[] {
-    const { device, refused } = this.session;
-    const chat = device.chats.get(key);
+    const chat = this.session.device.chats.get(key);
     const lines = chat === undefined ? [] : messageLines(chat);
     for (const send of this.session.waiting(key)) {
       lines.push({ type: "waiting", key: `send ${send.clientMsgId}`, send });
     }
-    for (const send of refused.filter((one) => one.chat === key)) {
+    for (const send of this.session.refused(key)) {
       lines.push({ type: "refused", key: `no ${send.clientMsgId}`, send });
     }
     return lines;
@@ -183,16 +184,25 @@ export class MessageList {
     return { node, update };
   }
 
-  #refusedRow(send: Refused): Row<Line> {
-    const remove = button("Remove", { class: "quiet" }, () =>
-      this.session.putAway(send.clientMsgId),
+  #refusedRow(send: RefusedSend): Row<Line> {
+    const { reason, detail } = send.refused;
+    const why = `Not sent: ${reasonText(reason, detail)}`;
+    const again = button(
+      "Send again",
+      { class: "quiet" },
+      () => void this.session.sendAgain(send),
+    );
+    const remove = button(
+      "Remove",
+      { class: "quiet" },
+      () => void this.session.dismiss(send.clientMsgId),
     );
     const node = element(
       "li",
       { class: "message own refused" },
       element("span", { class: "hidden" }, "You"),
       element("p", { class: "text" }, send.msg),
-      element("div", { class: "foot" }, `Not sent: ${send.reason}`, remove),
+      element("div", { class: "foot" }, why, again, remove),
     );
     return { node, update: () => undefined };
   }

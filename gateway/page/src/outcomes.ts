@@ -19,9 +19,9 @@ const REASONS: Record<string, string> = {
   "unknown-group": "there is no such group",
 };
 
-/** Why something was refused, for people. */
-export function reasonText(reason: string): string {
-  return REASONS[reason] ?? reason;
+/** Why something was refused, for people: in the page's words, or in those of whoever has refused it. */
+export function reasonText(reason: string, detail = ""): string {
+  return REASONS[reason] ?? (detail || reason);
 }
 
 /** What an error says, for people. */

@@ -9,6 +9,7 @@ import { SignIn } from "./sign-in.js";
 export class Place {
   readonly node: HTMLElement;
   #session: Session | null = null;
+  #form!: SignIn;
 
   constructor(
     private readonly settings: PageSettings,
@@ -35,7 +36,7 @@ export class Place {
       this.node.replaceChildren(view.node);
       view.node.querySelector<HTMLElement>("button")?.focus();
     } catch (error) {
-      this.#showForm().say(beginProblem(error));
+      this.#form.say(beginProblem(error));
     }
     this.onChange();
   }
@@ -53,11 +54,10 @@ export class Place {
     this.#showForm();
   }
 
-  #showForm(): SignIn {
+  #showForm(): void {
     const { authenticates } = this.settings;
     const begin = (user: User): Promise<void> => this.begin(user);
-    const form = new SignIn(this.title, authenticates, this.cls, begin);
-    this.node.replaceChildren(form.node);
-    return form;
+    this.#form = new SignIn(this.title, authenticates, this.cls, begin);
+    this.node.replaceChildren(this.#form.node);
   }
 }

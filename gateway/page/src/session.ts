@@ -8,11 +8,13 @@ import {
   type IngestPaths,
   type QueryPaths,
   type QueuedSend,
+  type RefusedSend,
   type Update,
 } from "@tidemark/client";
+import { Activity } from "./activity.js";
 import { Names } from "./names.js";
 import { Network } from "./network.js";
-import { errorText, reasonText } from "./outcomes.js";
+import { errorText } from "./outcomes.js";
 import { takeSlot, type Slot } from "./slots.js";
 import type { PageSettings } from "./settings.js";
 
@@ -26,31 +28,22 @@ export interface User {
   token?: string;
 }
 
-/** A send that will not be done. */
-export interface Refused {
-  clientMsgId: string;
-  chat: ChatKey;
-  msg: string;
-  reason: string;
-}
-
-/** A device, what is shown of it, and what has become of its sends. */
+/** A device, and what is shown of it. */
 export class Session {
   readonly names: Names;
   readonly ingest: Service<IngestPaths>;
   readonly query: Service<QueryPaths>;
-  /** Refused, and not yet put away by the user. */
-  refused: Refused[] = [];
+  readonly activity: Activity;
   /** Why there is no connection. */
   problem = "";
-  /** What the user has tried and could not do. */
+  /** Why messages of the chat that is open are not here. */
+  behind = "";
+  /** What the user has tried last and could not do. */
   notice = "";
   /** The device has ended, and does not come back by itself. */
   hasEnded = false;
   #shown: ChatKey | null = null;
   #isCompleting = false;
-  /** Texts of sends: the update that refuses one names its id only. */
-  readonly #sends = new Map<string, QueuedSend["msg"]>();
   readonly #read = new Map<ChatKey, number>();
   readonly #listeners = new Set<(update: Update | null) => void>();
 
@@ -90,9 +83,7 @@ export class Session {
     this.ingest = new Service({ url: settings.ingest, ...called });
     this.query = new Service({ url: settings.query, ...called });
     this.names = new Names(this.query, () => this.#changed(null));
-    for (const item of device.unanswered) {
-      if (item.kind === "send") this.#sends.set(item.clientMsgId, item.msg);
-    }
+    this.activity = new Activity(user.uid, () => this.#changed(null));
     void this.#follow();
   }
 
@@ -111,17 +102,54 @@ export class Session {
   }
 
   set shown(chat: ChatKey | null) {
+    // Throws for what is no chat.
+    if (!this.hasEnded) this.device.focus(chat);
     this.#shown = chat;
-    this.#changed(null);
+    this.behind = "";
+    this.tell("");
     void this.complete();
   }
 
-  async send(chat: ChatKey, msg: string): Promise<void> {
-    const clientMsgId = crypto.randomUUID();
-    this.#sends.set(clientMsgId, msg);
-    const sent = this.device.send(chat, msg, clientMsgId);
-    this.#changed(null);
-    await sent;
+  /** Does something for the user; whether it was done. Why not is shown until he does something else. */
+  async attempt(
+    failure: string,
+    work: () => Promise<unknown>,
+  ): Promise<boolean> {
+    this.tell("");
+    try {
+      const done = work();
+      this.#changed(null);
+      await done;
+      return true;
+    } catch (error) {
+      this.tell(`${failure}: ${errorText(error)}`);
+      return false;
+    }
+  }
+
+  /** Sends a message; whether it is in the queue. */
+  send(chat: ChatKey, msg: string): Promise<boolean> {
+    return this.attempt("Not sent", () => this.device.send(chat, msg));
+  }
+
+  /** Sends the text of a message that was refused. */
+  async sendAgain({ chat, msg, clientMsgId }: RefusedSend): Promise<void> {
+    if (await this.send(chat, msg)) await this.dismiss(clientMsgId);
+  }
+
+  /** Forgets a send that was refused. */
+  async dismiss(clientMsgId: string): Promise<void> {
+    await this.attempt("Not removed", () => this.device.dismiss(clientMsgId));
+  }
+
+  /** The user types in the chat that is open. */
+  types(): void {
+    if (this.#shown !== null && !this.hasEnded) this.device.typing(this.#shown);
+  }
+
+  /** Sends of a chat that were refused. */
+  refused(chat: ChatKey): RefusedSend[] {
+    return this.device.refused.filter((item) => item.chat === chat);
   }
 
   /** What waits for an answer, oldest first. A message that is here already may be answered a moment later. */
@@ -139,14 +167,6 @@ export class Session {
   /** Shows what could not be done, or nothing any more. */
   tell(notice: string): void {
     this.notice = notice;
-    this.#changed(null);
-  }
-
-  /** Takes a refused send out of sight. */
-  putAway(clientMsgId: string): void {
-    this.refused = this.refused.filter(
-      (one) => one.clientMsgId !== clientMsgId,
-    );
     this.#changed(null);
   }
 
@@ -188,9 +208,11 @@ export class Session {
     this.#isCompleting = true;
     try {
       await this.device.fetch(key);
+      this.behind = "";
     } catch (error) {
-      this.tell(`Not all messages are here: ${errorText(error)}`);
+      this.behind = `Not all messages are here: ${errorText(error)}`;
     }
+    this.#changed(null);
     this.#isCompleting = false;
     const chat = this.device.chats.get(key);
     const isBehind = chat !== undefined && missing(chat) !== null;
@@ -225,13 +247,10 @@ export class Session {
   #take(update: Update): void {
     if (update.type === "connected") this.problem = "";
     if (update.type === "disconnected") this.problem = update.reason;
-    if (update.type !== "sent" && update.type !== "refused") return;
-    const { chat, clientMsgId } = update;
-    const msg = this.#sends.get(clientMsgId) ?? "";
-    this.#sends.delete(clientMsgId);
-    if (update.type === "sent") return;
-    const reason = reasonText(update.reason);
-    this.refused = [...this.refused, { clientMsgId, chat, msg, reason }];
+    this.activity.take(update);
+    if (update.type !== "chat") return;
+    const last = this.device.chats.get(update.chat)?.last;
+    if (last) this.activity.sent(update.chat, last.srcid);
   }
 
   #changed(update: Update | null): void {

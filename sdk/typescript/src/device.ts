@@ -1,17 +1,23 @@
 import { missing, splitKey, type Chat, type ChatKey } from "./chat.js";
 import type { ServerFrame } from "./frames.js";
 import { Link, sleep, type LinkHandler } from "./link.js";
-import { Outbox, type QueueItem } from "./outbox.js";
+import {
+  Outbox,
+  type QueueItem,
+  type Refusal,
+  type RefusedSend,
+} from "./outbox.js";
 import { Reader } from "./reader.js";
 import { Saver } from "./saver.js";
 import {
+  checkChat,
   checkId,
   checkMessage,
   checkSettings,
   type DeviceSettings,
 } from "./settings.js";
 import { DeviceState } from "./state.js";
-import type { StoredDevice } from "./storage.js";
+import type { DeviceStorage, StoredDevice } from "./storage.js";
 import { Updates, type Update } from "./updates.js";
 
 /** `ingest.max_msg_bytes` where nothing else is configured. */
@@ -40,21 +46,28 @@ export class Device {
   #typedAt = 0;
 
   /**
-   * Loads what is stored, and begins to connect.
+   * Loads what is stored, and begins to connect. Where nothing can be loaded it begins with nothing, and stores nothing.
    *
-   * @throws RangeError for settings that cannot work, and what the storage throws.
+   * @throws RangeError for settings that cannot work, or a storage of another user.
    */
   static async open(settings: DeviceSettings): Promise<Device> {
-    checkSettings(settings);
-    const stored = await settings.storage?.load();
-    return new Device(settings, stored ?? { head: null, chats: [], queue: [] });
+    const checked = checkSettings(settings);
+    let save = settings.storage?.save.bind(settings.storage);
+    let stored: StoredDevice = { head: null, chats: [], queue: [] };
+    try {
+      stored = (await settings.storage?.load()) ?? stored;
+    } catch (error) {
+      save = () => Promise.reject(error);
+    }
+    return new Device(checked, stored, save);
   }
 
   private constructor(
     settings: DeviceSettings,
     { head, chats, queue }: StoredDevice,
+    save: DeviceStorage["save"] | undefined,
   ) {
-    const { uid, storage } = settings;
+    const { uid } = settings;
     if (head !== null && head.uid !== uid) {
       throw new RangeError(`the storage is that of user ${head.uid}`);
     }
@@ -64,12 +77,11 @@ export class Device {
     this.#outbox = new Outbox(queue);
     const { signal } = this.#closing;
     this.#reader = new Reader(settings, signal);
-    const save = async () =>
-      storage?.save({
-        ...this.#state.drainChanges(),
-        queue: this.#outbox.drainChanges(),
-      });
-    this.#saver = new Saver(save, (error) => this.#closing.abort(error));
+    this.#saver = new Saver(
+      () => this.#save(save),
+      (problem) => this.#updates.emit({ type: "storage", problem }),
+    );
+    this.#saver.saveSoon();
     this.#link = new Link(settings, this.#handler(), signal);
     this.#running = this.#run();
   }
@@ -96,7 +108,17 @@ export class Device {
 
   /** Sends and read-acks that have not been answered, oldest first. */
   get unanswered(): QueueItem[] {
-    return this.#outbox.items;
+    return this.#outbox.unanswered;
+  }
+
+  /** Sends that were refused, with their texts, oldest first: they stay until they are dismissed. */
+  get refused(): RefusedSend[] {
+    return this.#outbox.refused;
+  }
+
+  /** Why the device is not stored at present, where it has a storage; it goes on without. */
+  get storageProblem(): string | null {
+    return this.#saver.problem;
   }
 
   /** What the device learns from now on. The iterator ends when the device is closed, and throws where it cannot go on. */
@@ -107,8 +129,8 @@ export class Device {
   /**
    * Sends a message, now or as soon as there is a connection; the update `sent` or `refused` tells the outcome.
    *
-   * @returns its `client_msg_id`, once the message is stored.
-   * @throws RangeError for what cannot be sent, and what the storage throws.
+   * @returns its `client_msg_id`, once the message is stored, unless the storage fails.
+   * @throws RangeError for what cannot be sent.
    */
   async send(
     chat: ChatKey,
@@ -116,7 +138,7 @@ export class Device {
     clientMsgId: string = crypto.randomUUID(),
   ): Promise<string> {
     this.#checkOpen();
-    checkId("chat", splitKey(chat)[1]);
+    checkChat(chat);
     checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
     this.#outbox.send(chat, clientMsgId, msg);
     this.#flush();
@@ -124,10 +146,17 @@ export class Device {
     return clientMsgId;
   }
 
+  /** Forgets a send that was refused: the user knows, or has sent its text again. */
+  async dismiss(clientMsgId: string): Promise<void> {
+    this.#checkOpen();
+    this.#outbox.dismiss(clientMsgId);
+    await this.#saver.save();
+  }
+
   /** Says that the user has read a chat up to a message, now or as soon as there is a connection. */
   async read(chat: ChatKey, mid: number): Promise<void> {
     this.#checkOpen();
-    checkId("chat", splitKey(chat)[1]);
+    checkChat(chat);
     checkId("mid", String(mid));
     this.#outbox.read(chat, mid);
     this.#flush();
@@ -137,8 +166,8 @@ export class Device {
   /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
   typing(chat: ChatKey): void {
     this.#checkOpen();
+    checkChat(chat);
     const [kind, id] = splitKey(chat);
-    checkId("chat", id);
     const now = Date.now();
     if (!this.#isConnected || Math.abs(now - this.#typedAt) < TYPING_MS) return;
     this.#typedAt = now;
@@ -149,7 +178,7 @@ export class Device {
   /** Says which chat the user looks at, or none: updates tell whether its user is there, and who types in it if it is a group. */
   focus(chat: ChatKey | null): void {
     this.#checkOpen();
-    if (chat !== null) checkId("chat", splitKey(chat)[1]);
+    if (chat !== null) checkChat(chat);
     this.#focus = chat;
     if (this.#isConnected) this.#writeFocus();
   }
@@ -164,11 +193,12 @@ export class Device {
   /**
    * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
    *
-   * @throws ServiceError where the query API refuses or does not answer.
+   * @throws ServiceError where the query API refuses or does not answer, and RangeError for what is no chat.
    */
   fetch(key: ChatKey): Promise<void> {
     return this.#exclusively(async () => {
       this.#checkOpen();
+      checkChat(key);
       const chat = this.#state.chats.get(key);
       if (chat === undefined || missing(chat) === null) return;
       await this.#reader.fetch(this.#state, key);
@@ -202,9 +232,21 @@ export class Device {
     }
     await this.#last;
     this.#isConnected = false;
-    // What fails here is the reason already, or becomes it.
-    await this.#saver.save().catch(() => undefined);
+    await this.#saver.save();
+    this.#saver.cancel();
     this.#updates.end(this.#closing.signal.reason);
+  }
+
+  async #save(save: DeviceStorage["save"] | undefined): Promise<void> {
+    const queue = this.#outbox.drainChanges();
+    const changes = { ...this.#state.drainChanges(), queue };
+    try {
+      await save?.(changes);
+    } catch (error) {
+      this.#state.putBack(changes.chats.keys());
+      this.#outbox.putBack(queue.keys());
+      throw error;
+    }
   }
 
   #exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -264,7 +306,8 @@ export class Device {
       case "sent":
         return this.#sent(frame.ref, frame.mid ?? null);
       case "refused":
-        return this.#refused(frame.ref, frame.reason, frame.retry ?? false);
+        if (frame.retry) return this.#againLater(frame.ref);
+        return this.#refused(frame.ref, frame);
       case "error":
         return this.#updates.emit(frame);
       case "typing": {
@@ -303,19 +346,19 @@ export class Device {
     this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
   }
 
-  #refused(ref: string, reason: string, retry: boolean): void {
-    if (retry) {
-      void sleep(RETRY_MS, this.#closing.signal).then(() => {
-        this.#outbox.again(ref);
-        this.#flush();
-      });
-      return;
-    }
-    const item = this.#outbox.answered(ref);
+  #againLater(ref: string): void {
+    void sleep(RETRY_MS, this.#closing.signal).then(() => {
+      this.#outbox.again(ref);
+      this.#flush();
+    });
+  }
+
+  #refused(ref: string, { reason, detail }: Refusal): void {
+    const item = this.#outbox.refuse(ref, { reason, detail });
     this.#flush();
-    if (item?.kind !== "send") return;
+    if (item === null) return;
     const { chat, clientMsgId } = item;
-    this.#updates.emit({ type: "refused", chat, clientMsgId, reason });
+    this.#updates.emit({ type: "refused", chat, clientMsgId, reason, detail });
   }
 
   #flush(): void {

@@ -5,7 +5,13 @@ export { Device } from "./device.js";
 export { DEVICE_CLASSES } from "./frames.js";
 export type { DeviceClass, Flags, PerDevice } from "./frames.js";
 export { IndexedDbStorage } from "./indexeddb.js";
-export type { QueuedRead, QueuedSend, QueueItem } from "./outbox.js";
+export type {
+  QueuedRead,
+  QueuedSend,
+  QueueItem,
+  Refusal,
+  RefusedSend,
+} from "./outbox.js";
 export { Service, ServiceError } from "./rest.js";
 export type {
   ChangeItem,
@@ -15,6 +21,7 @@ export type {
   QueryPaths,
   ServiceSettings,
 } from "./rest.js";
+export { checkChat } from "./settings.js";
 export type { DeviceSettings } from "./settings.js";
 export type { StoredHead } from "./state.js";
 export { MemoryStorage } from "./storage.js";

@@ -42,9 +42,15 @@ export class IndexedDbStorage implements DeviceStorage {
         else store.put(value, key);
       }
     };
-    put("head", [["head", changes.head]]);
-    put("chats", changes.chats);
-    put("queue", changes.queue);
+    try {
+      put("head", [["head", changes.head]]);
+      put("chats", changes.chats);
+      put("queue", changes.queue);
+    } catch (error) {
+      // What was put before it would be stored by itself.
+      transaction.abort();
+      throw error;
+    }
     await completed(transaction);
   }
 

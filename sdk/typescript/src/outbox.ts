@@ -13,6 +13,16 @@ export interface QueuedSend {
   /** A repeat with the same id is no second message. */
   clientMsgId: string;
   msg: string;
+  /** Why it will not be done: it waits for the user, not for an answer. */
+  refused?: Refusal;
+}
+
+/** Why a message will not be sent. */
+export interface Refusal {
+  /** `blocked`, `muted` and so on. */
+  reason: string;
+  /** What is wrong, for people. */
+  detail: string;
 }
 
 /** A read-ack, until it is on the log. */
@@ -26,6 +36,13 @@ export interface QueuedRead {
 
 /** What waits for a connection, or for its answer. */
 export type QueueItem = QueuedSend | QueuedRead;
+
+/** A send that will not be done. */
+export type RefusedSend = QueuedSend & { refused: Refusal };
+
+function isRefused(item: QueueItem): item is RefusedSend {
+  return item.kind === "send" && item.refused !== undefined;
+}
 
 /** What a device has to tell its gateway, in order. Everything goes out again on each new connection until it is answered. */
 export class Outbox {
@@ -43,8 +60,13 @@ export class Outbox {
   }
 
   /** What is not answered yet, oldest first. */
-  get items(): QueueItem[] {
-    return [...this.#items.values()];
+  get unanswered(): QueueItem[] {
+    return [...this.#items.values()].filter((item) => !isRefused(item));
+  }
+
+  /** Sends that were refused and not dismissed, oldest first. */
+  get refused(): RefusedSend[] {
+    return [...this.#items.values()].filter(isRefused);
   }
 
   /** Puts a message last. */
@@ -82,7 +104,7 @@ export class Outbox {
     const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW) break;
-      if (this.#written.has(item.seq)) continue;
+      if (this.#written.has(item.seq) || isRefused(item)) continue;
       this.#written.add(item.seq);
       frames.push(frameOf(item));
     }
@@ -94,6 +116,24 @@ export class Outbox {
     const item = this.#items.get(Number(ref)) ?? null;
     if (item !== null) this.#remove(item.seq);
     return item;
+  }
+
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
+  refuse(ref: string, refusal: Refusal): RefusedSend | null {
+    const item = this.#items.get(Number(ref));
+    if (item?.kind === "read") this.#remove(item.seq);
+    if (item?.kind !== "send" || isRefused(item)) return null;
+    const refused = { ...item, refused: refusal };
+    this.#written.delete(item.seq);
+    this.#add(refused);
+    return refused;
+  }
+
+  /** The user knows that it was refused. */
+  dismiss(clientMsgId: string): void {
+    for (const item of this.refused) {
+      if (item.clientMsgId === clientMsgId) this.#remove(item.seq);
+    }
   }
 
   /** A read-ack is done once it is on the log; a send waits for its number. */
@@ -116,6 +156,11 @@ export class Outbox {
     const changed = [...this.#changed];
     this.#changed = new Set();
     return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+
+  /** These changes were drained, and are not stored. */
+  putBack(changes: Iterable<number>): void {
+    for (const seq of changes) this.#changed.add(seq);
   }
 }
 

@@ -3,6 +3,7 @@ import type {
   paths as IngestPaths,
 } from "./generated/ingest.js";
 import type { components, paths as QueryPaths } from "./generated/query.js";
+import { baseUrl } from "./settings.js";
 
 export type { IngestPaths, QueryPaths };
 
@@ -93,7 +94,8 @@ export class Service<P extends object> {
   readonly #fetch: typeof fetch;
 
   constructor(settings: ServiceSettings) {
-    this.#settings = settings;
+    const url = baseUrl("url", "http", settings.url);
+    this.#settings = { ...settings, url };
     // A browser's own must be called as a method of the window.
     this.#fetch = settings.fetch ?? fetch.bind(globalThis);
   }

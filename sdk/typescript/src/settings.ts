@@ -1,4 +1,5 @@
-import type { DeviceClass } from "./frames.js";
+import { splitKey, type ChatKey } from "./chat.js";
+import { DEVICE_CLASSES, type DeviceClass } from "./frames.js";
 import type { DeviceStorage } from "./storage.js";
 
 /** Which device it is, and where its services are. */
@@ -23,29 +24,89 @@ export interface DeviceSettings {
   fetch?: typeof fetch;
 }
 
-/** Throws a `RangeError` for what a gateway would refuse at each attempt. */
-export function checkSettings(settings: DeviceSettings): void {
-  const { uid, device, gateways } = settings;
+/**
+ * The settings, with URLs that paths can be added to.
+ *
+ * @throws RangeError for what would fail at each attempt.
+ */
+export function checkSettings(settings: DeviceSettings): DeviceSettings {
+  const { uid, device, gateways, query } = settings;
   checkId("uid", uid);
-  if (gateways.length === 0) throw new RangeError("there is no gateway");
-  if (!/^[\w.-]{1,64}$/.test(device.id)) {
+  checkDevice(device);
+  if (!Array.isArray(gateways) || gateways.length === 0) {
+    throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
+  }
+  if ((settings.WebSocket ?? globalThis.WebSocket) === undefined) {
+    throw new RangeError(
+      "there is no WebSocket: Node has one from version 22 on; for others give settings.WebSocket",
+    );
+  }
+  return {
+    ...settings,
+    gateways: gateways.map((url) => baseUrl("gateways", "ws", url)),
+    query: baseUrl("query", "http", query),
+  };
+}
+
+/**
+ * A URL without a slash at its end.
+ *
+ * @throws RangeError for what is no URL of this scheme, or its secure one, that a path can be added to.
+ */
+export function baseUrl(
+  name: string,
+  scheme: "http" | "ws",
+  text: string,
+): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isBase =
+    url !== null &&
+    [`${scheme}:`, `${scheme}s:`].includes(url.protocol) &&
+    url.username + url.password + url.search + url.hash === "";
+  if (!isBase) {
+    throw new RangeError(
+      `${name} must be like ${scheme}://127.0.0.1:${scheme === "ws" ? 7308 : 7302}, not ${text}`,
+    );
+  }
+  return (url.origin + url.pathname).replace(/\/+$/, "");
+}
+
+function checkDevice(device: DeviceSettings["device"] | undefined): void {
+  if (!DEVICE_CLASSES.includes(device?.class as DeviceClass)) {
+    throw new RangeError(
+      `device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device?.class}`,
+    );
+  }
+  if (!/^[\w.-]{1,64}$/.test(device?.id ?? "")) {
     throw new RangeError(
       "device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'",
     );
   }
-  if (Array.from(device.name ?? "").length > 64) {
-    throw new RangeError("device.name must be 64 characters at most");
+  const name = device?.name ?? "";
+  if (Array.from(name).length > 64 || !isWellFormed(name)) {
+    throw new RangeError(
+      "device.name must be 64 characters at most, well-formed Unicode",
+    );
   }
 }
 
-/** Throws a `RangeError` for what is no uid or gid. */
+/** Throws a `RangeError` for what is no chat. */
+export function checkChat(chat: ChatKey): void {
+  const [kind, id] = splitKey(chat);
+  checkId(kind === "user" ? "uid" : "gid", id);
+}
+
+/** Throws a `RangeError` for what is no uid, gid or mid. */
 export function checkId(name: string, id: string): void {
+  if (typeof id !== "string") {
+    throw new RangeError(`${name} must be a string, not a ${typeof id}`);
+  }
   const largest = "9223372036854775807";
   const isShorter = id.length < largest.length;
   const fits = isShorter || (id.length === largest.length && id <= largest);
   if (!/^[1-9]\d*$/.test(id) || !fits) {
     throw new RangeError(
-      `${name} must be a decimal number from 1 to ${largest}: ${id}`,
+      `${name} must be a decimal number from 1 to ${largest}, not ${id}`,
     );
   }
 }

@@ -102,6 +102,11 @@ export class DeviceState {
     };
   }
 
+  /** These changes were drained, and are not stored. */
+  putBack(changes: Iterable<ChatKey>): void {
+    for (const key of changes) this.#changed.add(key);
+  }
+
   /** Takes a page of a sync; whether there is another. */
   takeSync(answer: SyncAnswer): boolean {
     for (const row of answer.conversations) {

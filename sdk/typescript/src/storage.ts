@@ -19,11 +19,11 @@ export interface StorageChanges {
 
 /** Where a device keeps what it knows and what it has yet to send: one storage for each device. */
 export interface DeviceStorage {
-  /** Called once, first. */
+  /** Called once, first. Where it throws, nothing is stored: what is there already would not match. */
   load(): Promise<StoredDevice>;
   /**
-   * Stores all of the changes or nothing: a token without what it covers would lose that for good. The device changes the chats further as soon
-   * as this returns its promise, so it takes a copy before.
+   * Stores all of the changes or nothing: a token without what it covers would lose that for good. What was not stored comes again with the next
+   * changes. The device changes the chats further as soon as this returns its promise, so it takes a copy before.
    */
   save(changes: StorageChanges): Promise<void>;
 }

@@ -13,8 +13,16 @@ export type Update =
   | { type: "synced" }
   /** A send is a message with this number; `null` for a repeat whose number is not known any more. */
   | { type: "sent"; chat: ChatKey; clientMsgId: string; mid: number | null }
-  /** A send will not be done. */
-  | { type: "refused"; chat: ChatKey; clientMsgId: string; reason: string }
+  /** A send will not be done: it is in `refused` of the device until it is dismissed. `detail` says what is wrong, for people. */
+  | {
+      type: "refused";
+      chat: ChatKey;
+      clientMsgId: string;
+      reason: string;
+      detail: string;
+    }
+  /** The storage fails, and why; or it works again. */
+  | { type: "storage"; problem: string | null }
   /** Somebody types in a chat, at this moment. */
   | { type: "typing"; chat: ChatKey; from: string }
   /** Whether the user that the device looks at is connected: `online` is `null` where that is not known, or not to be told. */

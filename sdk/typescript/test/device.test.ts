@@ -5,6 +5,8 @@ import {
   MemoryStorage,
   type ChatKey,
   type DeviceSettings,
+  type StorageChanges,
+  type StoredDevice,
   type Update,
 } from "../src/index.js";
 import type { ClientFrame } from "../src/frames.js";
@@ -170,10 +172,15 @@ test("a send that is refused is done, and one refused for now is not", async () 
   connection.send({ type: "refused", detail: "", ref: "1", ...busy });
   const again = await connection.next();
   assert.equal(again?.type === "send" && again.client_msg_id, "a");
-  connection.send({ type: "refused", detail: "", ref: "1", reason: "blocked" });
-  const update = await until(updates, "refused");
-  assert.equal(update.type === "refused" && update.reason, "blocked");
+  const refusal = { reason: "blocked", detail: "1001 has blocked 1000" };
+  connection.send({ type: "refused", ref: "1", ...refusal });
+  const ids = { chat: PEER, clientMsgId: "a" };
+  const refused = { type: "refused", ...ids, ...refusal };
+  assert.deepEqual(await until(updates, "refused"), refused);
   assert.deepEqual(own.unanswered, []);
+  assert.equal(own.refused[0]?.msg, "one");
+  await own.dismiss("a");
+  assert.deepEqual(own.refused, []);
 });
 
 test("a device that is told not to come back does not", async () => {
@@ -269,16 +276,62 @@ test("frames of later versions and of nobody do no harm", async () => {
   await welcome();
 });
 
-test("a storage that fails ends the device", async () => {
-  class Full extends MemoryStorage {
+/** A storage that can be full. */
+class SmallStorage extends MemoryStorage {
+  isFull = true;
+
+  override async save(changes: StorageChanges): Promise<void> {
+    if (this.isFull) throw new Error("the disk is full");
+    await super.save(changes);
+  }
+}
+
+test("a device whose storage fails goes on, says so once, and stores everything later", async () => {
+  const storage = new SmallStorage();
+  const own = await open({ storage });
+  const updates = own.updates();
+  const connection = await welcome();
+  await own.send(PEER, "one", "a");
+  await own.send(PEER, "two", "b");
+  const full = { type: "storage", problem: "the disk is full" };
+  assert.deepEqual(await until(updates, "storage"), full);
+  assert.equal(own.storageProblem, "the disk is full");
+  await connection.next();
+  await connection.next();
+  connection.send({ type: "sent", ref: "1", mid: 1 });
+  connection.send(event(10, 1));
+  await until(updates, "chat");
+  await own.send(PEER, "three", "c");
+  storage.isFull = false;
+  await own.read(PEER, 1);
+  const { value } = await updates.next();
+  assert.deepEqual(value, { type: "storage", problem: null });
+  assert.equal(own.storageProblem, null);
+  const { head, chats, queue } = await storage.load();
+  assert.equal(SyncToken.parse(head!.token!).get(17), 11);
+  assert.deepEqual([...chats[0]!.messages.keys()], [1]);
+  assert.deepEqual(
+    queue.map((item) => item.kind),
+    ["send", "send", "read"],
+  );
+});
+
+test("a device whose storage cannot be read goes on without it", async () => {
+  class Closed extends MemoryStorage {
+    override async load(): Promise<StoredDevice> {
+      throw new DOMException("", "SecurityError");
+    }
     override async save(): Promise<void> {
-      throw new Error("the disk is full");
+      assert.fail("what is stored would not match");
     }
   }
-  const own = await open({ storage: new Full() });
+  const own = await open({ storage: new Closed() });
   const updates = own.updates();
-  await assert.rejects(own.send(PEER, "one"), /disk is full/);
-  await assert.rejects(until(updates, "sent"), /disk is full/);
+  const problem = { type: "storage", problem: "SecurityError" };
+  assert.deepEqual(await until(updates, "storage"), problem);
+  const connection = await welcome();
+  await own.send(PEER, "one", "a");
+  assert.equal((await connection.next())?.type, "send");
 });
 
 test("what cannot be sent is refused here", async () => {
@@ -287,6 +340,12 @@ test("what cannot be sent is refused here", async () => {
     ["user:0", "text", "a"],
     ["user:9223372036854775808", "text", "a"],
     ["user:x", "text", "a"],
+    ["user:1002:x", "text", "a"],
+    ["Group:5000" as ChatKey, "text", "a"],
+    ["1001" as ChatKey, "text", "a"],
+    [PEER, `half of ${"😀".slice(0, 1)}`, "a"],
+    [PEER, "😀".slice(1), "a"],
+    [PEER, "text", "😀".slice(0, 1)],
     [PEER, "", "a"],
     [PEER, "ü".repeat(8_193), "a"],
     [PEER, "text", "x".repeat(65)],
@@ -294,10 +353,16 @@ test("what cannot be sent is refused here", async () => {
   for (const [chat, msg, id] of wrong) {
     await assert.rejects(own.send(chat, msg, id), RangeError);
   }
+  for (const chat of ["1001", "user:9223372036854775808"] as ChatKey[]) {
+    await assert.rejects(own.fetch(chat), RangeError);
+    await assert.rejects(own.read(chat, 1), RangeError);
+    assert.throws(() => own.typing(chat), RangeError);
+    assert.throws(() => own.focus(chat), RangeError);
+  }
+  await assert.rejects(own.read(PEER, 0), /mid must be/);
   assert.deepEqual(own.unanswered, []);
-  const device = { id: "a b", class: "pc" } as const;
-  await assert.rejects(open({ device }), RangeError);
-  await assert.rejects(open({ gateways: [] }), RangeError);
+  // A whole character is one.
+  await own.send(PEER, "😀", "😀");
 });
 
 test("a storage is that of one user", async () => {

@@ -49,11 +49,22 @@ test("a message that a page had before its event came counts once", () => {
   const state = device();
   take(state, 11, membership("member", true));
   head(state, 15, 9, 0);
+  assert.deepEqual(unread(state, GROUP), [2, 2]);
   const items = [8, 9, 10].map((mid) => groupMessage(mid, "1001").message);
   state.takeMessages(GROUP, { items, next: null });
   assert.deepEqual(unread(state, GROUP), [3, 3]);
   take(state, 16, groupMessage(10, "1001"));
   assert.deepEqual(unread(state, GROUP), [3, 3]);
+});
+
+test("a page that has a message of the user's own has been read up to there", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 9, 0);
+  const authors = ["1001", ME, "1001"];
+  const items = authors.map((uid, i) => groupMessage(8 + i, uid).message);
+  state.takeMessages(GROUP, { items, next: null });
+  assert.deepEqual(unread(state, GROUP), [1, 1]);
 });
 
 test("an event does not undo what a page has of its message", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Outbox } from "../src/outbox.js";
+import { Outbox, type QueueItem } from "../src/outbox.js";
 
 const PEER = "user:1001";
 const GROUP = "group:5000";
@@ -49,12 +49,50 @@ test("a read-ack is done once it is accepted, and replaces an older one", () => 
   assert.deepEqual(outbox.takeFrames(), acks);
   // It is under way, so what the gateway makes of it is not known.
   outbox.read(PEER, 6);
-  assert.equal(outbox.items.length, 3);
+  assert.equal(outbox.unanswered.length, 3);
   outbox.accepted("3");
   assert.deepEqual(
-    outbox.items.map((item) => item.seq),
+    outbox.unanswered.map((item) => item.seq),
     [2, 4],
   );
+});
+
+test("a refused send stays until it is dismissed, and is not written again", () => {
+  const outbox = new Outbox();
+  outbox.send(PEER, "a", "one");
+  outbox.read(PEER, 1);
+  outbox.takeFrames();
+  outbox.drainChanges();
+  const refusal = { reason: "blocked", detail: "the user has blocked you" };
+  const item = outbox.refuse("1", refusal);
+  assert.equal(outbox.refuse("2", refusal), null, "a read-ack is done");
+  assert.equal(outbox.refuse("1", refusal), null);
+  assert.equal(outbox.refuse("3", refusal), null);
+  assert.deepEqual(outbox.unanswered, []);
+  assert.deepEqual(outbox.refused, [item]);
+  // In the next life of the program, too.
+  const stored = [...outbox.drainChanges().values()].filter((one) => one);
+  const again = new Outbox(structuredClone(stored) as QueueItem[]);
+  assert.deepEqual(again.refused, [item]);
+  again.disconnected();
+  assert.deepEqual(again.takeFrames(), []);
+  again.dismiss("b");
+  assert.deepEqual(again.refused, [item]);
+  again.dismiss("a");
+  assert.deepEqual(again.refused, []);
+  assert.deepEqual([...again.drainChanges()], [[1, null]]);
+});
+
+test("what was drained and is not stored is drained again", () => {
+  const outbox = new Outbox();
+  outbox.send(PEER, "a", "one");
+  outbox.read(PEER, 1);
+  const lost = outbox.drainChanges();
+  outbox.accepted("2");
+  outbox.putBack(lost.keys());
+  const changes = outbox.drainChanges();
+  assert.equal(changes.get(1)?.kind, "send");
+  assert.equal(changes.get(2), null);
 });
 
 test("what is stored goes on in its order", () => {
@@ -69,7 +107,7 @@ test("what is stored goes on in its order", () => {
   const again = new Outbox([stored.get(2)!]);
   again.send(PEER, "c", "three");
   assert.deepEqual(
-    again.items.map((item) => item.seq),
+    again.unanswered.map((item) => item.seq),
     [2, 3],
   );
 });

@@ -24,17 +24,44 @@ test("a save waits for the one that has begun, and takes what changed meanwhile"
   await second;
 });
 
-test("nothing is saved behind a failure", async () => {
-  const failures: unknown[] = [];
+test("a failure is told once, and what it took is saved with the next", async () => {
+  const problems: (string | null)[] = [];
+  let isFull = true;
+  const write = async (): Promise<void> => {
+    if (isFull) throw new Error("full");
+  };
+  const saver = new Saver(write, (problem) => problems.push(problem));
+  saver.saveSoon();
+  await saver.save();
+  await saver.save();
+  assert.equal(saver.problem, "full");
+  isFull = false;
+  await saver.save();
+  assert.deepEqual(problems, ["full", null]);
+  assert.equal(saver.problem, null);
+});
+
+test("where saving fails it is tried again by itself", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
   let writes = 0;
   const write = async (): Promise<void> => {
     writes += 1;
-    throw new Error("full");
+    if (writes < 3) throw new Error("full");
   };
-  const saver = new Saver(write, (error) => failures.push(error));
+  const saver = new Saver(write, () => undefined);
+  await saver.save();
+  for (const [ms, expected] of [
+    [9_000, 1],
+    [1_000, 2],
+    [10_000, 3],
+    [60_000, 3],
+  ] as const) {
+    context.mock.timers.tick(ms);
+    await new Promise(setImmediate);
+    assert.equal(writes, expected);
+  }
   saver.saveSoon();
-  await assert.rejects(saver.save(), /full/);
-  await assert.rejects(saver.save(), /full/);
-  assert.equal(writes, 1);
-  assert.match(String(failures[0]), /full/);
+  saver.cancel();
+  context.mock.timers.tick(60_000);
+  assert.equal(writes, 3);
 });

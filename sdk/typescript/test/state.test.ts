@@ -92,6 +92,15 @@ test("the newest message is shown with its first 200 characters", () => {
   assert.equal(chat(state, PEER).messages.get(1)?.msg, "😀".repeat(300));
 });
 
+test("notes to oneself have no read positions, also when they are deleted", () => {
+  const state = device();
+  take(state, 11, message(1, ME, ME, 1));
+  const flags = { favourite: false, pinned: false, muted: false };
+  const deleted = { blocked: false, deleted_mid: 1, deleted_n: 0 };
+  take(state, 12, { contact_change: { peer: ME, ...flags, ...deleted } });
+  assert.deepEqual(chat(state, `user:${ME}`).readMid, { pc: 0, mobile: 0 });
+});
+
 test("a contact has the flags of its last change", () => {
   const state = device();
   take(state, 11, message(1, "1001", ME, 1));

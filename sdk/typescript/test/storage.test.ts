@@ -55,6 +55,19 @@ for (const [name, open] of storages) {
   });
 }
 
+test("IndexedDB stores nothing of changes that it cannot take", async () => {
+  const storage = new IndexedDbStorage("whole", factory);
+  await storage.load();
+  await storage.save(changes({}));
+  const wrong = { ...chatOf("1001", 1), last: () => undefined } as never;
+  const chats = new Map([["user:1001" as const, wrong]]);
+  const later = changes({ head: { ...HEAD, token: "u" }, chats });
+  await assert.rejects(storage.save(later), { name: "DataCloneError" });
+  const kept = { head: HEAD, chats: [], queue: [] };
+  assert.deepEqual(await storage.load(), kept);
+  storage.close();
+});
+
 test("IndexedDB keeps a device over the end of the program", async () => {
   const before = new IndexedDbStorage("kept", factory);
   await assert.rejects(before.save(changes({})), /before load/);

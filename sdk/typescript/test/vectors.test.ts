@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { missing, type Chat, type ChatKey } from "../src/chat.js";
+import type { EventFrame, HeadFrame } from "../src/frames.js";
+import { MemoryStorage } from "../src/storage.js";
+import type {
+  ChangesPage,
+  Message,
+  MessagesPage,
+  SyncAnswer,
+} from "../src/rest.js";
+import { DeviceState } from "../src/state.js";
+
+/** What the simulation of the gateway's hub writes: see the README there. */
+const VECTORS = new URL(
+  "../../../../tests/device-vectors/",
+  import.meta.url,
+);
+
+type Step =
+  | { sync: SyncAnswer }
+  | { frame: EventFrame | HeadFrame | { type: "ping"; token: string } }
+  | { messages: MessagesPage; of: ChatKey }
+  | { changes: ChangesPage; of: ChatKey; after: number }
+  | { chats: object; token: string | null; full_syncs: number };
+
+function take(state: DeviceState, step: Step): void {
+  if ("sync" in step) state.takeSync(step.sync);
+  else if ("messages" in step) state.takeMessages(step.of, step.messages);
+  else if ("changes" in step)
+    state.takeMessageChanges(step.of, step.after, step.changes);
+  else if ("chats" in step) {
+    const { token, fullSyncs: full_syncs } = state;
+    const chats = Object.fromEntries(
+      [...state.chats].map(([key, chat]) => [key, known(chat)]),
+    );
+    assert.deepEqual({ chats, token, full_syncs }, step);
+  } else if (step.frame.type === "event") state.takeEvent(step.frame);
+  else if (step.frame.type === "head") state.takeHead(step.frame);
+  else state.takePing(step.frame.token);
+}
+
+/** A chat in the words of the vectors. */
+function known(chat: Chat): object {
+  const { last, lastMid: last_mid, chg, readMid: read_mid, unread } = chat;
+  const lacks = missing(chat);
+  return {
+    ...knownOfOther(chat.with),
+    ...{ last_mid, chg, read_mid, unread },
+    last: last && knownOfMessage(last),
+    messages: [...chat.messages.values()]
+      .sort((a, b) => a.mid - b.mid)
+      .map(knownOfMessage),
+    missing: lacks && { after_mid: lacks.mid, after_chg: lacks.chg },
+  };
+}
+
+function knownOfOther(other: Chat["with"]): object {
+  if (other.type === "user") {
+    return { ...other.flags, deleted: other.deleted, peer_n: other.peerN };
+  }
+  const { type, memberCount, wholeHistory, joinMid, ...same } = other;
+  const named = { whole_history: wholeHistory, join_mid: joinMid };
+  return { ...same, member_count: memberCount, ...named };
+}
+
+function knownOfMessage(message: Message): object {
+  const { mid, srcid, msg, ts, recalled = false, edited_ts } = message;
+  const edited = recalled ? null : (edited_ts ?? null);
+  return { mid, srcid, msg, ts, recalled, edited_ts: edited };
+}
+
+const kinds = new Set<string>();
+for (const name of readdirSync(VECTORS)) {
+  if (!name.endsWith(".json")) continue;
+  const text = readFileSync(new URL(name, VECTORS), "utf8");
+  const { uid, steps } = JSON.parse(text) as { uid: string; steps: Step[] };
+  for (const step of steps) kinds.add(Object.keys(step).sort().join(" "));
+
+  test(`a device knows what the other core's does (${name})`, () => {
+    const state = new DeviceState(uid);
+    for (const step of structuredClone(steps)) take(state, step);
+  });
+
+  test(`so does one whose program ends after each step (${name})`, async () => {
+    const storage = new MemoryStorage();
+    let state = new DeviceState(uid);
+    for (const step of structuredClone(steps)) {
+      take(state, step);
+      await storage.save({ ...state.drainChanges(), queue: new Map() });
+      const { head, chats } = await storage.load();
+      state = DeviceState.of(head!, chats);
+    }
+  });
+}
+
+test("the vectors have steps of each kind", () => {
+  const all = ["after changes of", "chats full_syncs token", "frame"];
+  assert.deepEqual([...kinds].sort(), [...all, "messages of", "sync"]);
+});
