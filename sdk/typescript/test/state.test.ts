@@ -97,7 +97,7 @@ test("notes to oneself have no read positions, also when they are deleted", () =
   take(state, 11, message(1, ME, ME, 1));
   const flags = { favourite: false, pinned: false, muted: false };
   const deleted = { blocked: false, deleted_mid: 1, deleted_n: 0 };
-  take(state, 12, { contact_change: { peer: ME, ...flags, ...deleted } });
+  take(state, 12, { contact_change: { uid: ME, peer: ME, ...flags, ...deleted } });
   assert.deepEqual(chat(state, `user:${ME}`).readMid, { pc: 0, mobile: 0 });
 });
 
