@@ -8,8 +8,11 @@ use crate::{EventLogError, LogReader};
 /// Where the 64 partitions of `chat.events` end, for calls that compare devices' tokens with them. Kafka is asked once for all calls that wait.
 pub struct LogEnds {
     reader: Arc<LogReader>,
-    newest: Arc<Mutex<Option<(Instant, PartitionMap<i64>)>>>,
+    newest: Arc<Mutex<Option<Answer>>>,
 }
+
+/// When Kafka was asked, and the ends.
+type Answer = (Instant, PartitionMap<i64>);
 
 impl LogEnds {
     /// Asks nothing yet.

@@ -162,7 +162,7 @@ async fn is_ahead(api: &QueryApi, since: &SyncToken) {
         Ok(true) => pending().await,
         Err(error) => {
             tracing::debug!(%error, "where chat.events ends is not known");
-            pending().await
+            pending::<()>().await;
         }
     }
 }
