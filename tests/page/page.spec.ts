@@ -47,6 +47,7 @@ test("a send that is refused says why, stays, and is sent again or put away", as
     const refused = device.message(text);
     await expect(refused).toContainText("Not sent: you are blocked there");
   }
+  await assertAccessible(device.page);
   await device.page.reload();
   await device.isConnected();
   await device.show(`user:${bob}`);
@@ -138,6 +139,7 @@ test("who is there and who types is shown", async ({ open, query }) => {
   await other.field.pressSequentially("I am ", { delay: 20 });
   await expect(one.typing).toHaveText(`User ${bob} is typing…`);
   await expect(one.said).toHaveText(`User ${bob} is typing…`);
+  await assertAccessible(one.page);
   await other.field.press("Enter");
   await expect(one.message("I am")).toBeVisible();
   await expect(one.typing).toHaveText("");
@@ -181,7 +183,9 @@ for (const [hash, problem] of [
 ] as const) {
   test(`the address #${hash} says what is wrong`, async ({ page }) => {
     await page.goto(`/#${hash}`);
-    await expect(page.getByRole("alert").filter({ hasText: problem })).toBeVisible();
+    await expect(
+      page.getByRole("alert").filter({ hasText: problem }),
+    ).toBeVisible();
   });
 }
 
@@ -195,6 +199,7 @@ test("an address of three devices says which one is left out", async ({
   const alert = page.locator("body > .problem");
   const left = `${bob}/pc is left out. The page has two devices.`;
   await expect(alert).toHaveText(left);
+  await assertAccessible(page);
   await new DevicePage(page).button("Close").click();
   await expect(alert).toHaveText("");
   // Another address is another page.

@@ -2106,20 +2106,23 @@ function openNewGroup(session, parent, open) {
   const client_id = crypto.randomUUID();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    void dialog.attempt(async () => {
-      const accepted = await session.ingest.post(
-        "/v1/groups",
-        {},
-        {
-          owner: session.uid,
-          name: name.input.value,
-          members: uidsOf(members.input.value),
-          client_id
-        }
-      );
-      await awaitOutcome(session.query, accepted);
-      return accepted.gid;
-    }, (gid) => open(`group:${gid}`));
+    void dialog.attempt(
+      async () => {
+        const accepted = await session.ingest.post(
+          "/v1/groups",
+          {},
+          {
+            owner: session.uid,
+            name: name.input.value,
+            members: uidsOf(members.input.value),
+            client_id
+          }
+        );
+        await awaitOutcome(session.query, accepted);
+        return accepted.gid;
+      },
+      (gid) => open(`group:${gid}`)
+    );
   });
   dialog.open(parent);
 }
@@ -2386,17 +2389,16 @@ function messageLines(chat) {
 
 // src/chat-view.ts
 var ChatView = class {
-  constructor(session, back) {
+  constructor(session, title, back) {
     this.session = session;
-    const { user } = session;
     this.#members = button("Members", {}, () => {
       if (session.shown) openMembers(session, this.node, session.shown);
     });
     const status = [this.#presence, this.#about];
     const below = element("div", { class: "status" }, ...status);
-    const title = element("div", { class: "grow" }, this.#name, below);
+    const who = element("div", { class: "grow" }, this.#name, below);
     const toList = button("Back", { class: "back" }, back);
-    const bar = element("div", { class: "bar" }, toList, title, this.#members);
+    const bar = element("div", { class: "bar" }, toList, who, this.#members);
     this.#messages = new MessageList(session, {
       recall: (message) => void this.#change(message, "recall"),
       edit: (message) => this.#composer.edit(message)
@@ -2409,7 +2411,7 @@ var ChatView = class {
     const { node } = this.#composer;
     const parts = [bar, this.#messages.node, this.#typing, node];
     this.#open = element("div", { class: "open" }, ...parts);
-    const label = `Conversation on ${user.cls} of user ${user.uid}`;
+    const label = `${title}: conversation`;
     const attributes = { class: "view", "aria-label": label };
     this.node = element("section", attributes, this.#hint, this.#open);
   }
@@ -2496,8 +2498,9 @@ function typingText(session, chat) {
 // src/device-view.ts
 var RENDER_MS = 16;
 var DeviceView = class {
-  constructor(session, leave) {
+  constructor(session, title, leave) {
     this.session = session;
+    this.title = title;
     this.#network = button(
       "Network",
       { role: "switch" },
@@ -2534,7 +2537,7 @@ var DeviceView = class {
       dismiss
     );
     this.#list = new ChatList(session, (key) => this.open(key));
-    this.#chat = new ChatView(session, () => this.#back());
+    this.#chat = new ChatView(session, title, () => this.#back());
     const list = this.#listWithButtons();
     const columns = element("div", { class: "columns" }, list, this.#chat.node);
     const parts = [bar, this.#problem, this.#noticeRow, columns, this.#said];
@@ -2608,8 +2611,7 @@ var DeviceView = class {
       {},
       () => openNewGroup(session, this.node, open)
     );
-    const { uid, cls } = session.user;
-    const label = `Conversations on ${cls} of user ${uid}`;
+    const label = `${this.title}: conversations`;
     const does = element("div", { class: "does" }, chat, group);
     const parts = [does, this.#list.node];
     return element("nav", { class: "list", "aria-label": label }, ...parts);
@@ -3145,7 +3147,11 @@ var Place = class {
     try {
       const session = await Session.open(this.settings, user);
       this.#session = session;
-      const view = new DeviceView(session, (work) => void this.#leave(work));
+      const view = new DeviceView(
+        session,
+        this.title,
+        (work) => void this.#leave(work)
+      );
       this.node.replaceChildren(view.node);
       view.node.querySelector("button")?.focus();
     } catch (error) {

@@ -18,9 +18,7 @@ export function devicesOf(hash: string): { users: User[]; problem: string } {
     ...(wrong.length > 0
       ? ["A device is a user's number and pc or mobile, as in #1000/pc."]
       : []),
-    ...users
-      .slice(PLACES)
-      .map(({ uid, cls }) => `${uid}/${cls} is left out.`),
+    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
     ...(users.length > PLACES ? ["The page has two devices."] : []),
   ].join(" ");
   return { users: users.slice(0, PLACES), problem };

@@ -23,17 +23,17 @@ export class ChatView {
 
   constructor(
     private readonly session: Session,
+    title: string,
     back: () => void,
   ) {
-    const { user } = session;
     this.#members = button("Members", {}, () => {
       if (session.shown) openMembers(session, this.node, session.shown);
     });
     const status = [this.#presence, this.#about];
     const below = element("div", { class: "status" }, ...status);
-    const title = element("div", { class: "grow" }, this.#name, below);
+    const who = element("div", { class: "grow" }, this.#name, below);
     const toList = button("Back", { class: "back" }, back);
-    const bar = element("div", { class: "bar" }, toList, title, this.#members);
+    const bar = element("div", { class: "bar" }, toList, who, this.#members);
     this.#messages = new MessageList(session, {
       recall: (message) => void this.#change(message, "recall"),
       edit: (message) => this.#composer.edit(message),
@@ -46,7 +46,7 @@ export class ChatView {
     const { node } = this.#composer;
     const parts = [bar, this.#messages.node, this.#typing, node];
     this.#open = element("div", { class: "open" }, ...parts);
-    const label = `Conversation on ${user.cls} of user ${user.uid}`;
+    const label = `${title}: conversation`;
     const attributes = { class: "view", "aria-label": label };
     this.node = element("section", attributes, this.#hint, this.#open);
   }

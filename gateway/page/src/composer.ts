@@ -75,9 +75,7 @@ export class Composer {
     if (edited === null) this.#text.value = "";
     else this.edit(null);
     const isTaken =
-      edited === null
-        ? await this.send(text)
-        : await this.change(edited, text);
+      edited === null ? await this.send(text) : await this.change(edited, text);
     if (!isTaken && chat !== null) this.#restore(chat, edited, text);
   }
 

@@ -28,6 +28,7 @@ export class DeviceView {
 
   constructor(
     private readonly session: Session,
+    private readonly title: string,
     leave: (work: () => Promise<void>) => void,
   ) {
     this.#network = button("Network", { role: "switch" }, () =>
@@ -62,7 +63,7 @@ export class DeviceView {
       dismiss,
     );
     this.#list = new ChatList(session, (key) => this.open(key));
-    this.#chat = new ChatView(session, () => this.#back());
+    this.#chat = new ChatView(session, title, () => this.#back());
     const list = this.#listWithButtons();
     const columns = element("div", { class: "columns" }, list, this.#chat.node);
     const parts = [bar, this.#problem, this.#noticeRow, columns, this.#said];
@@ -127,8 +128,7 @@ export class DeviceView {
     const group = button("New group", {}, () =>
       openNewGroup(session, this.node, open),
     );
-    const { uid, cls } = session.user;
-    const label = `Conversations on ${cls} of user ${uid}`;
+    const label = `${this.title}: conversations`;
     const does = element("div", { class: "does" }, chat, group);
     const parts = [does, this.#list.node];
     return element("nav", { class: "list", "aria-label": label }, ...parts);

@@ -98,20 +98,23 @@ export function openNewGroup(
   const client_id = crypto.randomUUID();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    void dialog.attempt(async () => {
-      const accepted = await session.ingest.post(
-        "/v1/groups",
-        {},
-        {
-          owner: session.uid,
-          name: name.input.value,
-          members: uidsOf(members.input.value),
-          client_id,
-        },
-      );
-      await awaitOutcome(session.query, accepted);
-      return accepted.gid;
-    }, (gid) => open(`group:${gid}`));
+    void dialog.attempt(
+      async () => {
+        const accepted = await session.ingest.post(
+          "/v1/groups",
+          {},
+          {
+            owner: session.uid,
+            name: name.input.value,
+            members: uidsOf(members.input.value),
+            client_id,
+          },
+        );
+        await awaitOutcome(session.query, accepted);
+        return accepted.gid;
+      },
+      (gid) => open(`group:${gid}`),
+    );
   });
   dialog.open(parent);
 }

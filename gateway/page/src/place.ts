@@ -32,7 +32,11 @@ export class Place {
     try {
       const session = await Session.open(this.settings, user);
       this.#session = session;
-      const view = new DeviceView(session, (work) => void this.#leave(work));
+      const view = new DeviceView(
+        session,
+        this.title,
+        (work) => void this.#leave(work),
+      );
       this.node.replaceChildren(view.node);
       view.node.querySelector<HTMLElement>("button")?.focus();
     } catch (error) {

@@ -21,6 +21,7 @@ test("what a head stands for is counted and fetched", () => {
   take(state, 11, membership("member", true));
   assert.equal(head(state, 15, 10, 1, 9), GROUP);
   assert.deepEqual(unread(state, GROUP), [1, 1]);
+  assert.equal(SyncToken.parse(state.token!).get(8), 16);
   // A page that is older would be taken for all there is.
   assert.equal(SyncToken.parse(state.knownOf(GROUP) ?? "").get(8), 20);
   assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });

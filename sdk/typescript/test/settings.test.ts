@@ -63,7 +63,11 @@ const WRONG: [string, object, RegExp][] = [
   ["another scheme", { gateways: ["http://h"] }, /gateways .*, not http:\/\/h/],
   ["a query in a URL", { gateways: ["ws://h/?a"] }, /gateways must be like/],
   ["no query", { query: undefined }, /query must be like http:.*undefined/],
-  ["no URL of query", { query: "junk" }, /query must be like http:.*, not junk/],
+  [
+    "no URL of query",
+    { query: "junk" },
+    /query must be like http:.*, not junk/,
+  ],
   ["a password", { query: "http://u:p@h" }, /query must be like/],
   ["a fragment", { query: "http://h/#a" }, /query must be like/],
 ];

@@ -185,8 +185,27 @@ test("what was before the last join is dropped", () => {
   });
   state.takeSync(answer({ groups: [row(false)] }));
   assert.equal(chat(state, GROUP).messages.size, 0);
-  state.takeSync(answer({ groups: [row(true)] }));
+  const last = groupMessage(20, "1001").message;
+  state.takeSync(answer({ groups: [{ ...row(true), last }] }));
   assert.equal(chat(state, GROUP).fetched.mid, 0);
+  take(state, 13, membership("member", false));
+  assert.equal(chat(state, GROUP).last, null);
+});
+
+test("who joins again begins a group anew, and nothing is unread once it has ended", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  take(state, 12, groupMessage(8, "1001"));
+  const change = membership("member", true).group_change!;
+  take(state, 13, { group_change: { ...change, last_mid: 9 } });
+  const { messages, with: group } = chat(state, GROUP);
+  assert.equal(messages.size, 0);
+  assert.equal(group.type === "group" && group.joinMid, 9);
+  take(state, 14, groupMessage(10, "1001"));
+  assert.deepEqual(unread(state, GROUP), [1, 1]);
+  const members: [] = [];
+  take(state, 15, { group_change: { ...change, members, dissolved: true } });
+  assert.deepEqual(unread(state, GROUP), [0, 0]);
 });
 
 test("a deleted contact comes back with a newer message", () => {
@@ -227,6 +246,7 @@ test("a full sync drops what none of its pages has", () => {
   const first = { conversations: [row("1001")], more: true, full: true };
   assert.equal(state.takeSync(answer(first)), true);
   assert.equal(state.chats.size, 2);
+  assert.equal(chat(state, PEER).messages.size, 0, "the log may be another");
   // The program may end in between.
   const { head: stored, chats } = state.drainChanges();
   const kept = [...chats.values()].filter((one) => one !== null);
@@ -240,6 +260,9 @@ test("a full sync drops what none of its pages has", () => {
     [...gone].filter(([, one]) => one === null),
     [["user:1002", null]],
   );
+  // The next one begins with nothing.
+  again.takeSync(answer(second));
+  assert.deepEqual([...again.chats.keys()], ["user:1003"]);
 });
 
 function isDeleted(state: DeviceState): boolean {

@@ -13,10 +13,7 @@ import type {
 import { DeviceState } from "../src/state.js";
 
 /** What the simulation of the gateway's hub writes: see the README there. */
-const VECTORS = new URL(
-  "../../../../tests/device-vectors/",
-  import.meta.url,
-);
+const VECTORS = new URL("../../../../tests/device-vectors/", import.meta.url);
 
 type Step =
   | { sync: SyncAnswer }
