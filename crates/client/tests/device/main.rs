@@ -179,8 +179,7 @@ async fn only_what_is_refused_for_the_moment_is_written_again() {
     send(&mut device, "second");
     let frames = meanwhile(&mut device, connection.receive_all()).await;
     let reference = &frames[1]["ref"];
-    let refused =
-        json!({"type": "refused", "ref": reference, "reason": "unavailable", "retry": true});
+    let refused = json!({"type": "refused", "ref": reference, "reason": "unavailable", "detail": "later", "retry": true});
     connection.send(refused).await;
     assert_eq!(
         meanwhile(&mut device, connection.receive()).await,
