@@ -172,9 +172,13 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
         Update::Sent(id, mid) => {
             json!({ "sent": { "client_msg_id": id.as_str(), "mid": mid.map(Mid::get) } })
         }
-        Update::Refused(id, reason) => {
-            json!({ "refused": { "client_msg_id": id.as_str(), "reason": reason } })
-        }
+        Update::Refused {
+            client_msg_id,
+            reason,
+            detail,
+        } => json!({ "refused": {
+            "client_msg_id": client_msg_id.as_str(), "reason": reason, "detail": detail,
+        } }),
         Update::Typing(chat, from) => json!({ "typing": { "chat": name(chat), "from": from } }),
         Update::Presence(presence) => json!({ "presence": {
             "uid": presence.uid, "online": presence.online, "classes": presence.classes, "last_seen": presence.last_seen,

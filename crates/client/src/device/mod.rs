@@ -284,6 +284,32 @@ impl Device {
                 self.link.write(&json!({"type": "pong"}));
                 None
             }
+            answer @ (ServerFrame::Accepted { .. }
+            | ServerFrame::Sent { .. }
+            | ServerFrame::Refused { .. }) => self.take_answer(answer),
+            ServerFrame::Typing { from, gid } => {
+                let chat = gid.map_or(Recipient::User(from), Recipient::Group);
+                Some(Update::Typing(chat, from))
+            }
+            ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
+            ServerFrame::Reconnect { after_ms } => {
+                let after = Some(Duration::from_millis(after_ms));
+                self.disconnected("the gateway ends".into(), after);
+                None
+            }
+            ServerFrame::Error { detail } => {
+                return Err(ClientError::invalid_response(self.link.url(), detail));
+            }
+            // The close that follows says the same.
+            ServerFrame::Replaced | ServerFrame::Unknown => None,
+        };
+        self.updates.extend(update);
+        Ok(())
+    }
+
+    /// What has become of a send or a read.
+    fn take_answer(&mut self, frame: ServerFrame) -> Option<Update> {
+        match frame {
             ServerFrame::Accepted { reference, .. } => {
                 self.outbox.accepted(&reference);
                 self.flush();
@@ -303,29 +329,19 @@ impl Device {
                 None
             }
             ServerFrame::Refused {
-                reference, reason, ..
-            } => {
-                let id = self.answered(&reference);
-                id.map(|id| Update::Refused(id, reason))
-            }
-            ServerFrame::Typing { from, gid } => {
-                let chat = gid.map_or(Recipient::User(from), Recipient::Group);
-                Some(Update::Typing(chat, from))
-            }
-            ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
-            ServerFrame::Reconnect { after_ms } => {
-                let after = Some(Duration::from_millis(after_ms));
-                self.disconnected("the gateway ends".into(), after);
-                None
-            }
-            ServerFrame::Error { detail } => {
-                return Err(ClientError::invalid_response(self.link.url(), detail));
-            }
-            // The close that follows says the same.
-            ServerFrame::Replaced | ServerFrame::Unknown => None,
-        };
-        self.updates.extend(update);
-        Ok(())
+                reference,
+                reason,
+                detail,
+                ..
+            } => self
+                .answered(&reference)
+                .map(|client_msg_id| Update::Refused {
+                    client_msg_id,
+                    reason,
+                    detail,
+                }),
+            _ => None,
+        }
     }
 
     /// A message that was answered, by its `ref`.

@@ -16,8 +16,15 @@ pub enum Update {
     Synced,
     /// A send is a message with this number; `None` for a repeat whose number is not known any more.
     Sent(ClientMsgId, Option<Mid>),
-    /// A send will not be done, for this reason.
-    Refused(ClientMsgId, String),
+    /// A send will not be done.
+    Refused {
+        /// Of the send.
+        client_msg_id: ClientMsgId,
+        /// `not-a-member`, `blocked` …
+        reason: String,
+        /// For people.
+        detail: String,
+    },
     /// A user types in a chat, at this moment.
     Typing(Recipient, UserId),
     /// Whether the user that the device looks at is connected.

@@ -137,7 +137,11 @@ impl TidemarkDevice {
                 let chat = chat.with_context(|| format!("{id} is answered twice"))?;
                 self.acknowledged.push((chat, id, mid));
             }
-            Update::Refused(id, reason) => bail!("{id} is refused: {reason}"),
+            Update::Refused {
+                client_msg_id,
+                reason,
+                detail,
+            } => bail!("{client_msg_id} is refused: {reason} ({detail})"),
             Update::Disconnected(_) => return Ok(false),
             _ => {}
         }
