@@ -226,6 +226,27 @@ mod tests {
     }
 
     #[test]
+    fn a_muted_member_sends_nothing_and_in_a_muted_group_admins_send() {
+        let mut group = Group::new(settings());
+        for (of_group, of_member, silenced) in [
+            (false, false, [false, false]),
+            (false, true, [true, true]),
+            (true, false, [true, false]),
+            (true, true, [true, true]),
+        ] {
+            group.settings.muted = of_group;
+            let found = [GroupRole::Member, GroupRole::Admin].map(|role| {
+                group.silences(&Member {
+                    role,
+                    muted: of_member,
+                    read: PerDevice::default(),
+                })
+            });
+            assert_eq!(found, silenced, "{of_group} {of_member}");
+        }
+    }
+
+    #[test]
     fn a_dissolved_group_keeps_what_says_that_it_was_there() {
         let mut group = Group::new(settings());
         group.change(&changed(GroupChangeKind::Create, settings(), &[1, 2]), None);
