@@ -12,7 +12,7 @@ use schemas::{
 use service_runtime::ReadinessCheck;
 
 use crate::{
-    hub::{Hub, RingEvent, block_of},
+    hub::{Hub, RingEvent},
     reading::poll,
     state::Gateway,
 };
@@ -116,8 +116,7 @@ fn take(
     let partition = record.partition;
     match record.event() {
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
-            if let Some((uid, of, blocked)) = block_of(&event) {
-                gateway.presence.contacts.learn(uid, of, blocked);
+            if let Some(uid) = gateway.presence.contacts.learn(&event) {
                 gateway.presence.look_again(uid);
             }
             let at = EventPosition {

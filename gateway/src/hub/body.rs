@@ -53,17 +53,10 @@ pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
     })
 }
 
-/// What a user says about another one from here on: whether he blocks him.
-pub(crate) fn block_of(event: &Event) -> Option<(UserId, UserId, bool)> {
-    match &event.body {
-        Body::ContactChange(change) => Some((change.uid, change.peer, change.flags.blocked)),
-        _ => None,
-    }
-}
-
 /// A message as its author knows it.
 pub(super) struct Authored<'a> {
     pub(super) author: UserId,
+    pub(super) to: Recipient,
     pub(super) client_msg_id: &'a ClientMsgId,
     pub(super) mid: Mid,
 }
@@ -75,6 +68,7 @@ pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
     };
     Some(Authored {
         author: message.srcid,
+        to: message.to,
         client_msg_id: &message.client_msg_id,
         mid: message.mid,
     })

@@ -34,7 +34,6 @@ use self::{
     user::ConnectedUser,
 };
 pub(crate) use self::{
-    body::block_of,
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Span, StoredMemberships},
     queue::{Head, Outgoing},

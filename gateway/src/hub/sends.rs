@@ -26,8 +26,7 @@ pub(crate) struct PostedSend {
     /// The device's own name for it.
     pub(crate) reference: String,
     pub(crate) client_msg_id: Option<ClientMsgId>,
-    /// What its message is found by.
-    pub(crate) key: Recipient,
+    pub(crate) to: Recipient,
     /// What was decided of its partition before it was appended.
     pub(crate) decided_before: Option<SourceOffset>,
 }
@@ -104,7 +103,7 @@ impl Sends {
         }
         let is_decided = self.is_decided(send.at);
         let is_its_own = |event: &Event| event.src.offset.offset == offset;
-        if is_decided && let Some(event) = find(ring, send.key, is_its_own) {
+        if is_decided && let Some(event) = find(ring, send.key(), is_its_own) {
             return send.sent(Some(event));
         }
         send.connection.begin_send(send.at);
@@ -230,6 +229,14 @@ impl Sends {
 }
 
 impl PostedSend {
+    /// What its message is found by.
+    fn key(&self) -> Recipient {
+        match self.to {
+            Recipient::Group(_) => self.to,
+            Recipient::User(_) => Recipient::User(self.connection.uid()),
+        }
+    }
+
     /// Without an event: of a repeat whose first message is not here any more.
     fn sent(self, event: Option<&Event>) {
         let message = event.and_then(|event| Some((message_of(event)?.mid, event.ts)));
@@ -241,10 +248,11 @@ impl PostedSend {
         let is_first = |event: &Event| {
             message_of(event).is_some_and(|message| {
                 message.author == author
+                    && message.to == self.to
                     && Some(message.client_msg_id) == self.client_msg_id.as_ref()
             })
         };
-        let first = find(ring, self.key, is_first);
+        let first = find(ring, self.key(), is_first);
         self.sent(first);
     }
 

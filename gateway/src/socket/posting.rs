@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use problem::{Problem, ProblemKind};
-use schemas::{InboundPosition, Recipient, proto::ingest_event::Event};
+use schemas::{InboundPosition, proto::ingest_event::Event};
 
 use super::Peer;
 use crate::{
@@ -48,10 +48,7 @@ pub(super) async fn send(
             connection: Arc::clone(connection),
             client_msg_id: Some(client_msg_id),
             reference,
-            key: match to {
-                Recipient::Group(_) => to,
-                Recipient::User(_) => Recipient::User(peer.uid),
-            },
+            to,
             decided_before,
         });
     }

@@ -1,11 +1,13 @@
 //! Who is there, over several gateways.
 
+use std::time::Duration;
+
 use schemas::UserId;
 use serde_json::{Value, json};
 use tokio::{
     runtime::Runtime,
     task::block_in_place,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -73,6 +75,8 @@ async fn is_told_over_all_gateways([here, there]: [&Gateway; 2], partition: i64)
     told(&mut mine, peer, Some(true)).await;
     log.emit(block([peer, me], true)).await;
     told(&mut mine, peer, None).await;
+    log.emit(block([peer, me], false)).await;
+    told(&mut mine, peer, Some(true)).await;
     // What is no longer looked at is not told.
     mine.send(&json!({"type": "focus"})).await;
     drop(theirs);
@@ -86,7 +90,7 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so().await {
         assert!(Instant::now() < deadline, "it does not come to be");
-        sleep(std::time::Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -119,6 +123,10 @@ async fn a_stranger_is_not_told_and_what_is_asked_for_is_bounded() {
         frame,
         json!({"type": "presence", "uid": peer, "online": null})
     );
+    // Long before what was read of the peer expires.
+    gateway.deployment.emit(message([peer, me], "x", 1)).await;
+    let told_now = told(&mut mine, peer, Some(true));
+    timeout(Duration::from_secs(15), told_now).await.unwrap();
     look(&mut mine, me).await;
     told(&mut mine, me, Some(true)).await;
     let many = vec!["1"; 101].join(",");

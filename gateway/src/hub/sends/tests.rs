@@ -52,7 +52,7 @@ impl Gateway {
             connection: Arc::clone(&self.connection),
             reference: offset.to_string(),
             client_msg_id: id.to_owned().try_into().ok(),
-            key: Recipient::User(uid(1)),
+            to: Recipient::User(uid(2)),
             decided_before,
         });
     }
@@ -160,6 +160,18 @@ fn a_send_without_an_event_is_a_repeat_only_when_all_dead_letters_are_read() {
         [one("5", json!("blocked")), one("6", json!(3))].concat()
     );
     assert_eq!(gateway.connection.sends_under_way(), 0);
+}
+
+#[test]
+fn a_repeat_has_the_number_of_its_own_conversation() {
+    let mut gateway = Gateway::new();
+    gateway.event(1, message_body(1, 2, "x", 3));
+    // To somebody else in the same partition.
+    gateway.event(2, message_body(1, 66, "x", 1));
+    gateway.send(5, "x");
+    gateway.event(5, Body::Progress);
+    gateway.read_dead_letters(0);
+    assert_eq!(gateway.answers(), one("5", json!(3)));
 }
 
 #[test]
