@@ -2,7 +2,7 @@
 
 use std::{
     ops::ControlFlow,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use event_log::{EventLogError, LogReader};
@@ -10,15 +10,23 @@ use schemas::{Partition, topics::Topic};
 
 /// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
 #[derive(Debug, Default)]
-pub(crate) struct CurrentEpoch(AtomicU32);
+pub(crate) struct CurrentEpoch {
+    highest: AtomicU32,
+    is_read: AtomicBool,
+}
 
 impl CurrentEpoch {
     pub(crate) fn get(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
+        self.highest.load(Ordering::Relaxed)
     }
 
-    fn raise(&self, epoch: u32) {
-        self.0.fetch_max(epoch, Ordering::Relaxed);
+    /// Whether `chat.events` was read since the start.
+    pub(crate) fn is_read(&self) -> bool {
+        self.is_read.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn raise(&self, epoch: u32) {
+        self.highest.fetch_max(epoch, Ordering::Relaxed);
     }
 
     /// Reads the last record of every partition of `chat.events`. Blocks.
@@ -35,6 +43,8 @@ impl CurrentEpoch {
                 self.raise(event.src.offset.epoch);
             }
             ControlFlow::Continue(())
-        })
+        })?;
+        self.is_read.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }

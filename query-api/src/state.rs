@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use event_log::{LogEnds, LogReader};
-use message_store::MessageStore;
-use schemas::topics::Topic;
+use message_store::{MessageStore, Shard, Sink, StoreError};
+use schemas::{Partition, topics::Topic};
 use unread_rebuild::Rebuilder;
 use unread_store::{SharedConnections, UnreadStore};
 
@@ -59,6 +59,20 @@ impl QueryApi {
             events_topic,
             store,
         })
+    }
+
+    /// The current epoch. Right after the start, and as long as Kafka is away, it is that of a database.
+    pub(crate) async fn current_epoch(&self, shard: Shard) -> Result<u32, StoreError> {
+        if !self.epoch.is_read() {
+            let all: Vec<Partition> = Partition::all().collect();
+            let positions =
+                self.store
+                    .read_resume_offsets(shard, Sink::Contacts, &self.events_topic, &all);
+            for position in positions.await?.values() {
+                self.epoch.raise(position.watermark.epoch);
+            }
+        }
+        Ok(self.epoch.get())
     }
 
     /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition.

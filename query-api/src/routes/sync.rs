@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, future::pending, sync::Arc};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, SyncToken, UserId, sync::SyncCursor};
+use schemas::{GroupId, SyncToken, TableNumber, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -139,7 +139,9 @@ async fn read(
     limit: usize,
     deadline: Deadline,
 ) -> Result<(SyncCursor, Page), QueryError> {
-    let cursor = SyncCursor::new(since.clone(), api.epoch.get());
+    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let epoch = deadline.bound(api.current_epoch(shard)).await??;
+    let cursor = SyncCursor::new(since.clone(), epoch);
     let attempt = || sync_rows::read(api, uid, &cursor, limit);
     let lagging = match (deadline.bound(attempt()).await?, since) {
         (Err(QueryError::Lagging(_)), Some(since)) => since,
@@ -148,7 +150,7 @@ async fn read(
     tokio::select! {
         page = api.poll(deadline, attempt) => Ok((cursor.clone(), page.map_err(with_way_out)?)),
         () = is_ahead(api, &lagging) => {
-            let cursor = SyncCursor::new(None, api.epoch.get());
+            let cursor = SyncCursor::new(None, epoch);
             let page = api.poll(deadline, || sync_rows::read(api, uid, &cursor, limit)).await?;
             Ok((cursor, page))
         }

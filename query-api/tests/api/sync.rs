@@ -1,16 +1,17 @@
 //! What is new for a device.
 
 use client::{Client, Retry};
-use message_store::{DeviceRow, Sink};
+use message_store::{DeviceRow, OffsetUpdate, Sink};
 use schemas::{
     Change, ContactFlags, DeviceClass, DeviceId, DirectConversation, GroupId, GroupRole,
-    NextOffset, PartitionMap, SyncPage, SyncToken, TimestampMs, UserId,
+    LogPosition, NextOffset, Partition, PartitionMap, SyncPage, SyncToken, TimestampMs, UserId,
+    event::SourceOffset,
 };
 use serde_json::{Value, json};
 
 use crate::{
     chat::fresh_user,
-    deployment::{now, user},
+    deployment::{Deployment, now, user},
     service::Service,
     sync_device::{Device, count, rows},
     sync_log::SyncLog,
@@ -548,6 +549,37 @@ async fn another_epoch_and_an_unknown_version_are_full_and_what_is_no_token_is_n
         let answer = service.get(&format!("/v1/users/{me}/sync?{query}")).await;
         assert_eq!(answer.field(), field, "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_kafka_the_epoch_is_that_of_the_rows() {
+    let mut deployment = Deployment::new();
+    deployment.apply_schema().await;
+    deployment.config.kafka.brokers = "127.0.0.1:1".to_owned();
+    let me = fresh_user();
+    let (store, topic) = (deployment.store(), deployment.events());
+    let to = LogPosition {
+        next: NextOffset::new(7),
+        watermark: SourceOffset {
+            epoch: 1,
+            offset: 6,
+        },
+    };
+    let moves = [OffsetUpdate {
+        partition: Partition::FIRST,
+        from: LogPosition::default(),
+        to,
+    }];
+    let shard = deployment.shard_of_user(me);
+    let moved = store.update_resume_offsets(shard, Sink::Contacts, &topic, &moves);
+    moved.await.unwrap();
+    let service = Service::start(&deployment.config).await;
+    let token = SyncToken::new(1, &PartitionMap::full(|_| NextOffset::START));
+    let path = format!("/v1/users/{me}/sync?since={token}");
+    let answer = service.ok(&path).await;
+    assert_eq!(answer["full"], json!(false), "{answer}");
+    let next: SyncToken = answer["next"].as_str().unwrap().parse().unwrap();
+    assert_eq!(next.get(Partition::FIRST), to.next);
 }
 
 #[tokio::test(flavor = "multi_thread")]
