@@ -38,7 +38,7 @@ enum Line {
 /// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
 ///
 /// # Errors
-/// The configuration, no gateway that answers, one that turns the device away, or lines that could not be sent.
+/// The configuration, no gateway that answers, one that turns the device away, lines that could not be sent, or messages that were refused.
 pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow::Result<()> {
     let settings = DeviceSettings {
         gateways: vec![gateway_url(context)?],
@@ -57,13 +57,15 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
     let (state, outbox) = (DeviceState::new(args.uid), Outbox::default());
     let mut device = Device::new(context.client()?, settings, state, outbox)?;
     let mut lines = standard_input();
-    let (begun, mut connected, mut is_open, mut refused) = (Instant::now(), false, true, 0);
+    let (begun, mut connected, mut is_open) = (Instant::now(), false, true);
+    let (mut wrong, mut refused) = (0, 0);
     while is_open || args.listen || !connected || device.outbox().items().len() > 0 {
         tokio::select! {
             update = device.next() => {
                 let update = update?;
                 match &update {
                     Update::Connected => connected = true,
+                    Update::Refused { .. } => refused += 1,
                     Update::Disconnected(why) if !connected && begun.elapsed() > REACH_TIMEOUT => {
                         return Err(Failure::Unreachable(why.clone()).into());
                     }
@@ -71,17 +73,19 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
                 }
                 print(&device, args.class, update);
             }
-            line = lines.recv(), if is_open => match line {
+            // What is read, and of whom, is known once the chats are.
+            line = lines.recv(), if is_open && connected => match line {
                 Some(line) => if let Err(error) = post(&mut device, &line.context("standard input")?) {
                     // Whoever types goes on.
                     eprintln!("tidemark: {error:#}");
-                    refused += 1;
+                    wrong += 1;
                 },
                 None => is_open = false,
             },
         }
     }
-    ensure!(refused == 0, "{refused} lines are none that can be sent");
+    ensure!(wrong == 0, "{wrong} lines were not sent");
+    ensure!(refused == 0, "{refused} messages were refused");
     Ok(())
 }
 
@@ -113,9 +117,9 @@ fn post(device: &mut Device, line: &[u8]) -> anyhow::Result<()> {
         Some(Line::Send(to, msg)) => device.send(to, new_client_msg_id(), msg)?,
         Some(Line::Read(of)) => {
             let chat = device.state().chats().get(&of);
-            let mid = chat.map_or(Mid::ZERO, |chat| chat.last_mid);
-            if mid > Mid::ZERO {
-                device.read(of, mid);
+            let chat = chat.with_context(|| format!("there is no chat with {}", name(of)))?;
+            if chat.last_mid > Mid::ZERO {
+                device.read(of, chat.last_mid);
             }
         }
         Some(Line::Typing(to)) => device.typing(to),
@@ -179,6 +183,7 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
         } => json!({ "refused": {
             "client_msg_id": client_msg_id.as_str(), "reason": reason, "detail": detail,
         } }),
+        Update::Error(detail) => json!({ "error": detail }),
         Update::Typing(chat, from) => json!({ "typing": { "chat": name(chat), "from": from } }),
         Update::Presence(presence) => json!({ "presence": {
             "uid": presence.uid, "online": presence.online, "classes": presence.classes, "last_seen": presence.last_seen,

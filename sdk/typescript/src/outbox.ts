@@ -74,13 +74,15 @@ export class Outbox {
     this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
   }
 
-  /** Puts a read-ack last; an older one of the chat that was not written yet is left out. */
+  /** Puts a read-ack last. Of those of a chat that were not written yet the one with the highest number stands for all. */
   read(chat: ChatKey, mid: number): void {
+    let highest = mid;
     for (const item of this.#items.values()) {
-      const isOlder = item.kind === "read" && item.chat === chat;
-      if (isOlder && !this.#written.has(item.seq)) this.#remove(item.seq);
+      if (item.kind !== "read" || item.chat !== chat || this.#written.has(item.seq)) continue;
+      highest = Math.max(highest, item.mid);
+      this.#remove(item.seq);
     }
-    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid });
+    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid: highest });
   }
 
   #nextSeq(): number {

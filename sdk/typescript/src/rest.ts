@@ -45,7 +45,7 @@ export class ServiceError extends Error {
 
   /** Whether the same call may succeed later. Of a send the outcome may be unknown: it is repeated with the same `client_msg_id`. */
   get isRetryable(): boolean {
-    return [0, 429, 502, 503, 504].includes(this.status);
+    return this.status >= 500 || [0, 408, 429].includes(this.status);
   }
 }
 

@@ -37,23 +37,24 @@ test("only so many are written at a time", () => {
   assert.deepEqual(refs(), ["33", "34"]);
 });
 
-test("a read-ack is done once it is accepted, and replaces an older one", () => {
+test("a read-ack is done once it is accepted, and a higher one stands for a lower one", () => {
   const outbox = new Outbox();
   outbox.read(PEER, 3);
   outbox.read(GROUP, 4);
   outbox.read(PEER, 5);
+  outbox.read(PEER, 4);
   const acks = [
     { type: "read", ref: "2", gid: "5000", mid: 4 },
-    { type: "read", ref: "3", peer: "1001", mid: 5 },
+    { type: "read", ref: "4", peer: "1001", mid: 5 },
   ];
   assert.deepEqual(outbox.takeFrames(), acks);
   // It is under way, so what the gateway makes of it is not known.
   outbox.read(PEER, 6);
   assert.equal(outbox.unanswered.length, 3);
-  outbox.accepted("3");
+  outbox.accepted("4");
   assert.deepEqual(
     outbox.unanswered.map((item) => item.seq),
-    [2, 4],
+    [2, 5],
   );
 });
 

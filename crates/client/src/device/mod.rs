@@ -104,7 +104,7 @@ impl Device {
     /// Waits for the next update. Connects, syncs and resumes as needed, and goes on where an earlier call was dropped.
     ///
     /// # Errors
-    /// A gateway said that the device is not to come back, or a service that it may not read: the next call ends in the same way.
+    /// A gateway said that the device is not to come back, or a service that the call cannot be answered (a status below 500): the next call ends in the same way.
     pub async fn next(&mut self) -> Result<Update, ClientError> {
         loop {
             if let Some(update) = self.updates.pop_front() {
@@ -297,9 +297,7 @@ impl Device {
                 self.disconnected("the gateway ends".into(), after);
                 None
             }
-            ServerFrame::Error { detail } => {
-                return Err(ClientError::invalid_response(self.link.url(), detail));
-            }
+            ServerFrame::Error { detail } => Some(Update::Error(detail)),
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
@@ -365,7 +363,19 @@ impl Device {
 
     /// The device comes back, or does not where that would end in the same way.
     fn failed(&mut self, error: ClientError) {
-        if error.is_retryable() {
+        let ends = match &error {
+            // A server that fails, or what stands before it while servers change, says nothing about the device.
+            ClientError::Problem(problem) => {
+                problem.status < 500 && !matches!(problem.status, 408 | 429)
+            }
+            ClientError::Closed { .. } => !error.is_retryable(),
+            ClientError::InvalidField(_) | ClientError::InvalidSettings(_) => true,
+            ClientError::Timeout { .. }
+            | ClientError::Unreachable { .. }
+            | ClientError::BrokenResponse { .. }
+            | ClientError::InvalidResponse { .. } => false,
+        };
+        if !ends {
             return self.disconnected(error.to_string(), None);
         }
         self.link.disconnect(None);

@@ -55,13 +55,19 @@ impl Outbox {
         self.items.values()
     }
 
-    /// Puts it last. An older read-ack of the same chat that was not written yet is left out.
-    pub(super) fn push(&mut self, item: QueueItem) {
-        if let QueueItem::Read { of: newer, .. } = item {
+    /// Puts it last. Of the read-acks of a chat that were not written yet the one with the highest number stands for all.
+    pub(super) fn push(&mut self, mut item: QueueItem) {
+        if let QueueItem::Read { of, mid } = &mut item {
             let written = &self.written;
-            self.items.retain(|seq, item| {
-                let is_older = matches!(item, QueueItem::Read { of, .. } if *of == newer);
-                !is_older || written.contains(seq)
+            self.items.retain(|seq, earlier| match earlier {
+                QueueItem::Read {
+                    of: same,
+                    mid: before,
+                } if same == of && !written.contains(seq) => {
+                    *mid = (*mid).max(*before);
+                    false
+                }
+                _ => true,
             });
         }
         self.last += 1;

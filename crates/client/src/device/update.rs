@@ -25,6 +25,8 @@ pub enum Update {
         /// For people.
         detail: String,
     },
+    /// A gateway did not understand a frame, for this reason; the connection goes on.
+    Error(String),
     /// A user types in a chat, at this moment.
     Typing(Recipient, UserId),
     /// Whether the user that the device looks at is connected.

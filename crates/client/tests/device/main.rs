@@ -15,6 +15,7 @@ use futures::future::{Either, select};
 use schemas::{Mid, Recipient};
 use scripted::{Connection, Scripted, message, nothing_new, soon};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 fn peer() -> Recipient {
     Recipient::User(2.try_into().unwrap())
@@ -155,6 +156,8 @@ async fn what_is_read_offline_is_said_once_there_is_a_connection() {
     device.read(peer(), mid(3));
     device.read(group, mid(1));
     device.read(peer(), mid(5));
+    // Back to what was read before.
+    device.read(peer(), mid(4));
     let mut connection = meanwhile(&mut device, scripted.welcome()).await;
     let frames = meanwhile(&mut device, connection.receive_all()).await;
     let said: Vec<_> = frames
@@ -209,6 +212,28 @@ async fn a_device_that_is_not_to_come_back_does_not() {
     closed.await.unwrap();
     let (_, outbox) = device.into_parts();
     assert_eq!(outbox.items().len(), 1);
+}
+
+/// As a balancer answers while gateways change.
+#[tokio::test]
+async fn a_server_that_fails_does_not_end_the_device() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let refused = async {
+        let mut attempt = scripted.attempt().await;
+        let answer = b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n";
+        attempt.write_all(answer).await.unwrap();
+        scripted.welcome().await
+    };
+    let mut connection = meanwhile(&mut device, refused).await;
+    let error = json!({"type": "error", "detail": "no frame of this version"});
+    connection.send(error).await;
+    let detail = "no frame of this version".to_owned();
+    until(&mut device, Update::Error(detail)).await;
+    connection
+        .send(json!({"type": "event", "at": "3:12", "message": message(1, "hello")}))
+        .await;
+    until(&mut device, Update::Chat(peer())).await;
 }
 
 #[tokio::test]
