@@ -228,6 +228,9 @@ impl Device for TidemarkDevice {
     }
 
     async fn open_all(&mut self) -> Result<()> {
+        if self.state().token().is_none() {
+            self.device = self.fresh().await?;
+        }
         Ok(fetch_all(&mut self.device).await?)
     }
 }
