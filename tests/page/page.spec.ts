@@ -217,6 +217,9 @@ test("members come and go", async ({ open }) => {
     `User ${ann} (owner)`,
     `User ${bob}`,
   ]);
+  await dialog.getByLabel("Add members").fill("Carol");
+  await dialog.getByRole("button", { name: "Add" }).click();
+  await expect(dialog.getByRole("alert")).toContainText("Carol is not the number of a user");
   await dialog.getByLabel("Add members").fill(carol);
   await dialog.getByRole("button", { name: "Add" }).click();
   await expect(owner.page.getByText("3 members")).toBeVisible();

@@ -46,9 +46,13 @@ class Dialog {
   }
 }
 
-/** The uids of a text, between anything else. */
+/** The uids of a text, with commas or spaces between them. */
 function uidsOf(text: string): string[] {
-  return [...new Set(text.match(/\d+/g) ?? [])];
+  const uids = new Set(text.split(/[\s,;]+/).filter((word) => word !== ""));
+  for (const uid of uids) {
+    if (!/^[1-9][0-9]*$/.test(uid)) throw new Error(`${uid} is not the number of a user`);
+  }
+  return [...uids];
 }
 
 /** Asks for a user, and opens the chat. */
@@ -144,19 +148,19 @@ export function openMembers(
   const leave = button(
     isOwner ? "End the group" : "Leave the group",
     { class: "danger" },
-    () => change(isOwner ? { dissolve: true } : { leave: true }),
+    () => change(() => (isOwner ? { dissolve: true } : { leave: true })),
   );
   const dialog = new Dialog(`Members of ${name}`, list, form, leave);
-  const change = (what: object): void =>
+  const change = (what: () => object): void =>
     void dialog.attempt(async () => {
       const path = "/v1/groups/{gid}/changes";
-      const body = { by: session.uid, ...what };
+      const body = { by: session.uid, ...what() };
       const accepted = await session.ingest.post(path, { gid }, body);
       await awaitOutcome(session.query, accepted);
     });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    change({ add: uidsOf(added.input.value) });
+    change(() => ({ add: uidsOf(added.input.value) }));
   });
   dialog.open(parent);
   membersOf(session, key)

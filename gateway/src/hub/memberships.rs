@@ -37,7 +37,7 @@ impl From<&Membership> for Span {
 }
 
 impl Span {
-    /// Whether the user is a member when this event happens: by leaving, too, but not before joining (SYNC W2).
+    /// Whether the user is a member when this event happens: from joining on, and before leaving, of which he hears since the event names him (PROTOCOL W2).
     pub(crate) fn contains(self, offset: i64) -> bool {
         self.join_pos <= offset && self.left_pos.is_none_or(|left| offset < left)
     }
