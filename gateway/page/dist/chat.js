@@ -186,6 +186,7 @@ function unseenMid(chat) {
 var SUBPROTOCOL = "tidemark.v1.json";
 var HANDSHAKE_MS = 1e4;
 var SILENCE_MS = 6e4;
+var MAX_WAITING = 1e6;
 var ConnectionEnded = class extends Error {
   code;
   wasOpen;
@@ -201,14 +202,18 @@ var ConnectionEnded = class extends Error {
   }
 };
 var Connection = class {
+  onPing;
   #socket;
   #frames = [];
+  /** How long the frames are that came since none waited. */
+  #waiting = 0;
   #ended = null;
   #wake = null;
   #wasOpen = false;
   #timer;
-  /** Begins the handshake; `hello` goes out behind it. */
-  constructor(Socket, url, token, hello) {
+  /** Begins the handshake; `hello` goes out behind it. `onPing` runs when a ping waits to be handled. */
+  constructor(Socket, url, token, hello, onPing) {
+    this.onPing = onPing;
     const bearer = token === void 0 ? [] : [`bearer.${token}`];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
     this.#expect(HANDSHAKE_MS, "no handshake in time");
@@ -227,16 +232,24 @@ var Connection = class {
       this.#end(reason || `the connection is gone (${code})`, ownCode);
     };
   }
-  /** The next frame. Throws {@link ConnectionEnded} behind the last. */
-  async next() {
-    for (; ; ) {
-      const frame = this.#frames.shift();
-      if (frame !== void 0)
-        return frame;
+  /** Resolves once a frame waits. Throws {@link ConnectionEnded} behind the last. */
+  async arrival() {
+    while (this.#frames.length === 0) {
       if (this.#ended !== null)
         throw this.#ended;
       await new Promise((resolve) => this.#wake = resolve);
     }
+  }
+  /** The next frame, if one waits. */
+  take() {
+    const frame = this.#frames.shift();
+    if (this.#frames.length === 0)
+      this.#waiting = 0;
+    return frame;
+  }
+  /** Whether a ping waits. */
+  get hasPing() {
+    return this.#frames.some((frame) => frame.type === "ping");
   }
   /** What cannot be written is lost with the connection, whose end shows where it is read. */
   write(frame) {
@@ -258,7 +271,12 @@ var Connection = class {
       return this.write({ type: "pong" });
     }
     this.#frames.push(frame);
+    this.#waiting += text.length;
+    if (this.#waiting > MAX_WAITING)
+      return this.#end("too much waits", 0);
     this.#wake?.();
+    if (frame.type === "ping")
+      this.onPing();
   }
   #expect(ms, otherwise) {
     clearTimeout(this.#timer);
@@ -286,6 +304,78 @@ function parse(text) {
     return null;
   }
 }
+
+// ../../sdk/typescript/dist/chat-fetch.js
+var ChatFetch = class {
+  reader;
+  state;
+  key;
+  /** Who leaves a group and joins it again has another chat, of which everything is missing. */
+  #chat = null;
+  /** Its messages were fetched up to here. */
+  #mid = 0;
+  /** Where the next page of changes begins; `null` while messages are fetched. */
+  #afterChg = null;
+  /** The page that is asked for. It is taken by a call, which says whether there is another. */
+  #page = null;
+  constructor(reader, state, key) {
+    this.reader = reader;
+    this.state = state;
+    this.key = key;
+  }
+  /** Something was missing. */
+  get hasBegun() {
+    return this.#chat !== null;
+  }
+  /** The chat has changed: a page that was asked for before would undo that. */
+  changed() {
+    this.#page = null;
+  }
+  /** Takes a page, unless it is interrupted before: then the page is waited for in the next step. Whether there is another step. */
+  async step(interrupted) {
+    const chat = this.state.chats.get(this.key);
+    if (chat === void 0)
+      return false;
+    if (chat !== this.#chat || chat.fetched.mid < this.#mid) {
+      if (missing(chat) === null)
+        return false;
+      this.#chat = chat;
+      this.#afterChg = null;
+    }
+    this.#mid = chat.fetched.mid;
+    this.#page ??= this.#ask(chat);
+    const take = await Promise.race([this.#page, interrupted]);
+    if (take === void 0)
+      return true;
+    this.#page = null;
+    return take();
+  }
+  #ask(chat) {
+    const after = this.#afterChg;
+    const page = after === null ? this.#messages(chat) : this.#changes(after);
+    page.catch(() => void 0);
+    return page;
+  }
+  async #messages(chat) {
+    const { state, key } = this;
+    const page = await this.reader.messages(state, key, chat.fetched.mid);
+    return () => {
+      if (state.takeMessages(key, page) !== null)
+        return true;
+      this.#mid = chat.fetched.mid;
+      this.#afterChg = missing(chat)?.chg ?? null;
+      return this.#afterChg !== null;
+    };
+  }
+  async #changes(after) {
+    const { state, key } = this;
+    const page = await this.reader.changes(state, key, after);
+    return () => {
+      this.#afterChg = state.takeMessageChanges(key, after, page);
+      return this.#afterChg !== null;
+    };
+  }
+};
 
 // ../../sdk/typescript/dist/settings.js
 function checkSettings(settings) {
@@ -462,6 +552,7 @@ var Link = class {
   #failures = 0;
   #pauseMs = FIRST_PAUSE_MS;
   #afterMs = null;
+  #onPing = () => void 0;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
   constructor(settings, handler, signal) {
@@ -495,6 +586,18 @@ var Link = class {
     this.#pauseMs = FIRST_PAUSE_MS;
     this.#wake.abort();
   }
+  /** The next frame that has come and is not handled yet. */
+  take() {
+    return this.#connection?.take();
+  }
+  /** Resolves once a ping is among these: it is to be answered soon. One caller at a time waits for it. */
+  pinged() {
+    return new Promise((resolve) => {
+      this.#onPing = resolve;
+      if (this.#connection?.hasPing)
+        resolve();
+    });
+  }
   /** Lost where there is no connection. */
   write(frame) {
     this.#connection?.write(frame);
@@ -525,11 +628,15 @@ var Link = class {
     }
     const Socket = this.settings.WebSocket ?? WebSocket;
     const hello = () => this.handler.hello();
-    const connection = new Connection(Socket, this.#url(token), token, hello);
+    const onPing = () => this.#onPing();
+    const url = this.#url(token);
+    const connection = new Connection(Socket, url, token, hello, onPing);
     this.#connection = connection;
     try {
-      for (; ; )
-        await this.handler.take(await connection.next());
+      for (; ; ) {
+        await connection.arrival();
+        await this.handler.arrived();
+      }
     } catch (error) {
       return this.#reason(error);
     } finally {
@@ -713,24 +820,8 @@ var Reader = class {
       onPage();
     }
   }
-  /** Fetches the messages of a chat that are missing, then the changes. */
-  async fetch(state, key) {
-    let after = this.#missing(state, key)?.mid ?? null;
-    while (after !== null) {
-      const page = await this.#messages(state, key, after);
-      after = state.takeMessages(key, page);
-    }
-    after = this.#missing(state, key)?.chg ?? null;
-    while (after !== null) {
-      const page = await this.#changes(state, key, after);
-      after = state.takeMessageChanges(key, after, page);
-    }
-  }
-  #missing(state, key) {
-    const chat = state.chats.get(key);
-    return chat === void 0 ? null : missing(chat);
-  }
-  #messages(state, key, after_mid) {
+  /** A page of a chat's messages, as new as what the device knows of it. */
+  messages(state, key, after_mid) {
     const [kind, id] = splitKey(key);
     const { uid } = state;
     const query = { after_mid, limit: PAGE, ...reflecting(state, key) };
@@ -741,7 +832,8 @@ var Reader = class {
     const path = "/v1/users/{uid}/conversations/{peer}/messages";
     return this.#query.get(path, { uid, peer: id }, query);
   }
-  #changes(state, key, after_chg) {
+  /** A page of the changes to a chat's messages, as new as what the device knows of it. */
+  changes(state, key, after_chg) {
     const [kind, id] = splitKey(key);
     const { uid } = state;
     const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
@@ -1426,8 +1518,11 @@ var Device = class _Device {
   #updates = new Updates();
   #closing = new AbortController();
   #running;
-  /** Frames and fetches are handled one after the other: a page that is older than what was handled before would undo it. */
+  /** Frames, syncs and pages of fetches are handled one after the other: a page that is older than what was handled before would undo it. */
   #last = Promise.resolve();
+  #fetches = /* @__PURE__ */ new Map();
+  /** Ends what is for one connection only. */
+  #connected = new AbortController();
   #isConnected = false;
   /** What the user looks at. */
   #focus = null;
@@ -1552,21 +1647,30 @@ var Device = class _Device {
     this.#link.write({ type: "focus", ...at });
   }
   /**
-   * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
+   * Fetches the messages and changes of a chat that are missing. Frames wait for each page, unless a ping is among them.
    *
    * @throws ServiceError where the query API refuses or does not answer, and RangeError for what is no chat.
    */
-  fetch(key) {
-    return this.#exclusively(async () => {
-      this.#checkOpen();
-      checkChat(key);
-      const chat = this.#state.chats.get(key);
-      if (chat === void 0 || missing(chat) === null)
-        return;
-      await this.#reader.fetch(this.#state, key);
-      this.#saver.saveSoon();
-      this.#updates.emit({ type: "chat", chat: key });
-    });
+  async fetch(key) {
+    this.#checkOpen();
+    checkChat(key);
+    const fetch2 = new ChatFetch(this.#reader, this.#state, key);
+    this.#fetches.set(fetch2, key);
+    try {
+      while (await this.#exclusively(() => this.#fetchPage(fetch2)))
+        ;
+    } finally {
+      this.#fetches.delete(fetch2);
+    }
+    if (fetch2.hasBegun)
+      this.#changed(key);
+  }
+  /** A pong says that everything before the ping is handled: that has its turn then, and the page another one. */
+  async #fetchPage(fetch2) {
+    this.#checkOpen();
+    const isNext = await fetch2.step(this.#link.pinged());
+    this.#saver.saveSoon();
+    return isNext;
   }
   /** Tries to connect at once, where it waits for its next attempt: for programs that know that the network is back. */
   connectNow() {
@@ -1589,6 +1693,7 @@ var Device = class _Device {
     } catch (error) {
       this.#closing.abort(error);
     }
+    this.#connected.abort();
     await this.#last;
     this.#isConnected = false;
     await this.#saver.save();
@@ -1616,12 +1721,16 @@ var Device = class _Device {
     const device = { id, class: cls, name };
     return {
       hello: () => ({ type: "hello", device, since: this.#state.token }),
-      take: (frame) => this.#exclusively(async () => {
-        await this.#take(frame);
-        this.#saver.saveSoon();
+      arrived: () => this.#exclusively(async () => {
+        for (let frame; (frame = this.#link.take()) !== void 0; ) {
+          await this.#take(frame);
+          this.#saver.saveSoon();
+        }
       }),
       disconnected: (reason) => {
         this.#isConnected = false;
+        this.#connected.abort();
+        this.#connected = new AbortController();
         this.#outbox.disconnected();
         this.#updates.emit({ type: "disconnected", reason });
       },
@@ -1689,8 +1798,13 @@ var Device = class _Device {
     }
   }
   #changed(chat) {
-    if (chat !== null)
-      this.#updates.emit({ type: "chat", chat });
+    if (chat === null)
+      return;
+    for (const [fetch2, key] of this.#fetches) {
+      if (key === chat)
+        fetch2.changed();
+    }
+    this.#updates.emit({ type: "chat", chat });
   }
   #sent(ref, mid) {
     const item = this.#outbox.answered(ref);
@@ -1701,7 +1815,10 @@ var Device = class _Device {
     this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
   }
   #againLater(ref) {
-    void sleep(RETRY_MS2, this.#closing.signal).then(() => {
+    const { signal } = this.#connected;
+    void sleep(RETRY_MS2, signal).then(() => {
+      if (signal.aborted)
+        return;
       this.#outbox.again(ref);
       this.#flush();
     });
@@ -1721,7 +1838,11 @@ var Device = class _Device {
       this.#link.write(frame);
   }
   async #sync() {
-    await this.#reader.sync(this.#state, () => this.#saver.saveSoon());
+    await this.#reader.sync(this.#state, () => {
+      for (const fetch2 of this.#fetches.keys())
+        fetch2.changed();
+      this.#saver.saveSoon();
+    });
     this.#updates.emit({ type: "synced" });
   }
 };

@@ -5,6 +5,8 @@ const SUBPROTOCOL = "tidemark.v1.json";
 const HANDSHAKE_MS = 10_000;
 /** How long a gateway may be silent: two of its pings do not come. */
 const SILENCE_MS = 60_000;
+/** So many characters of frames may wait to be handled; the gateway cannot know that they do. */
+const MAX_WAITING = 1_000_000;
 
 /** A connection that has ended, or was never made. */
 export class ConnectionEnded extends Error {
@@ -30,17 +32,20 @@ export class ConnectionEnded extends Error {
 export class Connection {
   readonly #socket: WebSocket;
   readonly #frames: ServerFrame[] = [];
+  /** How long the frames are that came since none waited. */
+  #waiting = 0;
   #ended: ConnectionEnded | null = null;
   #wake: (() => void) | null = null;
   #wasOpen = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Begins the handshake; `hello` goes out behind it. */
+  /** Begins the handshake; `hello` goes out behind it. `onPing` runs when a ping waits to be handled. */
   constructor(
     Socket: typeof WebSocket,
     url: string,
     token: string | undefined,
     hello: () => ClientFrame,
+    private readonly onPing: () => void,
   ) {
     // A browser sets no header of a WebSocket.
     const bearer = token === undefined ? [] : [`bearer.${token}`];
@@ -62,14 +67,24 @@ export class Connection {
     };
   }
 
-  /** The next frame. Throws {@link ConnectionEnded} behind the last. */
-  async next(): Promise<ServerFrame> {
-    for (;;) {
-      const frame = this.#frames.shift();
-      if (frame !== undefined) return frame;
+  /** Resolves once a frame waits. Throws {@link ConnectionEnded} behind the last. */
+  async arrival(): Promise<void> {
+    while (this.#frames.length === 0) {
       if (this.#ended !== null) throw this.#ended;
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
+  }
+
+  /** The next frame, if one waits. */
+  take(): ServerFrame | undefined {
+    const frame = this.#frames.shift();
+    if (this.#frames.length === 0) this.#waiting = 0;
+    return frame;
+  }
+
+  /** Whether a ping waits. */
+  get hasPing(): boolean {
+    return this.#frames.some((frame) => frame.type === "ping");
   }
 
   /** What cannot be written is lost with the connection, whose end shows where it is read. */
@@ -94,7 +109,10 @@ export class Connection {
       return this.write({ type: "pong" });
     }
     this.#frames.push(frame);
+    this.#waiting += text.length;
+    if (this.#waiting > MAX_WAITING) return this.#end("too much waits", 0);
     this.#wake?.();
+    if (frame.type === "ping") this.onPing();
   }
 
   #expect(ms: number, otherwise: string): void {

@@ -1,4 +1,5 @@
-import { missing, splitKey, type Chat, type ChatKey } from "./chat.js";
+import { ChatFetch } from "./chat-fetch.js";
+import { splitKey, type Chat, type ChatKey } from "./chat.js";
 import type { ServerFrame } from "./frames.js";
 import { Link, sleep, type LinkHandler } from "./link.js";
 import {
@@ -38,8 +39,11 @@ export class Device {
   readonly #updates = new Updates();
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  /** Frames and fetches are handled one after the other: a page that is older than what was handled before would undo it. */
+  /** Frames, syncs and pages of fetches are handled one after the other: a page that is older than what was handled before would undo it. */
   #last: Promise<unknown> = Promise.resolve();
+  readonly #fetches = new Map<ChatFetch, ChatKey>();
+  /** Ends what is for one connection only. */
+  #connected = new AbortController();
   #isConnected = false;
   /** What the user looks at. */
   #focus: ChatKey | null = null;
@@ -191,20 +195,29 @@ export class Device {
   }
 
   /**
-   * Fetches the messages and changes of a chat that are missing. Frames wait meanwhile.
+   * Fetches the messages and changes of a chat that are missing. Frames wait for each page, unless a ping is among them.
    *
    * @throws ServiceError where the query API refuses or does not answer, and RangeError for what is no chat.
    */
-  fetch(key: ChatKey): Promise<void> {
-    return this.#exclusively(async () => {
-      this.#checkOpen();
-      checkChat(key);
-      const chat = this.#state.chats.get(key);
-      if (chat === undefined || missing(chat) === null) return;
-      await this.#reader.fetch(this.#state, key);
-      this.#saver.saveSoon();
-      this.#updates.emit({ type: "chat", chat: key });
-    });
+  async fetch(key: ChatKey): Promise<void> {
+    this.#checkOpen();
+    checkChat(key);
+    const fetch = new ChatFetch(this.#reader, this.#state, key);
+    this.#fetches.set(fetch, key);
+    try {
+      while (await this.#exclusively(() => this.#fetchPage(fetch)));
+    } finally {
+      this.#fetches.delete(fetch);
+    }
+    if (fetch.hasBegun) this.#changed(key);
+  }
+
+  /** A pong says that everything before the ping is handled: that has its turn then, and the page another one. */
+  async #fetchPage(fetch: ChatFetch): Promise<boolean> {
+    this.#checkOpen();
+    const isNext = await fetch.step(this.#link.pinged());
+    this.#saver.saveSoon();
+    return isNext;
   }
 
   /** Tries to connect at once, where it waits for its next attempt: for programs that know that the network is back. */
@@ -230,6 +243,7 @@ export class Device {
     } catch (error) {
       this.#closing.abort(error);
     }
+    this.#connected.abort();
     await this.#last;
     this.#isConnected = false;
     await this.#saver.save();
@@ -260,13 +274,17 @@ export class Device {
     const device = { id, class: cls, name };
     return {
       hello: () => ({ type: "hello", device, since: this.#state.token }),
-      take: (frame: ServerFrame) =>
+      arrived: () =>
         this.#exclusively(async () => {
-          await this.#take(frame);
-          this.#saver.saveSoon();
+          for (let frame; (frame = this.#link.take()) !== undefined;) {
+            await this.#take(frame);
+            this.#saver.saveSoon();
+          }
         }),
       disconnected: (reason: string) => {
         this.#isConnected = false;
+        this.#connected.abort();
+        this.#connected = new AbortController();
         this.#outbox.disconnected();
         this.#updates.emit({ type: "disconnected", reason });
       },
@@ -335,7 +353,11 @@ export class Device {
   }
 
   #changed(chat: ChatKey | null): void {
-    if (chat !== null) this.#updates.emit({ type: "chat", chat });
+    if (chat === null) return;
+    for (const [fetch, key] of this.#fetches) {
+      if (key === chat) fetch.changed();
+    }
+    this.#updates.emit({ type: "chat", chat });
   }
 
   #sent(ref: string, mid: number | null): void {
@@ -347,7 +369,10 @@ export class Device {
   }
 
   #againLater(ref: string): void {
-    void sleep(RETRY_MS, this.#closing.signal).then(() => {
+    const { signal } = this.#connected;
+    void sleep(RETRY_MS, signal).then(() => {
+      // Everything goes out again on the next connection.
+      if (signal.aborted) return;
       this.#outbox.again(ref);
       this.#flush();
     });
@@ -367,7 +392,10 @@ export class Device {
   }
 
   async #sync(): Promise<void> {
-    await this.#reader.sync(this.#state, () => this.#saver.saveSoon());
+    await this.#reader.sync(this.#state, () => {
+      for (const fetch of this.#fetches.keys()) fetch.changed();
+      this.#saver.saveSoon();
+    });
     this.#updates.emit({ type: "synced" });
   }
 }

@@ -12,8 +12,8 @@ const SILENT_FAILURES = 3;
 export interface LinkHandler {
   /** The first frame. */
   hello(): ClientFrame;
-  /** A frame has come; the next one waits until it is handled. */
-  take(frame: ServerFrame): Promise<void>;
+  /** Frames have come, for {@link Link.take}; more wait until they are handled. */
+  arrived(): Promise<void>;
   /** The connection is gone, and is made again. */
   disconnected(reason: string): void;
   /** Handshakes fail. Throws if calls over HTTP say why. */
@@ -27,6 +27,7 @@ export class Link {
   #failures = 0;
   #pauseMs = FIRST_PAUSE_MS;
   #afterMs: number | null = null;
+  #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
 
@@ -63,6 +64,19 @@ export class Link {
     this.#wake.abort();
   }
 
+  /** The next frame that has come and is not handled yet. */
+  take(): ServerFrame | undefined {
+    return this.#connection?.take();
+  }
+
+  /** Resolves once a ping is among these: it is to be answered soon. One caller at a time waits for it. */
+  pinged(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onPing = resolve;
+      if (this.#connection?.hasPing) resolve();
+    });
+  }
+
   /** Lost where there is no connection. */
   write(frame: ClientFrame): void {
     this.#connection?.write(frame);
@@ -97,10 +111,15 @@ export class Link {
     }
     const Socket = this.settings.WebSocket ?? WebSocket;
     const hello = () => this.handler.hello();
-    const connection = new Connection(Socket, this.#url(token), token, hello);
+    const onPing = () => this.#onPing();
+    const url = this.#url(token);
+    const connection = new Connection(Socket, url, token, hello, onPing);
     this.#connection = connection;
     try {
-      for (;;) await this.handler.take(await connection.next());
+      for (;;) {
+        await connection.arrival();
+        await this.handler.arrived();
+      }
     } catch (error) {
       return this.#reason(error);
     } finally {

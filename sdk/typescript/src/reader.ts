@@ -1,4 +1,4 @@
-import { missing, splitKey, type ChatKey } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat.js";
 import {
   Service,
   type ChangesPage,
@@ -32,26 +32,8 @@ export class Reader {
     }
   }
 
-  /** Fetches the messages of a chat that are missing, then the changes. */
-  async fetch(state: DeviceState, key: ChatKey): Promise<void> {
-    let after = this.#missing(state, key)?.mid ?? null;
-    while (after !== null) {
-      const page = await this.#messages(state, key, after);
-      after = state.takeMessages(key, page);
-    }
-    after = this.#missing(state, key)?.chg ?? null;
-    while (after !== null) {
-      const page = await this.#changes(state, key, after);
-      after = state.takeMessageChanges(key, after, page);
-    }
-  }
-
-  #missing(state: DeviceState, key: ChatKey) {
-    const chat = state.chats.get(key);
-    return chat === undefined ? null : missing(chat);
-  }
-
-  #messages(
+  /** A page of a chat's messages, as new as what the device knows of it. */
+  messages(
     state: DeviceState,
     key: ChatKey,
     after_mid: number,
@@ -67,7 +49,8 @@ export class Reader {
     return this.#query.get(path, { uid, peer: id }, query);
   }
 
-  #changes(
+  /** A page of the changes to a chat's messages, as new as what the device knows of it. */
+  changes(
     state: DeviceState,
     key: ChatKey,
     after_chg: number,

@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, test as nodeTest } from "node:test";
+import {
+  afterEach,
+  beforeEach,
+  test as nodeTest,
+  type TestContext,
+} from "node:test";
 import {
   Device,
   MemoryStorage,
@@ -16,9 +21,10 @@ import {
   ScriptedGateway,
   type ScriptedConnection,
 } from "./scripted-gateway.js";
+import { GROUP, groupMessage, membership } from "./state-fixture.js";
 
 /** What a test waits for comes within a few seconds, or never. */
-const test = (name: string, run: () => Promise<void>) =>
+const test = (name: string, run: (t: TestContext) => Promise<void>) =>
   nodeTest(name, { timeout: 10_000 }, run);
 
 const ME = "1000";
@@ -29,7 +35,7 @@ let gateway: ScriptedGateway;
 let device: Device | null = null;
 /** What the query API is asked for, and how it answers. */
 let asked: string[];
-let answers: (() => Response)[];
+let answers: (() => Response | Promise<Response>)[];
 
 beforeEach(async () => {
   gateway = await ScriptedGateway.start();
@@ -55,9 +61,13 @@ async function open(more: Partial<DeviceSettings> = {}): Promise<Device> {
     device: { id: "phone-1", class: "mobile" },
     gateways: [gateway.url],
     query: "http://query",
-    fetch: async (url) => {
+    fetch: (url, init) => {
       asked.push(String(url));
-      return answers.shift()?.() ?? synced();
+      const answer = answers.shift()?.() ?? synced();
+      const closed = new Promise<never>((_, reject) =>
+        init!.signal!.addEventListener("abort", reject),
+      );
+      return Promise.race([answer, closed]);
     },
     ...more,
   });
@@ -261,6 +271,169 @@ test("a ping without a stream is answered while a sync goes on", async () => {
   connection.send({ type: "sync_required", after_ms: 60_000 });
   connection.send({ type: "ping" });
   assert.deepEqual(await connection.next(), { type: "pong" });
+});
+
+/** An answer of the query API that comes when the test says so. */
+class LateAnswer {
+  come!: (page: object) => void;
+  /** It is asked for. */
+  readonly asked: Promise<void>;
+
+  constructor() {
+    const page = new Promise<object>((resolve) => (this.come = resolve));
+    this.asked = new Promise((resolve) => {
+      answers.push(() => {
+        resolve();
+        return page.then((page) => Response.json(page));
+      });
+    });
+  }
+}
+
+/** Connects a device that is in a group of which it lacks the messages 8 to 10. */
+async function openMissing() {
+  const own = await open();
+  const updates = own.updates();
+  const connection = await welcome();
+  await until(updates, "connected");
+  connection.send({ type: "event", at: "8:11", ...membership("member", true) });
+  connection.send(headOf(12, 10, 0));
+  await until(updates, "chat");
+  await handled(connection);
+  asked = [];
+  return { own, connection };
+}
+
+function headOf(offset: number, mid: number, chg: number) {
+  const at = `8:${offset}`;
+  const of = { gid: "5000", mid, chg, own_mid: 0 };
+  return { type: "head", at, until: at, ...of } as const;
+}
+
+/** The device has handled what was sent before. */
+async function handled(connection: ScriptedConnection): Promise<void> {
+  connection.send({ type: "ping", token: TOKEN });
+  assert.deepEqual(await connection.next(), { type: "pong" });
+}
+
+/** The messages of the group with these numbers. */
+function messages(...mids: number[]): object[] {
+  return mids.map((mid) => groupMessage(mid, "1001").message);
+}
+
+test("pings are answered while a page is fetched", async () => {
+  const { own, connection } = await openMissing();
+  const page = new LateAnswer();
+  const fetched = own.fetch(GROUP);
+  await page.asked;
+  connection.send(event(12, 1));
+  await handled(connection);
+  assert.equal(own.chats.get(PEER)?.lastMid, 1, "a pong says so");
+  await handled(connection);
+  page.come({ items: messages(8, 9, 10), next: null });
+  await fetched;
+  assert.deepEqual([...own.chats.get(GROUP)!.messages.keys()], [8, 9, 10]);
+  assert.equal(asked.length, 1, "the page is of another chat than the event");
+});
+
+test("a page that is older than what was handled is asked for again", async () => {
+  const { own, connection } = await openMissing();
+  const [page, again] = [new LateAnswer(), new LateAnswer()];
+  const fetched = own.fetch(GROUP);
+  await page.asked;
+  connection.send(headOf(14, 11, 1));
+  await handled(connection);
+  await again.asked;
+  page.come({ items: messages(8, 9, 10), next: null });
+  answers.push(() => Response.json({ items: [], next: null }));
+  again.come({ items: messages(8, 9, 10, 11), next: null });
+  await fetched;
+  assert.deepEqual([...own.chats.get(GROUP)!.messages.keys()], [8, 9, 10, 11]);
+  assert.notEqual(asked[0], asked[1], "it has to reflect the head");
+});
+
+test("who leaves a group and joins it again between two pages fetches it from its beginning", async () => {
+  const { own, connection } = await openMissing();
+  const first = new LateAnswer();
+  const second = new LateAnswer();
+  const again = new LateAnswer();
+  const fetched = own.fetch(GROUP);
+  await first.asked;
+  first.come({ items: messages(8), next: "after_mid=8" });
+  await second.asked;
+  connection.send({ type: "event", at: "8:13", ...membership(null, false) });
+  connection.send({ type: "event", at: "8:14", ...membership("member", true) });
+  connection.send(headOf(15, 10, 0));
+  await handled(connection);
+  await again.asked;
+  again.come({ items: messages(8, 9, 10), next: null });
+  await fetched;
+  assert.deepEqual([...own.chats.get(GROUP)!.messages.keys()], [8, 9, 10]);
+  const after = asked.map((url) => new URL(url).searchParams.get("after_mid"));
+  assert.deepEqual(after, ["0", "8", "0"]);
+});
+
+test("all frames that wait have their turn between two pages", async () => {
+  const { own, connection } = await openMissing();
+  const updates = own.updates();
+  const [first, second] = [new LateAnswer(), new LateAnswer()];
+  const fetched = own.fetch(GROUP);
+  await first.asked;
+  for (let mid = 1; mid <= 3; mid += 1) connection.send(event(11 + mid, mid));
+  // There is no stream that this could wait for, so it shows that the events have arrived.
+  connection.send({ type: "ping" });
+  assert.deepEqual(await connection.next(), { type: "pong" });
+  assert.equal(own.chats.get(PEER), undefined);
+  first.come({ items: messages(8), next: "after_mid=8" });
+  await until(updates, "chat");
+  await second.asked;
+  assert.equal(own.chats.get(PEER)?.lastMid, 3);
+  second.come({ items: messages(9, 10), next: null });
+  await fetched;
+});
+
+test("a device for which too much waits comes back with its token", async () => {
+  const { own, connection } = await openMissing();
+  const page = new LateAnswer();
+  const fetched = own.fetch(GROUP);
+  await page.asked;
+  const msg = "x".repeat(16_000);
+  for (let mid = 1; mid <= 64; mid += 1) {
+    const { message, ...at } = event(11 + mid, mid);
+    connection.send({ ...at, message: { ...message, msg } });
+  }
+  assert.equal(await connection.next(), null, "it has closed the connection");
+  page.come({ items: messages(8, 9, 10), next: null });
+  await fetched;
+  const hello = await (await gateway.accept()).next();
+  assert.ok(hello?.type === "hello" && typeof hello.since === "string");
+  const { lastMid } = own.chats.get(PEER)!;
+  assert.equal(SyncToken.parse(hello.since).get(17), 12 + lastMid);
+  assert.ok(lastMid > 60, String(lastMid));
+});
+
+test("what was refused for now goes out once on the next connection", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const own = await open();
+  const updates = own.updates();
+  await own.send(PEER, "one", "a");
+  const connect = async () => {
+    const connection = await gateway.accept();
+    assert.equal((await connection.next())?.type, "hello");
+    connection.send({ type: "welcome", resumed: true, token: TOKEN });
+    assert.equal((await connection.next())?.type, "send");
+    return connection;
+  };
+  const first = await connect();
+  const busy = { reason: "too-many-under-way", detail: "", retry: true };
+  first.send({ type: "refused", ref: "1", ...busy });
+  await handled(first);
+  first.destroy();
+  await until(updates, "disconnected");
+  own.connectNow();
+  const second = await connect();
+  t.mock.timers.tick(1_000);
+  await handled(second);
 });
 
 test("frames of later versions and of nobody do no harm", async () => {

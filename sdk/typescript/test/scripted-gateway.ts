@@ -136,9 +136,10 @@ export class ScriptedConnection {
       const payload = this.#bytes
         .subarray(start + 4, end)
         .map((byte, i) => byte ^ mask[i % 4]!);
-      const isText = (this.#bytes[0]! & 0x0f) === 1;
+      const opcode = this.#bytes[0]! & 0x0f;
       this.#bytes = this.#bytes.subarray(end);
-      if (isText) this.#push(JSON.parse(Buffer.from(payload).toString()));
+      if (opcode === 8) this.socket.end();
+      if (opcode === 1) this.#push(JSON.parse(Buffer.from(payload).toString()));
     }
   }
 }
