@@ -85,6 +85,7 @@ function parsePosition(at) {
 }
 
 // ../../sdk/typescript/dist/chat.js
+var PREVIEW_CHARS = 200;
 function splitKey(key) {
   const [, kind, id] = /^(user|group):([1-9]\d*)$/.exec(key) ?? [];
   if (kind !== "user" && kind !== "group" || id === void 0) {
@@ -136,6 +137,7 @@ function takeSyncedUser(chat, row) {
   chat.readMid = { ...row.read_mid };
   const { pc, mobile } = row.unread;
   chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
+  showNewest(chat);
 }
 function takeSyncedGroup(chat, row) {
   const { name, role, muted, dissolved, member_count: memberCount } = row;
@@ -156,14 +158,30 @@ function takeSyncedGroup(chat, row) {
   chat.chg = row.chg;
   chat.readMid = { ...row.read_mid };
   chat.unread = { ...row.unread };
+  showNewest(chat);
+}
+function showNewest(chat) {
+  if (missing(chat) !== null)
+    return;
+  const known = chat.messages.get(chat.lastMid);
+  chat.last = known === void 0 ? null : preview(known);
+}
+function preview(message) {
+  if (message.msg.length <= PREVIEW_CHARS)
+    return message;
+  return {
+    ...message,
+    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join("")
+  };
 }
 function setGroup(chat, group) {
   const before = unseenMid(chat);
   const joinMid = chat.with.type === "group" ? chat.with.joinMid : 0;
   chat.with = group;
   const unseen = unseenMid(chat);
-  if (unseen < before || group.joinMid !== joinMid)
-    chat.fetched.mid = 0;
+  if (unseen < before || group.joinMid !== joinMid) {
+    chat.fetched = { mid: 0, chg: 0 };
+  }
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen)
       chat.messages.delete(mid);
@@ -911,7 +929,6 @@ function textOf(error) {
 }
 
 // ../../sdk/typescript/dist/chat-events.js
-var PREVIEW_CHARS = 200;
 function takeMessage(chat, uid, event) {
   const { n, ...message } = event;
   const { fetched } = chat;
@@ -960,22 +977,25 @@ function takeRead(chat, devices, mid, n) {
   }
 }
 function takeChange(chat, uid, event) {
+  apply(chat, event);
   if (chat.fetched.chg + 1 === event.chg)
     chat.fetched.chg = event.chg;
   chat.chg = Math.max(chat.chg, event.chg);
-  apply(chat, event);
+  showNewest(chat);
   if (event.kind === "clear" && event.by === uid && event.peer !== uid) {
     takeRead(chat, DEVICE_CLASSES, event.mid, event.n);
   }
 }
 function apply(chat, change) {
   const { mid, kind, ts } = change;
+  if (change.chg <= chat.fetched.chg)
+    return;
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
     case "edit": {
       const msg = change.msg ?? "";
-      return replace(chat, mid, (old) => ({ ...old, msg, edited_ts: ts }));
+      return replace(chat, mid, (old) => old.recalled ? old : { ...old, msg, edited_ts: ts });
     }
     case "hide":
     case "delete":
@@ -1019,6 +1039,7 @@ function takeHead(chat, head) {
     chat.last = null;
   }
   chat.chg = Math.max(chat.chg, head.chg);
+  showNewest(chat);
   takeRead(chat, DEVICE_CLASSES, head.own_mid, null);
   countGroup(chat);
 }
@@ -1052,14 +1073,7 @@ function takeFetchedChanges(chat, after, changes, next) {
   const early = changes.find((change) => change.mid > fetched.mid);
   const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
   fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
-}
-function preview(message) {
-  if (message.msg.length <= PREVIEW_CHARS)
-    return message;
-  return {
-    ...message,
-    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join("")
-  };
+  showNewest(chat);
 }
 
 // ../../sdk/typescript/dist/token.js
@@ -1118,6 +1132,11 @@ var SyncToken = class _SyncToken {
   /** Everything of a partition below `next` is known. A token never goes back. */
   advance(partition, next) {
     this.next[partition] = Math.max(this.get(partition), next);
+  }
+  /** Whether it is of the same epoch as another one, and covers what that one does. */
+  reaches(other) {
+    const isBelow = other.next.some((next, partition) => this.get(partition) < next);
+    return this.epoch === other.epoch && !isBelow;
   }
   /** Everything below another token is known, too. */
   raise(other) {
@@ -1227,6 +1246,10 @@ var DeviceState = class _DeviceState {
   }
   /** Takes a page of a sync; whether there is another. */
   takeSync(answer) {
+    const next = SyncToken.parse(answer.next);
+    if (this.#token !== null && !next.reaches(this.#token)) {
+      this.#returned.clear();
+    }
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
         const key = `user:${row.peer}`;
@@ -1244,14 +1267,16 @@ var DeviceState = class _DeviceState {
         this.#dropOthers();
       this.#returned = /* @__PURE__ */ new Set();
     }
-    this.#token = SyncToken.parse(answer.next);
+    this.#token = next;
     return answer.more;
   }
   /** Of a full sync it begins anew: the log may be another one. */
   #returnedChat(key, full) {
-    if (full && !this.#returned.has(key))
-      this.#chats.delete(key);
-    this.#returned.add(key);
+    if (full) {
+      if (!this.#returned.has(key))
+        this.#chats.delete(key);
+      this.#returned.add(key);
+    }
     return this.#userChat(key);
   }
   #userChat(key) {

@@ -1,4 +1,11 @@
-import { countGroup, knows, type Chat, type WithUser } from "./chat.js";
+import {
+  countGroup,
+  knows,
+  preview,
+  showNewest,
+  type Chat,
+  type WithUser,
+} from "./chat.js";
 import {
   DEVICE_CLASSES,
   type ContactChangeEvent,
@@ -8,9 +15,6 @@ import {
   type MessageEvent,
 } from "./frames.js";
 import type { ChangeItem, Message } from "./rest.js";
-
-/** How many characters of the newest message a list shows. */
-const PREVIEW_CHARS = 200;
 
 /** A message. A page or a sync may have had it, since they may be newer than the token. */
 export function takeMessage(
@@ -78,26 +82,32 @@ export function takeChange(
   uid: string,
   event: MessageChangeEvent,
 ): void {
+  apply(chat, event);
   if (chat.fetched.chg + 1 === event.chg) chat.fetched.chg = event.chg;
   chat.chg = Math.max(chat.chg, event.chg);
-  apply(chat, event);
+  showNewest(chat);
   // A note to oneself has no read positions.
   if (event.kind === "clear" && event.by === uid && event.peer !== uid) {
     takeRead(chat, DEVICE_CLASSES, event.mid, event.n);
   }
 }
 
+/** Of what was handled already the messages have what came behind it, too. */
 function apply(
   chat: Chat,
-  change: Pick<ChangeItem, "mid" | "kind" | "ts" | "msg">,
+  change: Pick<ChangeItem, "chg" | "mid" | "kind" | "ts" | "msg">,
 ): void {
   const { mid, kind, ts } = change;
+  if (change.chg <= chat.fetched.chg) return;
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
     case "edit": {
       const msg = change.msg ?? "";
-      return replace(chat, mid, (old) => ({ ...old, msg, edited_ts: ts }));
+      // A page may have known that it is recalled.
+      return replace(chat, mid, (old) =>
+        old.recalled ? old : { ...old, msg, edited_ts: ts },
+      );
     }
     case "hide":
     case "delete":
@@ -149,6 +159,7 @@ export function takeHead(chat: Chat, head: HeadFrame): void {
     chat.last = null;
   }
   chat.chg = Math.max(chat.chg, head.chg);
+  showNewest(chat);
   takeRead(chat, DEVICE_CLASSES, head.own_mid, null);
   countGroup(chat);
 }
@@ -197,12 +208,5 @@ export function takeFetchedChanges(
   const early = changes.find((change) => change.mid > fetched.mid);
   const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
   fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
-}
-
-function preview(message: Message): Message {
-  if (message.msg.length <= PREVIEW_CHARS) return message;
-  return {
-    ...message,
-    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join(""),
-  };
+  showNewest(chat);
 }

@@ -1,6 +1,9 @@
 import { parsePosition, type Flags, type PerDevice } from "./frames.js";
 import type { ListedGroup, Message, SyncedConversation } from "./rest.js";
 
+/** How many characters of the newest message a list shows. */
+const PREVIEW_CHARS = 200;
+
 /** Whom a chat is with: `user:1001` or `group:5000`. */
 export type ChatKey = `user:${string}` | `group:${string}`;
 
@@ -129,6 +132,7 @@ export function takeSyncedUser(chat: Chat, row: SyncedConversation): void {
   chat.readMid = { ...row.read_mid };
   const { pc, mobile } = row.unread;
   chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
+  showNewest(chat);
 }
 
 /** A group as a sync returned it. */
@@ -151,18 +155,37 @@ export function takeSyncedGroup(chat: Chat, row: ListedGroup): void {
   chat.chg = row.chg;
   chat.readMid = { ...row.read_mid };
   chat.unread = { ...row.unread };
+  showNewest(chat);
+}
+
+/** Where nothing is missing the newest message is known; a sync that was behind a page may have had it as it was before. */
+export function showNewest(chat: Chat): void {
+  if (missing(chat) !== null) return;
+  const known = chat.messages.get(chat.lastMid);
+  chat.last = known === undefined ? null : preview(known);
+}
+
+/** As a list shows it. */
+export function preview(message: Message): Message {
+  if (message.msg.length <= PREVIEW_CHARS) return message;
+  return {
+    ...message,
+    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join(""),
+  };
 }
 
 /**
  * A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched; and so has
- * everything of who joined again, since a page may have left out what was before that.
+ * everything of who joined again, since a page may have left out what was before that. What is fetched again may be older than the changes that are known.
  */
 export function setGroup(chat: Chat, group: WithGroup): void {
   const before = unseenMid(chat);
   const joinMid = chat.with.type === "group" ? chat.with.joinMid : 0;
   chat.with = group;
   const unseen = unseenMid(chat);
-  if (unseen < before || group.joinMid !== joinMid) chat.fetched.mid = 0;
+  if (unseen < before || group.joinMid !== joinMid) {
+    chat.fetched = { mid: 0, chg: 0 };
+  }
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen) chat.messages.delete(mid);
   }

@@ -109,6 +109,11 @@ export class DeviceState {
 
   /** Takes a page of a sync; whether there is another. */
   takeSync(answer: SyncAnswer): boolean {
+    const next = SyncToken.parse(answer.next);
+    // No page goes back: another full sync has begun, and what the pages of the one before had does not count.
+    if (this.#token !== null && !next.reaches(this.#token)) {
+      this.#returned.clear();
+    }
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
         const key: ChatKey = `user:${row.peer}`;
@@ -124,14 +129,16 @@ export class DeviceState {
       if (answer.full) this.#dropOthers();
       this.#returned = new Set();
     }
-    this.#token = SyncToken.parse(answer.next);
+    this.#token = next;
     return answer.more;
   }
 
   /** Of a full sync it begins anew: the log may be another one. */
   #returnedChat(key: ChatKey, full: boolean): Chat {
-    if (full && !this.#returned.has(key)) this.#chats.delete(key);
-    this.#returned.add(key);
+    if (full) {
+      if (!this.#returned.has(key)) this.#chats.delete(key);
+      this.#returned.add(key);
+    }
     return this.#userChat(key);
   }
 

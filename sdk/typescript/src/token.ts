@@ -74,6 +74,12 @@ export class SyncToken {
     this.next[partition] = Math.max(this.get(partition), next);
   }
 
+  /** Whether it is of the same epoch as another one, and covers what that one does. */
+  reaches(other: SyncToken): boolean {
+    const isBelow = other.next.some((next, partition) => this.get(partition) < next);
+    return this.epoch === other.epoch && !isBelow;
+  }
+
   /** Everything below another token is known, too. */
   raise(other: SyncToken): void {
     other.next.forEach((next, partition) => this.advance(partition, next));

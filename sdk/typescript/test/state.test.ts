@@ -8,6 +8,7 @@ import {
   ME,
   PEER,
   GROUP,
+  TS,
   device,
   token,
   answer,
@@ -17,6 +18,7 @@ import {
   change,
   read,
   membership,
+  head,
   chat,
   unread,
 } from "./state-fixture.js";
@@ -264,6 +266,114 @@ test("a full sync drops what none of its pages has", () => {
   again.takeSync(answer(second));
   assert.deepEqual([...again.chats.keys()], ["user:1003"]);
 });
+
+test("a full sync begins anew between the pages of another", () => {
+  const at = (epoch: number, next: number) => SyncToken.of(epoch, () => next).toString();
+  // The epoch was raised, or the token is ahead of the log.
+  for (const [full, next] of [
+    [false, at(1, 10)],
+    [true, at(2, 10)],
+    [true, at(1, 9)],
+  ] as const) {
+    const state = device();
+    const gone = [row("1001", 0, "text"), row("1002", 0, "text")];
+    state.takeSync(answer({ conversations: gone, more: true, full }));
+    take(state, 10, message(2, "1002", ME, 2));
+    const first = { conversations: [row("1002", 0, "text")], full: true, next };
+    state.takeSync(answer({ ...first, more: true }));
+    assert.equal(chat(state, "user:1002").messages.size, 0, "the log may be another");
+    state.takeSync(answer({ ...first, conversations: [row("1003", 0, "text")] }));
+    assert.deepEqual([...state.chats.keys()].sort(), ["user:1002", "user:1003"]);
+  }
+});
+
+test("a change that a page had does not undo a later one", () => {
+  for (const kind of ["edit", "recall"]) {
+    const state = device();
+    take(state, 10, message(1, "1001", ME, 1));
+    take(state, 11, change("edit", 1, 1, "1001", ME));
+    state.takeSync(answer({ conversations: [row("1001", 3, "newest")] }));
+    const known = { mid: 1, ts: TS, msg: "newest" };
+    const items = [
+      { ...known, chg: 2, kind: "edit" },
+      { ...known, chg: 3, kind },
+    ];
+    state.takeMessageChanges(PEER, 1, { items, next: null });
+    // A sync that is behind the page.
+    state.takeSync(answer({ conversations: [row("1001", 1, "edited")] }));
+    take(state, 12, change("edit", 1, 2, "1001", ME));
+    const { chg, last, messages } = chat(state, PEER);
+    assert.equal(chg, 2);
+    assert.equal(missing(chat(state, PEER)), null);
+    for (const shown of [last, messages.get(1)]) {
+      assert.equal(shown?.msg, kind === "edit" ? "newest" : "");
+      assert.equal(shown.recalled ?? false, kind === "recall");
+    }
+    // The other user's is not sent.
+    take(state, 13, change("edit", 1, 5, "1001", ME));
+    assert.deepEqual(missing(chat(state, PEER)), { mid: 1, chg: 3 });
+  }
+});
+
+test("a recalled message does not get its text back", () => {
+  const state = device();
+  take(state, 11, message(1, "1001", ME, 1));
+  // The page of messages has it, and the one of changes is not there yet.
+  take(state, 12, message(3, "1001", ME, 3));
+  const second = message(2, "1001", ME, 2).message!;
+  const third = message(3, "1001", ME, 3).message!;
+  const items = [second, { ...third, msg: "", recalled: true }];
+  state.takeMessages(PEER, { items, next: null });
+  take(state, 13, change("edit", 3, 1, "1001", ME));
+  assert.equal(chat(state, PEER).messages.get(3)?.msg, "");
+  assert.equal(chat(state, PEER).last?.msg, "");
+});
+
+test("a head of what is there shows the newest message", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  const items = [groupMessage(8, "1001").message];
+  state.takeMessages(GROUP, { items, next: null });
+  state.takeSync(answer({ groups: [groupRow(7, 7, 0, false)] }));
+  head(state, 15, 8, 0);
+  assert.equal(missing(chat(state, GROUP)), null);
+  assert.equal(chat(state, GROUP).last?.mid, 8);
+});
+
+test("what is fetched anew is changed anew", () => {
+  const state = device();
+  state.takeSync(answer({ groups: [groupRow(0, 1, 1, false)] }));
+  const items = [groupMessage(1, "1001").message];
+  state.takeMessages(GROUP, { items, next: null });
+  const recall = { chg: 2, mid: 1, kind: "recall", ts: TS };
+  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
+  state.takeSync(answer({ groups: [groupRow(1, 1, 1, true)] }));
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+});
+
+function row(peer: string, chg: number, msg: string) {
+  const flags = { favourite: false, pinned: false, muted: false, blocked: false };
+  const last = { ...message(1, peer, ME, 1).message!, msg };
+  return {
+    ...{ peer, last, last_mid: 1, chg, peer_n: 1, ...flags },
+    unread: { pc: 1, mobile: 1 },
+    read_mid: { pc: 0, mobile: 0 },
+    at: "17:10",
+  };
+}
+
+function groupRow(
+  join_mid: number,
+  last_mid: number,
+  chg: number,
+  whole_history: boolean,
+) {
+  const settings = { name: "Lunch", role: "member", muted: false };
+  const of = { dissolved: false, member_count: 3, whole_history, join_mid };
+  const read_mid = { pc: last_mid, mobile: last_mid };
+  const counts = { unread: { pc: 0, mobile: 0 }, read_mid, at: "8:10" };
+  return { gid: "5000", ...settings, ...of, last: null, last_mid, chg, ...counts };
+}
 
 function isDeleted(state: DeviceState): boolean {
   const other = chat(state, PEER).with;

@@ -127,13 +127,14 @@ impl Chat {
     }
 
     /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched; and so has
-    /// everything of who joined again, since a page may have left out what was before that.
+    /// everything of who joined again, since a page may have left out what was before that. What is fetched again may be older than the changes that are
+    /// known.
     pub(super) fn set_group(&mut self, with: ChatWith) {
         let before = (self.unseen_mid(), self.join_mid());
         self.with = with;
         let unseen = self.unseen_mid();
         if unseen < before.0 || self.join_mid() != before.1 {
-            self.fetched.0 = Mid::ZERO;
+            self.fetched = (Mid::ZERO, Chg::ZERO);
         }
         self.drop_messages(|mid| mid <= unseen);
         self.count_group();
@@ -173,6 +174,7 @@ impl Chat {
         self.chg = conversation.chg;
         self.read_mid = conversation.read_mid;
         self.unread = conversation.unread;
+        self.show_newest();
     }
 
     /// A group as a sync returned it.
@@ -192,6 +194,7 @@ impl Chat {
         self.chg = answer.chg;
         self.read_mid = answer.read_mid;
         self.unread = answer.unread.map(Some);
+        self.show_newest();
     }
 
     /// A message. A page or a sync may have had it, since they may be newer than the token.
@@ -256,19 +259,25 @@ impl Chat {
 
     /// A message changed, or what the user sees.
     pub(super) fn take_change(&mut self, uid: UserId, event: MessageChangeEvent) {
+        let msg = event.msg.as_deref();
+        self.apply(event.chg, event.mid, &event.kind, &event.ts, msg);
         if self.fetched.1.next() == event.chg {
             self.fetched.1 = event.chg;
         }
         self.chg = self.chg.max(event.chg);
+        self.show_newest();
         // A note to oneself has no read positions.
         let is_clear = event.kind == "clear" && event.by == uid && event.peer != Some(uid);
-        self.apply(event.mid, &event.kind, &event.ts, event.msg.as_deref());
         if is_clear {
             self.take_read(None, event.mid, event.n);
         }
     }
 
-    fn apply(&mut self, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
+    /// Of what was handled already the messages have what came behind it, too.
+    fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
+        if chg <= self.fetched.1 {
+            return;
+        }
         let all = self.messages.values_mut().chain(&mut self.last);
         match kind {
             "recall" => all
@@ -277,8 +286,9 @@ impl Chat {
                     message.recalled = true;
                     message.msg.clear();
                 }),
+            // A page may have known that it is recalled.
             "edit" => all
-                .filter(|message| message.mid == mid)
+                .filter(|message| message.mid == mid && !message.recalled)
                 .for_each(|message| {
                     msg.unwrap_or_default().clone_into(&mut message.msg);
                     message.edited_ts = Some(ts.to_owned());
@@ -316,6 +326,7 @@ impl Chat {
             self.last = None;
         }
         self.chg = self.chg.max(head.chg);
+        self.show_newest();
         self.take_read(None, head.own_mid, None);
         self.count_group();
     }
@@ -359,7 +370,8 @@ impl Chat {
             if early.is_none() && change.mid > self.fetched.0 {
                 early = Some(change.chg);
             }
-            self.apply(change.mid, &change.kind, &change.ts, change.msg.as_deref());
+            let msg = change.msg.as_deref();
+            self.apply(change.chg, change.mid, &change.kind, &change.ts, msg);
         }
         // One of the pages before was not counted to its end.
         if after > self.fetched.1 {
@@ -370,6 +382,14 @@ impl Chat {
             None => next.unwrap_or_else(|| self.chg.max(newest)),
         };
         self.fetched.1 = self.fetched.1.max(counted);
+        self.show_newest();
+    }
+
+    /// Where nothing is missing the newest message is known; a sync that was behind a page may have had it as it was before.
+    fn show_newest(&mut self) {
+        if self.missing().is_none() {
+            self.last = self.messages.get(&self.last_mid).map(preview);
+        }
     }
 }
 

@@ -188,14 +188,18 @@ impl Device {
     /// # Errors
     /// It was refused, or not answered in time.
     pub async fn fetch(&mut self, key: Recipient) -> Result<(), ClientError> {
-        let mut next = self.missing(key).map(|missing| missing.after_mid);
-        while let Some(after) = next {
-            let page = self.page(key, |reader| reader.messages(after)).await?;
-            next = self.state.take_messages(key, page);
+        let messages = |reader: ChatReader, missing: Missing| reader.messages(missing.after_mid);
+        while let Some(page) = self.page(key, messages).await? {
+            if self.state.take_messages(key, page).is_none() {
+                break;
+            }
         }
         let mut next = self.missing(key).map(|missing| missing.after_chg);
         while let Some(after) = next {
-            let page = self.page(key, |reader| reader.changes(after)).await?;
+            let changes = |reader: ChatReader, _| reader.changes(after);
+            let Some(page) = self.page(key, changes).await? else {
+                break;
+            };
             next = self.state.take_changes(key, after, page);
         }
         Ok(())
@@ -205,18 +209,20 @@ impl Device {
         self.state.chats().get(&key)?.missing()
     }
 
-    /// A page of a chat. A pong says that everything before the ping is handled; a page that is older than that would undo it, and is asked for again.
+    /// A page of a chat. A pong says that everything before the ping is handled; a page that is older than that would undo it, and is asked for again: from
+    /// where the chat is by then, since it may have begun anew. `None` where nothing of it is missing.
     async fn page<T, F: Future<Output = Result<T, ClientError>>>(
         &mut self,
         of: Recipient,
-        ask: impl Fn(ChatReader) -> F,
-    ) -> Result<T, ClientError> {
-        loop {
-            let mut asked = Box::pin(ask(ChatReader::new(&self.client, &self.state, of)));
+        ask: impl Fn(ChatReader, Missing) -> F,
+    ) -> Result<Option<T>, ClientError> {
+        while let Some(missing) = self.missing(of) {
+            let reader = ChatReader::new(&self.client, &self.state, of);
+            let mut asked = Box::pin(ask(reader, missing));
             let mut is_current = true;
             while is_current {
                 let heard = tokio::select! {
-                    page = &mut asked => return page,
+                    page = &mut asked => return page.map(Some),
                     heard = self.link.wait_for_ping(), if self.ended.is_none() => heard,
                 };
                 let known = self.updates.len();
@@ -231,6 +237,7 @@ impl Device {
                 is_current = !heard.any(|update| *update == Update::Chat(of));
             }
         }
+        Ok(None)
     }
 
     /// Takes a page of a sync. Behind the last one the stream goes on.

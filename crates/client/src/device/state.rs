@@ -74,6 +74,9 @@ impl DeviceState {
 
     /// Takes a page of a sync; whether there is another.
     pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
+        if !self.goes_on(&answer.next) {
+            self.returned.clear();
+        }
         for row in answer.conversations {
             if let Some(peer) = row.conversation.peer {
                 self.returned_chat(Recipient::User(peer), answer.full)
@@ -98,9 +101,18 @@ impl DeviceState {
         answer.more
     }
 
+    /// No page goes back: where its token does another full sync has begun, and what the pages of the one before had does not count.
+    fn goes_on(&self, next: &SyncToken) -> bool {
+        self.token.as_ref().is_none_or(|known| {
+            let mut partitions = Partition::all();
+            next.epoch() == known.epoch()
+                && partitions.all(|partition| next.get(partition) >= known.get(partition))
+        })
+    }
+
     /// Of a full sync it begins anew: the log may be another one.
     fn returned_chat(&mut self, key: Recipient, full: bool) -> &mut Chat {
-        if self.returned.insert(key) && full {
+        if full && self.returned.insert(key) {
             self.chats.remove(&key);
         }
         self.chats.entry(key).or_insert_with(Chat::with_user)

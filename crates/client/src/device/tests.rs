@@ -346,6 +346,138 @@ fn a_full_sync_drops_what_none_of_its_pages_has() {
     assert_eq!(device.full_syncs(), 1);
 }
 
+/// A page may be newer than the stream, which then ends before the last of what the page had.
+#[test]
+fn a_change_that_a_page_had_does_not_undo_a_later_one() {
+    for (kind, text) in [("edit", "newest"), ("recall", "")] {
+        let mut device = device();
+        take(&mut device, 10, message(1, 1001, ME, 1));
+        take(&mut device, 11, change("edit", 1, 1, 1001, ME));
+        device.take_sync(answer(json!({"conversations": [row_of(1, 3, "newest")]})));
+        let known = |mid: i64, chg: i64, kind: &str| json!({"chg": chg, "mid": mid, "kind": kind, "ts": "2026-11-26T00:00:02Z", "msg": "newest"});
+        let page = json!({"items": [known(1, 2, "edit"), known(1, 3, kind)], "next": null});
+        let after = device.chats()[&peer()].missing().unwrap().after_chg;
+        device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
+        // A sync that is behind the page.
+        device.take_sync(answer(json!({"conversations": [row_of(1, 1, "edited")]})));
+        take(&mut device, 12, change("edit", 1, 2, 1001, ME));
+        let chat = &device.chats()[&peer()];
+        assert_eq!((chat.chg.get(), chat.missing()), (2, None));
+        for message in [
+            &chat.messages[&1.try_into().unwrap()],
+            chat.last.as_ref().unwrap(),
+        ] {
+            assert_eq!(
+                (message.msg.as_str(), message.recalled),
+                (text, kind == "recall")
+            );
+        }
+        // The other user's is not sent.
+        take(&mut device, 13, change("edit", 1, 5, 1001, ME));
+        assert_eq!(
+            device.chats()[&peer()].missing().unwrap().after_chg.get(),
+            3
+        );
+    }
+}
+
+fn row_of(last_mid: i64, chg: i64, msg: &str) -> Value {
+    let mut last = message(last_mid, 1001, ME, 1)["message"].take();
+    last["msg"] = json!(msg);
+    json!({"peer": "1001", "last": last, "last_mid": last_mid, "chg": chg, "peer_n": 1,
+        "unread": {"pc": 1, "mobile": 1}, "read_mid": {"pc": 0, "mobile": 0}, "at": "17:10"})
+}
+
+/// The page of messages had it, and the one of changes is not there yet.
+#[test]
+fn a_recalled_message_does_not_get_its_text_back() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    let mut recalled = group_message(8, 1001)["message"].clone();
+    recalled["msg"] = json!("");
+    recalled["recalled"] = json!(true);
+    let page = json!({"items": [recalled], "next": null});
+    device.take_messages(group(), serde_json::from_value(page).unwrap());
+    let mut edit = change("edit", 8, 1, 1001, ME);
+    edit["message_change"]["gid"] = json!(GROUP.to_string());
+    take(&mut device, 12, edit);
+    let chat = &device.chats()[&group()];
+    assert_eq!(chat.messages.values().next().unwrap().msg, "");
+    assert_eq!(chat.last.as_ref().unwrap().msg, "");
+}
+
+/// A head says nothing of a message, and the sync before it may be behind a page.
+#[test]
+fn a_head_of_what_is_there_shows_the_newest_message() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    let page = json!({"items": [group_message(8, 1001)["message"]], "next": null});
+    device.take_messages(group(), serde_json::from_value(page).unwrap());
+    device.take_sync(answer(json!({"groups": [group_row(7, 7, 0, false)]})));
+    take_head(&mut device, 8, 0, 0);
+    let chat = &device.chats()[&group()];
+    assert_eq!(chat.missing(), None);
+    assert_eq!(chat.last.as_ref().unwrap().mid.get(), 8);
+}
+
+/// As of an older page a message is as it was before a change that is known.
+#[test]
+fn what_is_fetched_anew_is_changed_anew() {
+    let mut device = device();
+    device.take_sync(answer(json!({"groups": [group_row(0, 1, 1, false)]})));
+    let page = json!({"items": [group_message(1, 1001)["message"]], "next": null});
+    device.take_messages(group(), serde_json::from_value(page).unwrap());
+    let changed = json!({"chg": 2, "mid": 1, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
+    let page = json!({"items": [changed], "next": null});
+    device.take_changes(group(), Chg::ZERO, serde_json::from_value(page).unwrap());
+    device.take_sync(answer(json!({"groups": [group_row(1, 1, 1, true)]})));
+    let missing = device.chats()[&group()].missing().unwrap();
+    assert_eq!(
+        (missing.after_mid, missing.after_chg),
+        (Mid::ZERO, Chg::ZERO)
+    );
+}
+
+fn group_row(join_mid: i64, last_mid: i64, chg: i64, whole_history: bool) -> Value {
+    json!({"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false, "dissolved": false, "member_count": 3,
+        "whole_history": whole_history, "join_mid": join_mid, "last": null, "last_mid": last_mid, "chg": chg,
+        "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": last_mid, "mobile": last_mid}, "at": "8:10"})
+}
+
+/// The epoch was raised, or the token is ahead of the log, in the middle of the pages of another sync.
+#[test]
+fn a_full_sync_begins_anew_between_the_pages_of_another() {
+    let row = |peer: i64| {
+        let mut row = row_of(1, 0, "text");
+        row["peer"] = json!(peer.to_string());
+        row
+    };
+    let of_epoch = |epoch: u32, next: i64| {
+        SyncToken::new(epoch, &PartitionMap::full(|_| NextOffset::new(next)))
+    };
+    for (full, next) in [
+        (false, of_epoch(1, 10)),
+        (true, of_epoch(2, 10)),
+        (true, of_epoch(1, 9)),
+    ] {
+        let mut device = device();
+        let gone = json!({"conversations": [row(1001), row(1002)], "more": true, "full": full});
+        device.take_sync(answer(gone));
+        take(&mut device, 10, message(2, 1002, ME, 2));
+        let first = json!({"conversations": [row(1002)], "more": true, "full": true, "next": next});
+        device.take_sync(answer(first));
+        let messages = |device: &DeviceState, peer| {
+            let chat = device.chats().get(&Recipient::User(user(peer)));
+            chat.map(|chat| chat.messages.len())
+        };
+        assert_eq!(messages(&device, 1002), Some(0), "the log may be another");
+        let last = json!({"conversations": [row(1003)], "full": true, "next": next});
+        device.take_sync(answer(last));
+        let left: Vec<Recipient> = device.chats().keys().copied().collect();
+        assert_eq!(left, [1002, 1003].map(|peer| Recipient::User(user(peer))));
+    }
+}
+
 #[test]
 fn a_sync_that_is_behind_a_page_hides_no_message() {
     let mut device = device();
