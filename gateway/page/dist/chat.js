@@ -476,7 +476,7 @@ var ServiceError = class extends Error {
   }
   /** Whether the same call may succeed later. Of a send the outcome may be unknown: it is repeated with the same `client_msg_id`. */
   get isRetryable() {
-    return [0, 429, 502, 503, 504].includes(this.status);
+    return this.status >= 500 || [0, 408, 429].includes(this.status);
   }
 };
 var Service = class {
@@ -721,14 +721,16 @@ var Outbox = class {
   send(chat, clientMsgId, msg) {
     this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
   }
-  /** Puts a read-ack last; an older one of the chat that was not written yet is left out. */
+  /** Puts a read-ack last. Of those of a chat that were not written yet the one with the highest number stands for all. */
   read(chat, mid) {
+    let highest = mid;
     for (const item of this.#items.values()) {
-      const isOlder = item.kind === "read" && item.chat === chat;
-      if (isOlder && !this.#written.has(item.seq))
-        this.#remove(item.seq);
+      if (item.kind !== "read" || item.chat !== chat || this.#written.has(item.seq))
+        continue;
+      highest = Math.max(highest, item.mid);
+      this.#remove(item.seq);
     }
-    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid });
+    this.#add({ kind: "read", seq: this.#nextSeq(), chat, mid: highest });
   }
   #nextSeq() {
     this.#lastSeq += 1;
@@ -2214,7 +2216,11 @@ var Dialog = class {
   }
 };
 function uidsOf(text) {
-  return [...new Set(text.match(/\d+/g) ?? [])];
+  const uids = new Set(text.split(/[\s,;]+/).filter((word) => word !== ""));
+  for (const uid of uids) {
+    if (!/^[1-9][0-9]*$/.test(uid)) throw new Error(`${uid} is not the number of a user`);
+  }
+  return [...uids];
 }
 function openNewChat(parent, open) {
   const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
@@ -2291,18 +2297,18 @@ function openMembers(session, parent, key) {
   const leave = button(
     isOwner ? "End the group" : "Leave the group",
     { class: "danger" },
-    () => change(isOwner ? { dissolve: true } : { leave: true })
+    () => change(() => isOwner ? { dissolve: true } : { leave: true })
   );
   const dialog = new Dialog(`Members of ${name}`, list, form, leave);
   const change = (what) => void dialog.attempt(async () => {
     const path = "/v1/groups/{gid}/changes";
-    const body = { by: session.uid, ...what };
+    const body = { by: session.uid, ...what() };
     const accepted = await session.ingest.post(path, { gid }, body);
     await awaitOutcome(session.query, accepted);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    change({ add: uidsOf(added.input.value) });
+    change(() => ({ add: uidsOf(added.input.value) }));
   });
   dialog.open(parent);
   membersOf(session, key).then((members) => {
