@@ -32,7 +32,7 @@ const LIMITS: HubLimits = HubLimits {
     max_devices: 3,
     dead_letters_ms: 60,
 };
-const QUEUE_BYTES: usize = 6_000;
+const QUEUE_BYTES: usize = 2_000;
 /// So often devices come back once all is quiet.
 const ROUNDS: usize = 20;
 /// A device asks for so many pages without a pause.
