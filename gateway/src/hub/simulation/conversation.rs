@@ -5,6 +5,7 @@ use std::{
     ops::RangeInclusive,
 };
 
+use message_store::PREVIEW_CHARS;
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, GroupChange, GroupMember, GroupSettings,
     MessageChange, Mid, Ordinal, PerDevice, Recipient, TimestampMs, UserId,
@@ -14,9 +15,6 @@ use serde_json::{Value, json};
 
 use super::log::recipient;
 use crate::hub::test_events::uid;
-
-/// So much of the newest message is in a list.
-const PREVIEW_CHARS: usize = 200;
 
 /// A conversation, as of an offset of its partition.
 #[derive(Clone, Default)]
