@@ -48,6 +48,18 @@ fn said(by: i64, to: Recipient, id: &str, mid: i64) -> Body {
     })
 }
 
+/// Those of an open group of user 1.
+pub(crate) fn group_settings() -> GroupSettings {
+    GroupSettings {
+        name: "Lunch".to_owned(),
+        owner: uid(1),
+        open: true,
+        whole_history: false,
+        muted: false,
+        dissolved: false,
+    }
+}
+
 /// A user joins, or leaves.
 pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Body {
     let kind = match joins {
@@ -58,14 +70,7 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
         gid: gid.try_into().unwrap(),
         by: uid(who),
         kind,
-        settings: GroupSettings {
-            name: "Lunch".to_owned(),
-            owner: uid(1),
-            open: true,
-            whole_history: false,
-            muted: false,
-            dissolved: false,
-        },
+        settings: group_settings(),
         member_count: 1,
         last_mid: Mid::try_from(last_mid).unwrap(),
         members: vec![GroupMember {

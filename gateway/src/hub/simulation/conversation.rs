@@ -14,7 +14,7 @@ use schemas::{
 use serde_json::{Value, json};
 
 use super::log::recipient;
-use crate::hub::test_events::uid;
+use crate::hub::test_events::group_settings;
 
 /// A conversation, as of an offset of its partition.
 #[derive(Clone, Default)]
@@ -63,16 +63,8 @@ pub(super) struct Member {
 
 impl Default for Group {
     fn default() -> Self {
-        let settings = GroupSettings {
-            name: "Lunch".to_owned(),
-            owner: uid(1),
-            open: true,
-            whole_history: false,
-            muted: false,
-            dissolved: false,
-        };
         Self {
-            settings,
+            settings: group_settings(),
             count: 0,
             members: BTreeMap::new(),
         }
