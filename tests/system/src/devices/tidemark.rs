@@ -228,9 +228,10 @@ impl Device for TidemarkDevice {
     }
 
     async fn open_all(&mut self) -> Result<()> {
-        if self.state().token().is_none() {
-            self.device = self.fresh().await?;
+        match self.state().token() {
+            None => self.device = self.fresh().await?,
+            Some(_) => fetch_all(&mut self.device).await?,
         }
-        Ok(fetch_all(&mut self.device).await?)
+        Ok(())
     }
 }
