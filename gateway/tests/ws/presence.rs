@@ -79,6 +79,9 @@ async fn is_told_over_all_gateways([here, there]: [&Gateway; 2], partition: i64)
     told(&mut mine, peer, Some(true)).await;
     // What is no longer looked at is not told.
     mine.send(&json!({"type": "focus"})).await;
+    // So that the frame is handled.
+    mine.send(&json!({"type": "typing"})).await;
+    assert_eq!(mine.content().await["type"], "error");
     drop(theirs);
     let gone = async || there.presence(&[peer]).await[0]["online"] == json!(false);
     until(gone).await;
