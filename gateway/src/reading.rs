@@ -17,7 +17,7 @@ pub(crate) async fn beginning<T, F: Future<Output = anyhow::Result<T>>>(
     find: impl Fn() -> F,
 ) -> Option<T> {
     loop {
-        match find().await {
+        match shutdown.soft().run_until_cancelled(find()).await? {
             Ok(begin) => return Some(begin),
             Err(error) => check.not_ready(format!("where to begin is not known: {error:#}")),
         }
@@ -45,5 +45,23 @@ pub(crate) fn poll(
             Ok(false)
         }
         Err(error) => bail!("reading {topic}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use service_runtime::Health;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_for_a_store_that_does_not_answer_stops_at_the_shutdown() {
+        let shutdown = Shutdown::new();
+        let check = Health::new().check("test");
+        shutdown.begin();
+        let begun = beginning(&shutdown, &check, pending::<anyhow::Result<()>>).await;
+        assert!(begun.is_none());
     }
 }

@@ -96,7 +96,7 @@ impl Default for KafkaConfig {
             brokers: "127.0.0.1:7392".to_owned(),
             prefix: String::new(),
             replication: None,
-            fetch_wait_ms: 5,
+            fetch_wait_ms: 3,
             session_timeout_ms: 10_000,
             security_protocol: None,
             tls_ca: None,
