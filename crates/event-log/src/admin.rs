@@ -24,8 +24,8 @@ use crate::{
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a new topic may take to be known to every broker.
-const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a new topic may take to be known to every broker: seconds, where the machine is busy.
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a broker that is busy with other topics may take to give a new one its leaders.
 const LEADERS_TIMEOUT: Duration = Duration::from_secs(90);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
