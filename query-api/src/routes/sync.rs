@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, future::pending, sync::Arc};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, SyncToken, TableNumber, UserId, sync::SyncCursor};
+use schemas::{GroupId, SyncToken, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -139,7 +139,7 @@ async fn read(
     limit: usize,
     deadline: Deadline,
 ) -> Result<(SyncCursor, Page), QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let epoch = deadline.bound(api.current_epoch(shard)).await??;
     let cursor = SyncCursor::new(since.clone(), epoch);
     let attempt = || sync_rows::read(api, uid, &cursor, limit);
