@@ -1,7 +1,6 @@
 //! Connections of devices: the upgrade, and the session behind it.
 
 mod close_code;
-mod hello;
 mod liveness;
 mod posting;
 mod session;
