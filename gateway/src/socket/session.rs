@@ -16,6 +16,7 @@ use schemas::TimestampMs;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 
+use self::reading::Complaints;
 use super::{
     Peer,
     close_code::{CloseCode, Ended, close, of_error},
@@ -45,7 +46,7 @@ pub(super) struct Session<'a> {
     /// What the device has handled and when, and when that is to be saved.
     handled: Option<(Arc<str>, TimestampMs)>,
     save_at: Instant,
-    errors: usize,
+    complaints: Complaints,
     begun: Instant,
     /// When the user typed last.
     typed_at: Option<Instant>,

@@ -8,7 +8,7 @@ use rand::Rng as _;
 use schemas::SyncToken;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Session;
+use super::{Complaints, Session};
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
     hub::{Connection, DeviceOf, NoStream, StoredMemberships},
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
             liveness: Liveness::new(ping, answer_time, now),
             handled: None,
             save_at: now,
-            errors: 0,
+            complaints: Complaints::default(),
             begun: now,
             typed_at: None,
         };

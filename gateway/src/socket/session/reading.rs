@@ -16,10 +16,29 @@ use crate::{
     },
 };
 
-/// Frames that are none, before the connection is closed.
-const MAX_ERRORS: usize = 10;
+/// Frames that are none in a minute, before the connection is closed.
+const MAX_COMPLAINTS: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
 /// Of a connection, typing is passed on so often.
 const TYPING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Frames that were none, in the minute that began with the first of them.
+#[derive(Default)]
+pub(super) struct Complaints {
+    count: usize,
+    until: Option<Instant>,
+}
+
+impl Complaints {
+    /// Counts another one; whether that is too much.
+    fn add(&mut self, now: Instant) -> bool {
+        if self.until.is_none_or(|until| now >= until) {
+            (self.count, self.until) = (0, Some(now + MINUTE));
+        }
+        self.count += 1;
+        self.count > MAX_COMPLAINTS
+    }
+}
 
 impl<'a> Session<'a> {
     pub(super) async fn take(
@@ -110,11 +129,27 @@ impl<'a> Session<'a> {
     }
 
     pub(super) async fn complain(&mut self, detail: String) -> Result<(), Ended> {
-        self.errors += 1;
-        if self.errors > MAX_ERRORS {
+        if self.complaints.add(Instant::now()) {
             return Err(Some(CloseCode::Malformed.because(detail)));
         }
         self.write_frame(&ServerFrame::Error { detail: &detail })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_complaints_a_minute_are_not_too_much() {
+        let (mut complaints, begin) = (Complaints::default(), Instant::now());
+        for minute in [0, 1, 60] {
+            let now = begin + minute * MINUTE;
+            for _ in 0..MAX_COMPLAINTS {
+                assert!(!complaints.add(now), "in minute {minute}");
+            }
+        }
+        assert!(complaints.add(begin + 61 * MINUTE - Duration::from_millis(1)));
     }
 }
