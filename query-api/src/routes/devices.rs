@@ -98,7 +98,8 @@ pub(crate) async fn get_devices(
         let mut tx = api.store.snapshot(shard).await?;
         tx.devices(uid, MAX_DEVICES).await
     };
-    let rows = Deadline::in_time(query.timeout_ms).bound(read).await??;
+    let rows = Deadline::in_time(query.timeout_ms).bound(read).await;
+    let rows = rows.map_err(QueryError::of_mysql)??;
     Ok(Json(Devices {
         items: rows.into_iter().map(DeviceItem::from).collect(),
     }))
