@@ -8,7 +8,7 @@ use std::{
 
 use message_store::{MessageStore, StoreError};
 use schemas::{
-    Ordinal, Recipient, TableNumber, UserId,
+    Ordinal, Recipient, UserId,
     event::{Body, Event},
 };
 
@@ -103,7 +103,7 @@ impl Contacts {
     }
 
     async fn read(&self, uid: UserId, other: UserId) -> Result<Standing, StoreError> {
-        let shard = self.store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = self.store.layout().shard_of_user(uid);
         let mut tx = self.store.snapshot(shard).await?;
         Ok(match tx.contact(uid, other).await? {
             Some(row) if row.flags().blocked => Standing::Blocked,

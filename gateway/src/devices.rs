@@ -7,7 +7,7 @@ use std::{
 };
 
 use message_store::{DeviceRow, MessageStore, Shard, StoreError};
-use schemas::{DeviceId, TableNumber, TimestampMs, UserId};
+use schemas::{DeviceId, TimestampMs, UserId};
 use tokio::time::interval;
 
 use crate::{hub::DeviceOf, state::Gateway};
@@ -67,7 +67,7 @@ impl Devices {
         if let Some(row) = self.unsaved().get(&key) {
             return Ok(Some(row.token.clone()));
         }
-        let shard = store.layout().shard_of(TableNumber::of_user(device.uid));
+        let shard = store.layout().shard_of_user(device.uid);
         let found = store.snapshot(shard).await?;
         let found = { found }.device(device.uid, &device.id).await?;
         Ok(found.map(|row| row.token))
@@ -77,7 +77,7 @@ impl Devices {
         let rows = std::mem::take(&mut *self.unsaved());
         let mut by_shard: BTreeMap<Shard, Vec<DeviceRow>> = BTreeMap::new();
         for row in rows.into_values() {
-            let shard = store.layout().shard_of(TableNumber::of_user(row.uid));
+            let shard = store.layout().shard_of_user(row.uid);
             by_shard.entry(shard).or_default().push(row);
         }
         for (shard, rows) in by_shard {

@@ -1,7 +1,7 @@
 //! Reads a user's memberships from MySQL, with the positions that they reflect.
 
 use message_store::{Sink, StoreError};
-use schemas::{Partition, TableNumber, UserId, topics::Topic};
+use schemas::{Partition, UserId, topics::Topic};
 
 use crate::{
     hub::{Span, StoredMemberships},
@@ -16,7 +16,7 @@ const AT_ONCE: u32 = 1_000;
 /// # Errors
 /// MySQL does not answer.
 pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMemberships, StoreError> {
-    let shard = gateway.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = gateway.store.layout().shard_of_user(uid);
     let mut tx = gateway.store.snapshot(shard).await?;
     let topic = gateway.kafka.topic(Topic::Events);
     let partitions: Vec<Partition> = Partition::all().collect();

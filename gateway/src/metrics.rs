@@ -15,6 +15,7 @@ const HELLOS: &str = "tidemark_gateway_hellos_total";
 const CLOSED: &str = "tidemark_gateway_closed_total";
 const WRITTEN: &str = "tidemark_gateway_frames_written_total";
 const RING: &str = "tidemark_gateway_ring_bytes";
+const DROPPED: &str = "tidemark_gateway_ring_dropped_total";
 const NOTICES: &str = "tidemark_gateway_notices_total";
 const REDIS: &str = "tidemark_gateway_redis_up";
 const LEASES: &str = "tidemark_gateway_leases";
@@ -33,6 +34,10 @@ pub(crate) fn describe() {
         "Frames written: events, heads in place of events, pings and others"
     );
     metrics::describe_gauge!(RING, Unit::Bytes, "What the rings hold");
+    metrics::describe_counter!(
+        DROPPED,
+        "Events that left the rings before gateway.ring_seconds, since gateway.ring_bytes was reached"
+    );
     metrics::describe_counter!(
         NOTICES,
         "What gateways told each other and this one heard, by kind: typing, presence, replaced"
@@ -71,6 +76,7 @@ pub(crate) async fn sample(gateway: Arc<Gateway>) -> anyhow::Result<()> {
         if let Some(hub) = gateway.hub() {
             metrics::gauge!(STREAMS).set(hub.stream_count() as f64);
             metrics::gauge!(RING).set(hub.ring_bytes() as f64);
+            metrics::counter!(DROPPED).absolute(hub.dropped_for_room());
         }
         metrics::gauge!(CONNECTIONS).set(gateway.connection_count() as f64);
         metrics::gauge!(LEASES).set(gateway.presence.lease_count() as f64);

@@ -3,14 +3,7 @@
 use std::sync::Arc;
 
 use access::Access;
-use axum::{
-    Json, Router,
-    extract::Request,
-    http::{HeaderValue, header},
-    middleware::{Next, from_fn},
-    response::Response,
-    routing::get,
-};
+use axum::{Json, Router, middleware::from_fn, routing::get};
 use event_log::LogReader;
 use ingest::Poster;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
@@ -77,7 +70,7 @@ pub async fn start(
         .route("/v1/connect", get(socket::connect))
         .route("/v1/presence", get_presence);
     let (calls, _) = access.guard(calls).with_state(gateway).split_for_parts();
-    let calls = calls.layer(from_fn(token_from_subprotocol));
+    let calls = calls.layer(from_fn(socket::token_from_subprotocol));
     let description = Arc::new(asyncapi());
     let description = get(async move || Json(Arc::clone(&description)));
     let calls = calls.merge(Router::new().route("/asyncapi.json", description));
@@ -105,21 +98,4 @@ async fn read(
     let events = spawn_blocking(move || tail::run(&gateway, &begin, &check));
     tokio::try_join!(async { dead_letters.await? }, async { events.await? })?;
     Ok(())
-}
-
-/// A browser cannot set `Authorization` on a WebSocket: it offers its token as a second subprotocol, `bearer.<token>`.
-async fn token_from_subprotocol(mut request: Request, next: Next) -> Response {
-    let headers = request.headers_mut();
-    if !headers.contains_key(header::AUTHORIZATION) {
-        let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
-        let mut offered = offered
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','));
-        let token = offered.find_map(|name| name.trim().strip_prefix("bearer."));
-        let bearer = token.and_then(|token| HeaderValue::try_from(format!("Bearer {token}")).ok());
-        if let Some(bearer) = bearer {
-            headers.insert(header::AUTHORIZATION, bearer);
-        }
-    }
-    next.run(request).await
 }

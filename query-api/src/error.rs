@@ -46,6 +46,18 @@ pub(crate) enum QueryError {
     Defect(String),
 }
 
+impl QueryError {
+    /// That of a call, or a part of it, which waits for nothing but MySQL.
+    pub(crate) fn of_mysql(self) -> Self {
+        match self {
+            Self::TimedOut { timeout_ms } => {
+                Problem::timeout(format!("MySQL did not answer within {timeout_ms} ms")).into()
+            }
+            other => other,
+        }
+    }
+}
+
 /// A store that has not reached the events that the response has to reflect.
 #[derive(Clone, Debug)]
 pub(crate) struct Lag {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
-use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TableNumber, TimestampMs, UserId};
+use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -94,7 +94,7 @@ async fn hidden(
     uid: UserId,
     messages: &[(GroupId, Mid)],
 ) -> Result<BTreeSet<(GroupId, Mid)>, QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let mut tx = api.store.snapshot(shard).await?;
     Ok(tx.hidden_in_groups(uid, messages).await?)
 }

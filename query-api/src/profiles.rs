@@ -7,7 +7,7 @@ use std::{
 
 use futures::future::join_all;
 use message_store::{Shard, Sink};
-use schemas::{Partition, Profile, StoredProfile, TableNumber, UserId};
+use schemas::{Partition, Profile, StoredProfile, UserId};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -82,7 +82,7 @@ pub(crate) async fn read(
     let mut as_of = AsOf::from(cache.watermarks);
     let mut by_shard: BTreeMap<Shard, Vec<UserId>> = BTreeMap::new();
     for uid in uids.iter().filter(|uid| !found.contains_key(uid)) {
-        let shard = api.store.layout().shard_of(TableNumber::of_user(*uid));
+        let shard = api.store.layout().shard_of_user(*uid);
         by_shard.entry(shard).or_default().push(*uid);
     }
     for (shard, uids) in by_shard {

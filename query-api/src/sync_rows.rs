@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
 use schemas::{
-    DirectConversation, GroupId, Partition, TableNumber, UserId,
+    DirectConversation, GroupId, Partition, UserId,
     sync::{Applied, RowKey, SyncCursor},
 };
 
@@ -117,8 +117,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// A snapshot of the user's database.
     async fn open_users(&mut self) -> Result<ReadTx, QueryError> {
-        let shard = self.api.store.layout();
-        let shard = shard.shard_of(TableNumber::of_user(self.uid));
+        let shard = self.api.store.layout().shard_of_user(self.uid);
         let all: Vec<Partition> = Partition::all().collect();
         self.open(shard, Sink::Contacts, &all).await
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use message_store::{ChangeKind, GroupHead, ReadTx, Shard, Sink};
 use problem::Problem;
-use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, TableNumber, UserId};
+use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
@@ -59,7 +59,7 @@ impl View {
         conversation: ConversationId,
         required: &RequiredWatermarks,
     ) -> Result<(Self, Watermarks), QueryError> {
-        let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = api.store.layout().shard_of_user(uid);
         let mut tx = api.store.snapshot(shard).await?;
         let watermarks =
             sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;

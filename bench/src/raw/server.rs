@@ -14,7 +14,7 @@ use axum::{
 use clap::Args;
 use message_store::{MessageStore, ReadTx};
 use redis::{AsyncCommands as _, aio::MultiplexedConnection};
-use schemas::{DeviceClass, DirectConversation, GroupId, Mid, TableNumber, UserId};
+use schemas::{DeviceClass, DirectConversation, GroupId, Mid, UserId};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use unread_store::{Expiry, SharedConnections, UnreadView};
@@ -106,7 +106,7 @@ async fn messages(
     let user = |uid| UserId::try_from(uid).map_err(failed);
     let (uid, peer) = (user(uid)?, user(peer)?);
     let layout = stores.messages.layout();
-    let own = layout.shard_of(TableNumber::of_user(uid));
+    let own = layout.shard_of_user(uid);
     let mut tx = stores.messages.snapshot(own).await.map_err(failed)?;
     tx.contact(uid, peer).await.map_err(failed)?;
     drop(tx);
@@ -186,7 +186,7 @@ async fn member(
 ) -> Result<(UserId, GroupId), (StatusCode, String)> {
     let uid = UserId::try_from(uid).map_err(failed)?;
     let gid = GroupId::try_from(gid).map_err(failed)?;
-    let own = stores.messages.layout().shard_of(TableNumber::of_user(uid));
+    let own = stores.messages.layout().shard_of_user(uid);
     let mut tx = stores.messages.snapshot(own).await.map_err(failed)?;
     let row = tx.membership(uid, gid).await.map_err(failed)?;
     row.ok_or_else(|| failed(format!("{uid} is no member of {gid}")))?;

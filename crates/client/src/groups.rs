@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::{
     Changes, ChangesQuery, Client, ClientError, Message, Messages, MessagesQuery, ReadOptions,
-    queries::{Query, at, chg, mid, mids, positions},
+    queries::{Query, at, positions},
 };
 
 /// A group, as a member sees it.
@@ -28,10 +28,8 @@ pub struct Group {
     /// How many members there are; 0 once it is dissolved.
     pub member_count: i64,
     /// The number of the newest message; 0 where there is none.
-    #[serde(deserialize_with = "mid")]
     pub last_mid: Mid,
     /// The number of the last change of a message; 0 where there is none.
-    #[serde(deserialize_with = "chg")]
     pub chg: Chg,
     /// What the group has of the user who asks.
     pub member: Member,
@@ -51,7 +49,6 @@ pub struct Member {
     /// Does not send.
     pub muted: bool,
     /// The number of the newest message when the user joined; 0 where there was none.
-    #[serde(deserialize_with = "mid")]
     pub join_mid: Mid,
 }
 
@@ -116,20 +113,16 @@ pub struct ListedGroup {
     /// The user sees what was sent before joining.
     pub whole_history: bool,
     /// The number of the newest message when the user joined; 0 where there was none.
-    #[serde(deserialize_with = "mid")]
     pub join_mid: Mid,
     /// The newest message, with the first 200 characters of its text; `None` where the user does not see it, or there is none.
     pub last: Option<Message>,
     /// The number of the newest message; 0 where there is none.
-    #[serde(deserialize_with = "mid")]
     pub last_mid: Mid,
     /// The number of the last change of a message; 0 where there is none.
-    #[serde(deserialize_with = "chg")]
     pub chg: Chg,
     /// How many messages are unread.
     pub unread: PerDevice<i64>,
     /// Up to where nothing counts as unread.
-    #[serde(deserialize_with = "mids")]
     pub read_mid: PerDevice<Mid>,
     /// Its last event, in `chat.events`.
     #[serde(deserialize_with = "at")]

@@ -4,10 +4,7 @@ use backon::BackoffBuilder as _;
 use schemas::{Chg, DeviceClass, InboundPosition, Mid, UserId};
 use serde::Deserialize;
 
-use crate::{
-    Client, ClientError,
-    queries::{Flags, chg, mid},
-};
+use crate::{Client, ClientError, queries::Flags};
 
 /// What became of a record of `chat.inbound`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -29,7 +26,6 @@ pub enum Outcome {
         /// `lo,hi`.
         conversation: String,
         /// The number.
-        #[serde(deserialize_with = "mid")]
         mid: Mid,
         /// The offset of the message in the same partition of `chat.events`.
         events_offset: i64,
@@ -54,7 +50,6 @@ pub enum Outcome {
         /// On what.
         device: DeviceClass,
         /// Up to where, which may be below what was asked for.
-        #[serde(deserialize_with = "mid")]
         mid: Mid,
         /// The offset of the move in the same partition of `chat.events`.
         events_offset: i64,
@@ -75,12 +70,10 @@ pub enum Outcome {
         /// `lo,hi`.
         conversation: String,
         /// The message.
-        #[serde(deserialize_with = "mid")]
         mid: Mid,
         /// `recall`, `edit`, `delete`, `hide` or `clear`.
         kind: String,
         /// Its number among the changes of the conversation.
-        #[serde(deserialize_with = "chg")]
         chg: Chg,
         /// The offset of the change in the same partition of `chat.events`.
         events_offset: i64,

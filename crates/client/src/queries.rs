@@ -118,7 +118,6 @@ pub struct Messages {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its number in the conversation: 1, 2, 3 …
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// The sender.
     pub srcid: UserId,
@@ -172,10 +171,9 @@ pub struct Conversation {
     /// The newest message; `None` where the user has hidden or cleared it, or it was deleted.
     pub last: Option<Message>,
     /// The number of the newest message; 0 where there is none.
-    #[serde(deserialize_with = "mid")]
     pub last_mid: Mid,
     /// The number of the last change; 0 where there is none.
-    #[serde(default, deserialize_with = "chg")]
+    #[serde(default)]
     pub chg: Chg,
     /// What the user has set for it.
     #[serde(flatten)]
@@ -183,7 +181,6 @@ pub struct Conversation {
     /// How many of the peer's messages, or those in the group, are unread; `None` where they can no longer be counted.
     pub unread: PerDevice<Option<i64>>,
     /// Up to which message the user has read.
-    #[serde(deserialize_with = "mids")]
     pub read_mid: PerDevice<Mid>,
 }
 
@@ -213,10 +210,8 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Change {
     /// Its number among the changes of the conversation: 1, 2, 3 …
-    #[serde(deserialize_with = "chg")]
     pub chg: Chg,
     /// The message; of a clear the newest that is cleared.
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// `recall`, `edit`, `delete`, `hide` or `clear`.
     pub kind: String,
@@ -392,28 +387,11 @@ impl Query {
     }
 }
 
-pub(crate) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
-    Mid::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
-}
-
 /// A position of an event, written as one of the other topic.
 pub(crate) fn at<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Partition, i64), D::Error> {
     let text = String::deserialize(deserializer)?;
     let InboundPosition { partition, offset } = text.parse().map_err(D::Error::custom)?;
     Ok((partition, offset))
-}
-
-pub(crate) fn chg<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Chg, D::Error> {
-    Chg::try_from(i64::deserialize(deserializer)?).map_err(D::Error::custom)
-}
-
-pub(crate) fn mids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PerDevice<Mid>, D::Error> {
-    let PerDevice { pc, mobile } = PerDevice::<i64>::deserialize(deserializer)?;
-    let mid = |mid: i64| Mid::try_from(mid).map_err(D::Error::custom);
-    Ok(PerDevice {
-        pc: mid(pc)?,
-        mobile: mid(mobile)?,
-    })
 }
 
 pub(crate) fn positions<'de, D: Deserializer<'de>>(

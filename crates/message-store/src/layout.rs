@@ -1,6 +1,6 @@
 use std::fmt;
 
-use schemas::{PARTITIONS, Partition, TableNumber};
+use schemas::{PARTITIONS, Partition, TableNumber, UserId};
 
 use crate::{MySqlConfig, Sink};
 
@@ -51,6 +51,12 @@ impl Layout {
     #[must_use]
     pub fn shard_of(self, table: impl Into<TableNumber>) -> Shard {
         Shard(table.into().get() / self.tables_per_shard())
+    }
+
+    /// The database with the tables of this user.
+    #[must_use]
+    pub fn shard_of_user(self, uid: UserId) -> Shard {
+        self.shard_of(TableNumber::of_user(uid))
     }
 
     /// The numbers of the tables in a database, ascending.

@@ -123,7 +123,7 @@ impl Rebuilder {
     }
 
     fn shard(&self, uid: UserId) -> &ShardHandle {
-        &self.shards[&self.layout.shard_of(TableNumber::of_user(uid))]
+        &self.shards[&self.layout.shard_of_user(uid)]
     }
 }
 

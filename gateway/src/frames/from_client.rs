@@ -3,7 +3,8 @@ use schemas::{
     ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId,
     proto::{self, ingest_event::Event},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::values::{Id, ShortId, ShortText};
@@ -135,6 +136,7 @@ pub(crate) struct ReadFrame {
     #[schema(value_type = Option<Id>)]
     pub(crate) gid: Option<GroupId>,
     /// The newest message that is read.
+    #[serde(deserialize_with = "mid")]
     #[schema(minimum = 1)]
     pub(crate) mid: i64,
 }
@@ -224,6 +226,14 @@ impl ReadFrame {
             mid: Some(self.mid),
         })
     }
+}
+
+/// A number, or what is right in the words of ingest.
+fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let mid = value.as_i64().filter(|mid| *mid > 0);
+    let wrong = || format!("is {value}; must be a message's number, 1 or more");
+    mid.ok_or_else(|| D::Error::custom(wrong()))
 }
 
 /// What `field` says, or `gid` in its place.

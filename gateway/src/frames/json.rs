@@ -241,8 +241,10 @@ mod tests {
             let expected = (reference.map(str::to_owned), detail.to_owned());
             assert_eq!(wrong(&text), expected, "{text}");
         }
-        let read = r#"{"type":"read","ref":"8","peer":"2","mid":"3"}"#;
-        let detail = "mid is string \"3\"; must be a whole number in range";
-        assert_eq!(wrong(read), (Some("8".to_owned()), detail.to_owned()));
+        for mid in ["\"3\"", "1.5", "null", "0", "-1", "9223372036854775808"] {
+            let read = format!(r#"{{"type":"read","ref":"8","peer":"2","mid":{mid}}}"#);
+            let detail = format!("mid is {mid}; must be a message's number, 1 or more");
+            assert_eq!(wrong(&read), (Some("8".to_owned()), detail));
+        }
     }
 }

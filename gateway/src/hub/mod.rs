@@ -82,6 +82,8 @@ pub(crate) struct Hub {
     /// The highest seen: raised by an operator when `chat.inbound` was created again. Tokens of another one are worth nothing.
     epoch: u32,
     rings: PartitionMap<PartitionRing>,
+    /// Events that had to go before their time.
+    dropped_for_room: u64,
     users: HashMap<UserId, ConnectedUser>,
     members: HashMap<GroupId, HashSet<UserId>>,
     sends: Sends,
@@ -97,6 +99,7 @@ impl Hub {
             limits,
             epoch,
             rings: PartitionMap::full(|partition| PartitionRing::new(begin(partition))),
+            dropped_for_room: 0,
             users: HashMap::new(),
             members: HashMap::new(),
             sends: Sends::default(),
@@ -121,6 +124,11 @@ impl Hub {
     /// What the rings hold, bytes.
     pub(crate) fn ring_bytes(&self) -> usize {
         self.rings.values().map(PartitionRing::bytes).sum()
+    }
+
+    /// How many events have left the rings since the start because these were full, not because of their age.
+    pub(crate) fn dropped_for_room(&self) -> u64 {
+        self.dropped_for_room
     }
 
     /// A record was read that is no event.
@@ -207,6 +215,7 @@ impl Hub {
             };
             held -= ring.bytes();
             ring.drop_oldest();
+            self.dropped_for_room += 1;
             held += ring.bytes();
         }
         self.forget_idle_users(oldest);
@@ -394,5 +403,33 @@ impl Hub {
             self.sends
                 .read_dead_letters(&self.rings[partition], partition, next);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hub::test_events::{event, message_body};
+
+    #[test]
+    fn what_leaves_the_rings_for_room_is_counted_and_what_is_old_is_not() {
+        let message = |offset| event(Partition::FIRST, offset, message_body(1, 2, "a", 1));
+        let limits = HubLimits {
+            ring_ms: 100,
+            ring_bytes: 2 * message(0).bytes,
+            max_devices: 1,
+            dead_letters_ms: 1,
+        };
+        let mut hub = Hub::new(limits, 0, &PartitionMap::new());
+        for offset in 0..5 {
+            hub.apply(message(offset), 0);
+        }
+        hub.drop_old(100);
+        assert_eq!(
+            (hub.dropped_for_room(), hub.ring_bytes()),
+            (3, limits.ring_bytes)
+        );
+        hub.drop_old(101);
+        assert_eq!((hub.dropped_for_room(), hub.ring_bytes()), (3, 0));
     }
 }

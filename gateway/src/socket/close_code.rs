@@ -8,7 +8,7 @@ use axum::{
 };
 use futures::SinkExt as _;
 use tokio::time::timeout;
-use tungstenite::error::CapacityError;
+use tungstenite::error::{CapacityError, ProtocolError};
 
 use crate::metrics;
 
@@ -21,6 +21,8 @@ const MAX_REASON_BYTES: usize = 123;
 /// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseCode {
+    /// A frame breaks the rules of WebSocket itself.
+    ProtocolError = 1002,
     /// The gateway ends.
     GoingAway = 4000,
     /// The device takes its frames too slowly.
@@ -74,7 +76,8 @@ impl Close {
 }
 
 impl CloseCode {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
+        Self::ProtocolError,
         Self::GoingAway,
         Self::QueueFull,
         Self::TimedOut,
@@ -98,6 +101,7 @@ impl CloseCode {
 
     pub(crate) fn reason(self) -> &'static str {
         match self {
+            Self::ProtocolError => "protocol error",
             Self::GoingAway => "the gateway ends: come back with your token",
             Self::QueueFull => "too much waits: come back with your token",
             Self::TimedOut => "no answer in time: come back with your token",
@@ -114,7 +118,7 @@ impl CloseCode {
 
 /// What an error of reading ends the connection with.
 pub(super) fn of_error(error: Error) -> Ended {
-    use tungstenite::Error::{Capacity, Utf8};
+    use tungstenite::Error::{Capacity, Protocol, Utf8};
     match error.into_inner().downcast_ref() {
         Some(Capacity(CapacityError::MessageTooLong { max_size, .. })) => {
             let limit = format!("the limit is {max_size} bytes");
@@ -124,6 +128,8 @@ pub(super) fn of_error(error: Error) -> Ended {
             let wrong = "the text is not UTF-8".to_owned();
             Some(CloseCode::Malformed.because(wrong))
         }
+        Some(Protocol(ProtocolError::ResetWithoutClosingHandshake)) => None,
+        Some(Protocol(broken)) => Some(CloseCode::ProtocolError.because(broken.to_string())),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Connections of devices: the upgrade, and the session behind it.
 
 mod close_code;
-mod hello;
+mod credential;
 mod liveness;
 mod posting;
 mod session;
@@ -21,8 +21,8 @@ use problem::{Problem, ProblemKind, Query};
 use schemas::UserId;
 use serde::Deserialize;
 
-pub(crate) use self::close_code::CloseCode;
-use self::session::Session;
+pub(crate) use self::{close_code::CloseCode, credential::token_from_subprotocol};
+use self::{credential::offers_another, session::Session};
 use crate::{frames::Format, state::Gateway};
 
 /// With the defaults a connection takes 128 KiB for reading alone.
@@ -120,14 +120,6 @@ pub fn limit_socket(upgrade: WebSocketUpgrade, max_bytes: usize) -> WebSocketUpg
         .write_buffer_size(WRITE_BUFFER_BYTES)
         .max_frame_size(max_bytes)
         .max_message_size(max_bytes)
-}
-
-/// Whether a subprotocol is offered that is not the caller's token.
-fn offers_another(headers: &HeaderMap) -> bool {
-    let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
-    let offered = offered.filter_map(|value| value.to_str().ok());
-    let mut names = offered.flat_map(|value| value.split(',').map(str::trim));
-    names.any(|name| !name.starts_with("bearer."))
 }
 
 /// A browser sends `Origin` with every WebSocket, and asks nobody whether the page may connect.

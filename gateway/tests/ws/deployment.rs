@@ -14,7 +14,7 @@ use message_store::{
 use schemas::{
     ClientMsgId, ContactChange, ContactFlags, DeviceClass, GroupChange, GroupChangeKind,
     GroupMember, GroupRole, GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal,
-    Partition, PartitionMap, Recipient, SyncToken, TableNumber, TimestampMs, UserId,
+    Partition, PartitionMap, Recipient, SyncToken, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, Message, Source, SourceOffset},
     topics::Topic,
@@ -125,7 +125,7 @@ impl Deployment {
             contacts: vec![&contact],
             ..UserRows::default()
         };
-        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = store.layout().shard_of_user(uid);
         let written = store.write_user_rows(shard, &topic, rows, &[]);
         written.await.unwrap();
     }
@@ -133,7 +133,7 @@ impl Deployment {
     /// The devices of a user that are kept.
     pub async fn devices(&self, uid: UserId) -> Vec<DeviceRow> {
         let store = MessageStore::connect(&self.config.mysql);
-        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = store.layout().shard_of_user(uid);
         let mut snapshot = store.snapshot(shard).await.unwrap();
         snapshot.devices(uid, 1_000).await.unwrap()
     }
@@ -151,7 +151,7 @@ impl Deployment {
                 seen_at: TimestampMs(now().0 + 60_000),
             })
             .collect();
-        let shard = store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = store.layout().shard_of_user(uid);
         store.write_devices(shard, &rows).await.unwrap();
     }
 

@@ -9,6 +9,7 @@ use crate::{
     deployment::{Deployment, PATIENCE, message, token},
     device::Device,
     gateway::Gateway,
+    upgrade::refused,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,12 +155,15 @@ async fn a_connection_ends_with_its_token() {
     let (code, frames) = device.closed().await;
     assert_eq!((code, &frames[0]["type"]), (4005, &json!("welcome")));
     // Nobody is somebody else, or nobody.
-    for (uid, bearer) in [(other, Some(key.token(&claims))), (me, None)] {
-        let mut request = gateway.request(uid);
-        if let Some(bearer) = bearer {
-            let bearer = HeaderValue::try_from(format!("Bearer {bearer}")).unwrap();
-            request.headers_mut().insert("authorization", bearer);
-        }
-        assert!(Device::connect(request).await.is_err());
+    let mut request = gateway.request(other);
+    let bearer = format!("Bearer {}", key.token(&claims));
+    let bearer = HeaderValue::try_from(bearer).unwrap();
+    request.headers_mut().insert("authorization", bearer);
+    assert!(Device::connect(request).await.is_err());
+    let (problem, headers) = refused(gateway.request(me)).await;
+    assert_eq!(problem.status, 401);
+    assert_eq!(headers["www-authenticate"], "Bearer realm=\"tidemark\"");
+    for way in ["Authorization: Bearer <token", "subprotocol bearer.<token>"] {
+        assert!(problem.detail.contains(way), "{problem}");
     }
 }

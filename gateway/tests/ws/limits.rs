@@ -100,6 +100,31 @@ async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_frame_that_breaks_the_rules_of_websocket_ends_the_connection() {
+    let gateway = gateway(|_| ()).await;
+    let [me, _] = Deployment::users(30);
+    let mut reserved = Frame::message("{}", OpCode::Data(Data::Text), true);
+    reserved.header_mut().rsv1 = true;
+    let rest = Frame::message("{}", OpCode::Data(Data::Continue), true);
+    let unknown = Frame::message("{}", OpCode::Data(Data::Reserved(3)), true);
+    let ping = Frame::ping(vec![0; 126]);
+    for frame in [reserved, rest, unknown, ping] {
+        for mut device in [gateway.connect(me).await, stream(&gateway).await] {
+            device
+                .send_raw(Message::Frame(frame.clone()))
+                .await
+                .unwrap();
+            assert_eq!(device.closed().await.0, 1002, "{frame}");
+            assert!(
+                device.reason.starts_with("protocol error: "),
+                "{}",
+                device.reason
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_first_frame_is_hello_and_comes_in_time() {
     let gateway = gateway(|config| config.answer_seconds = 1).await;
     let [me, _] = Deployment::users(31);

@@ -74,6 +74,31 @@ async fn an_unknown_subprotocol_is_refused_with_those_that_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_credentials_are_refused() {
+    let gateway = Gateway::start().await;
+    let [me, _] = Deployment::users(36);
+    let one = "tidemark.v1.json, bearer.a";
+    let two = "tidemark.v1.json, bearer.a, bearer.b";
+    for (offered, header) in [(one, None), (one, Some("Bearer b")), (two, None)] {
+        let mut request = gateway.request(me);
+        let headers = request.headers_mut();
+        headers.insert("sec-websocket-protocol", HeaderValue::from_static(offered));
+        if let Some(header) = header {
+            headers.insert("authorization", HeaderValue::from_static(header));
+        }
+        if (offered, header) == (one, None) {
+            assert!(Device::connect(request).await.is_ok());
+            continue;
+        }
+        let (problem, _) = refused(request).await;
+        assert_eq!(problem.status, 400);
+        for name in ["Sec-WebSocket-Protocol", "bearer.<token>", "Authorization"] {
+            assert!(problem.detail.contains(name), "{problem}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_closes_is_answered_with_its_code() {
     let gateway = Gateway::start().await;
     let [me, _] = Deployment::users(36);

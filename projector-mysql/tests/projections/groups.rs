@@ -54,7 +54,7 @@ async fn rows(env: &TestEnv) -> Rows {
         .map(|row| (row.chg.get(), row.mid.get(), row.kind))
         .collect();
     for uid in 1..=4 {
-        let shard = env.store.layout().shard_of(TableNumber::of_user(user(uid)));
+        let shard = env.store.layout().shard_of_user(user(uid));
         let mut tx = env.store.snapshot(shard).await.unwrap();
         for row in tx.memberships(user(uid), None, 10).await.unwrap() {
             let of_row = |row: &Membership| (row.is_member(), row.read_mids(), row.clear_mid);

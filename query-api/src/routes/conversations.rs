@@ -8,7 +8,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::{ContactCursor, ContactRow, Membership, MessageRow, Shard, Sink};
 use problem::{Path, Problem, Query};
-use schemas::{Partition, TableNumber, UserId};
+use schemas::{Partition, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -154,7 +154,7 @@ async fn user_rows(
     limit: Limit,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<ContactRow>, Vec<Vec<Membership>>, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let (mut tx, watermarks) =
         sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let begin = begin.map(ContactCursor::from);

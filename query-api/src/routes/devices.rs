@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::DeviceRow;
 use problem::{Path, Problem, Query};
-use schemas::{DeviceClass, DeviceId, TableNumber};
+use schemas::{DeviceClass, DeviceId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -94,11 +94,12 @@ pub(crate) async fn get_devices(
 ) -> Result<Json<Devices>, QueryError> {
     caller.may_read(uid)?;
     let read = async {
-        let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+        let shard = api.store.layout().shard_of_user(uid);
         let mut tx = api.store.snapshot(shard).await?;
         tx.devices(uid, MAX_DEVICES).await
     };
-    let rows = Deadline::in_time(query.timeout_ms).bound(read).await??;
+    let rows = Deadline::in_time(query.timeout_ms).bound(read).await;
+    let rows = rows.map_err(QueryError::of_mysql)??;
     Ok(Json(Devices {
         items: rows.into_iter().map(DeviceItem::from).collect(),
     }))

@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::{Membership, Sink};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, Mid, TableNumber, UserId};
+use schemas::{GroupId, Mid, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -148,7 +148,7 @@ async fn memberships(
     limit: GroupsLimit,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<Membership>, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let (mut tx, watermarks) =
         sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let rows = tx.memberships(uid, after, limit.and_one()).await?;

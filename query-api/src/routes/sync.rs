@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, future::pending, sync::Arc};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, SyncToken, TableNumber, UserId, sync::SyncCursor};
+use schemas::{GroupId, SyncToken, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -11,7 +11,7 @@ use crate::{
     after::{AsOf, RequiredWatermarks},
     conversation_item::ConversationItem,
     deadline::Deadline,
-    error::QueryError,
+    error::{Lag, QueryError},
     listed_group,
     parameters::{Since, Switch, SyncLimit, TimeoutMs, UserPath},
     profiles::{self, ProfileItem, ProfileItems},
@@ -111,9 +111,11 @@ pub(crate) async fn get_sync(
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default().get();
     let since = query.since.and_then(|Since(token)| token);
-    let (cursor, mut page) = read(&api, uid, since, limit, deadline).await?;
+    let page = read(&api, uid, since, limit, deadline).await;
+    let (cursor, mut page) = page.map_err(QueryError::of_mysql)?;
     let groups = page.rows.iter_mut().filter_map(Row::as_group);
-    listed_group::read_hidden(&api, uid, groups, deadline).await?;
+    let hidden = listed_group::read_hidden(&api, uid, groups, deadline).await;
+    hidden.map_err(QueryError::of_mysql)?;
     let mut answer = SyncAnswer {
         conversations: Vec::new(),
         groups: Vec::new(),
@@ -139,17 +141,20 @@ async fn read(
     limit: usize,
     deadline: Deadline,
 ) -> Result<(SyncCursor, Page), QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let epoch = deadline.bound(api.current_epoch(shard)).await??;
     let cursor = SyncCursor::new(since.clone(), epoch);
     let attempt = || sync_rows::read(api, uid, &cursor, limit);
-    let lagging = match (deadline.bound(attempt()).await?, since) {
-        (Err(QueryError::Lagging(_)), Some(since)) => since,
+    let (lag, since) = match (deadline.bound(attempt()).await?, since) {
+        (Err(QueryError::Lagging(lag)), Some(since)) => (lag, since),
         (page, _) => return Ok((cursor.clone(), page?)),
     };
     tokio::select! {
-        page = api.poll(deadline, attempt) => Ok((cursor.clone(), page.map_err(with_way_out)?)),
-        () = is_ahead(api, &lagging) => {
+        page = api.poll(deadline, attempt) => {
+            let page = page.map_err(|error| with_way_out(error, lag))?;
+            Ok((cursor.clone(), page))
+        }
+        () = is_ahead(api, &since) => {
             let cursor = SyncCursor::new(None, epoch);
             let page = api.poll(deadline, || sync_rows::read(api, uid, &cursor, limit)).await?;
             Ok((cursor, page))
@@ -169,15 +174,20 @@ async fn is_ahead(api: &QueryApi, since: &SyncToken) {
     }
 }
 
-/// What the caller may do where a store lags.
-fn with_way_out(error: QueryError) -> QueryError {
-    match error {
-        QueryError::StoreLags { .. } => Problem::timeout(format!(
-            "since covers what is not stored yet: {error}; try again, or without since, which returns everything"
-        ))
-        .into(),
-        other => other,
-    }
+/// What the caller may do where a store lags: as `first` says, where there was no time to ask it again.
+fn with_way_out(error: QueryError, first: Lag) -> QueryError {
+    let lags = match error {
+        QueryError::StoreLags { .. } => error,
+        QueryError::TimedOut { timeout_ms } => QueryError::StoreLags {
+            lag: first,
+            timeout_ms,
+        },
+        other => return other,
+    };
+    Problem::timeout(format!(
+        "since covers what is not stored yet: {lags}; try again, or without since, which returns everything"
+    ))
+    .into()
 }
 
 impl SyncAnswer {
@@ -218,5 +228,24 @@ impl SyncAnswer {
         let joined = profiles::join(api, wanted, users, &nothing, deadline, AsOf::default());
         (self.profiles, _) = joined.await?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::LaggingStore;
+
+    #[test]
+    fn a_store_that_lagged_at_first_is_named_where_there_was_no_time_to_ask_again() {
+        let lag = Lag {
+            store: LaggingStore::Redis,
+            missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
+        };
+        let late = QueryError::TimedOut { timeout_ms: 1 };
+        let detail = Problem::from(with_way_out(late, lag)).detail;
+        let expected =
+            "since covers what is not stored yet: Redis has not reached 3:7 within 1 ms;";
+        assert!(detail.starts_with(expected), "{detail}");
     }
 }

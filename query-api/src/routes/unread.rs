@@ -4,7 +4,7 @@ use access::Caller;
 use axum::{Json, extract::State};
 use message_store::Sink;
 use problem::{Path, Problem, Query};
-use schemas::{DeviceClass, TableNumber, UserId};
+use schemas::{DeviceClass, UserId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -215,7 +215,7 @@ async fn contact_watermarks(
     uid: UserId,
     required: &RequiredWatermarks,
 ) -> Result<Watermarks, QueryError> {
-    let shard = api.store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = api.store.layout().shard_of_user(uid);
     let (_, watermarks) = sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     Ok(watermarks)
 }

@@ -95,7 +95,7 @@ impl Deployment {
 
     /// The database of a user's own rows.
     pub fn shard_of_user(&self, uid: UserId) -> Shard {
-        self.shard_of(TableNumber::of_user(uid))
+        self.store().layout().shard_of_user(uid)
     }
 
     pub fn events(&self) -> String {

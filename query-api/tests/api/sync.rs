@@ -8,6 +8,7 @@ use schemas::{
     event::SourceOffset,
 };
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::{
     chat::fresh_user,
@@ -477,6 +478,24 @@ async fn a_store_that_lacks_what_the_token_covers_is_waited_for() {
     let waiting = device.path("timeout_ms=20000");
     let (answer, ()) = tokio::join!(service.get(&waiting), log.project(Sink::Messages));
     assert_eq!(answer.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mysql_that_does_not_answer_is_named() {
+    let mut config = Deployment::shared().await.config.clone();
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = &mut config.mysql.servers[0];
+    server.host = "127.0.0.1".to_owned();
+    server.port = silent.local_addr().unwrap().port();
+    let service = Service::start(&config).await;
+    let me = fresh_user();
+    for of_user in ["sync", "devices"] {
+        let path = format!("/v1/users/{me}/{of_user}?timeout_ms=100");
+        let answer = service.get(&path).await;
+        let words = "MySQL did not answer within 100 ms";
+        assert_eq!((answer.status, answer.detail()), (504, words), "{of_user}");
+    }
 }
 
 /// Of an installation before this one.

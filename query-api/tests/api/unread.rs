@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use message_store::{ReadUpTo, Sink};
 use schemas::{
-    DeviceClass, TableNumber, UserId,
+    DeviceClass, UserId,
     event::{Body, Event, Source, SourceOffset},
 };
 use serde_json::json;
@@ -146,7 +146,7 @@ async fn contact_rows_that_lag_behind_the_log_are_not_read() {
         );
     }
 
-    let shard = deployment.shard_of(TableNumber::of_user(chat.me));
+    let shard = deployment.shard_of_user(chat.me);
     deployment.advance(Sink::Contacts, shard, p, 3).await;
     for service in [&with_redis, &without_redis] {
         assert_eq!(service.ok(&path).await["total"], 1);

@@ -3,10 +3,7 @@
 use schemas::{Chg, DeviceClass, GroupId, GroupRole, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::{
-    Flags,
-    queries::{at, chg, mid},
-};
+use crate::{Flags, queries::at};
 
 /// A frame from a gateway. A kind that this version does not know is [`Self::Unknown`], and is passed over.
 #[derive(Clone, Debug, Deserialize)]
@@ -138,13 +135,10 @@ pub struct HeadFrame {
     /// The group.
     pub gid: GroupId,
     /// The newest message among them, or that was changed.
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// The last change among them; 0 where there is none.
-    #[serde(deserialize_with = "chg")]
     pub chg: Chg,
     /// The newest message of the user's own among them; 0 where there is none.
-    #[serde(deserialize_with = "mid")]
     pub own_mid: Mid,
 }
 
@@ -152,7 +146,6 @@ pub struct HeadFrame {
 #[derive(Clone, Debug, Deserialize)]
 pub struct MessageEvent {
     /// Its number.
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// Its number among those of the sender; `None` in a group.
     pub n: Option<i64>,
@@ -180,7 +173,6 @@ pub struct ReadPositionEvent {
     /// The class.
     pub device: DeviceClass,
     /// The newest message read.
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// How many messages the peer had sent up to there; `None` where it is not known, and in a group.
     pub n: Option<i64>,
@@ -196,12 +188,10 @@ pub struct MessageChangeEvent {
     /// The group.
     pub gid: Option<GroupId>,
     /// The message; of a clear the newest that is cleared.
-    #[serde(deserialize_with = "mid")]
     pub mid: Mid,
     /// `recall`, `edit`, `delete`, `hide` or `clear`.
     pub kind: String,
     /// Its number.
-    #[serde(deserialize_with = "chg")]
     pub chg: Chg,
     /// When: RFC 3339, UTC.
     pub ts: String,
@@ -235,7 +225,6 @@ pub struct GroupChangeEvent {
     /// How many members there are.
     pub member_count: i64,
     /// Its newest message.
-    #[serde(deserialize_with = "mid")]
     pub last_mid: Mid,
     /// Those whom it concerns.
     pub members: Vec<ChangedMember>,

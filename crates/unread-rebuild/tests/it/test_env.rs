@@ -15,7 +15,7 @@ use message_store::{
 };
 use schemas::{
     DeviceClass, DirectConversation, LogPosition, Mid, NextOffset, Ordinal, Partition,
-    PartitionMap, PerDevice, TableNumber, TimestampMs, UserId, event::SourceOffset, topics::Topic,
+    PartitionMap, PerDevice, TimestampMs, UserId, event::SourceOffset, topics::Topic,
 };
 use tokio::{
     sync::OnceCell,
@@ -193,7 +193,7 @@ impl TestEnv {
     }
 
     pub fn shard_of(&self, uid: UserId) -> Shard {
-        self.store.layout().shard_of(TableNumber::of_user(uid))
+        self.store.layout().shard_of_user(uid)
     }
 
     pub async fn view(&self, uid: UserId) -> UserView {

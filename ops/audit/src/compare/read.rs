@@ -1,7 +1,7 @@
 //! Reads single values from the stores.
 
 use message_store::{MessageStore, StoreError};
-use schemas::{DirectConversation, GroupId, Mid, TableNumber, UserId};
+use schemas::{DirectConversation, GroupId, Mid, UserId};
 use tokio::time::{Duration, Instant, sleep};
 use unread_store::{Connection, Generation, UnreadError};
 
@@ -122,7 +122,7 @@ async fn read_contact(
     uid: UserId,
     peer: UserId,
 ) -> Result<Option<Value>, StoreError> {
-    let shard = store.layout().shard_of(TableNumber::of_user(uid));
+    let shard = store.layout().shard_of_user(uid);
     let deadline = Instant::now() + LOOK_UP_TIMEOUT;
     loop {
         let mut snapshot = store.snapshot(shard).await?;

@@ -1,0 +1,231 @@
+//! How a connection begins: which device it is, and from where its stream goes on, or that it has to sync.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::ws::{Message, WebSocket};
+use problem::json::Object;
+use rand::Rng as _;
+use schemas::SyncToken;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Complaints, Session};
+use crate::{
+    frames::{ClientFrame, Format, Hello, ServerFrame, Since},
+    hub::{Connection, DeviceOf, NoStream, StoredMemberships},
+    memberships, metrics,
+    socket::{
+        Peer,
+        close_code::{CloseCode, Ended, close, of_error},
+        liveness::Liveness,
+    },
+    state::Gateway,
+};
+
+/// Memberships that MySQL does not have yet are read again, so often and with so much time between.
+const ATTEMPTS: usize = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long Kafka may take to say where the log ends.
+const END_TIME: Duration = Duration::from_secs(2);
+
+impl<'a> Session<'a> {
+    /// Reads the hello; `None` where the connection has ended.
+    pub(super) async fn greet(
+        gateway: &'a Arc<Gateway>,
+        peer: &'a Peer,
+        format: Format,
+        mut socket: WebSocket,
+    ) -> Option<(Self, Since)> {
+        let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
+        let hello = timeout(answer_time, read(&mut socket, format)).await;
+        let Hello {
+            device: Object(device),
+            since,
+        } = match hello.unwrap_or(Err(Some(CloseCode::TimedOut.into()))) {
+            Ok(hello) => hello,
+            Err(ended) => {
+                close(socket, ended).await;
+                return None;
+            }
+        };
+        let of = DeviceOf {
+            uid: peer.uid,
+            id: device.id,
+            class: device.class,
+        };
+        let now = Instant::now();
+        let session = Session {
+            gateway,
+            peer,
+            socket,
+            connection: Arc::new(gateway.connection(of, format)),
+            name: device.name.0,
+            is_streaming: false,
+            syncs: 0,
+            liveness: Liveness::new(ping, answer_time, now),
+            handled: None,
+            save_at: now,
+            complaints: Complaints::default(),
+            begun: now,
+            typed_at: None,
+        };
+        Some((session, since))
+    }
+
+    /// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync.
+    pub(super) async fn say_hello(&mut self, since: Since) -> Result<(), Ended> {
+        let device = self.connection.device().clone();
+        match since {
+            Since::Token(since) => self.begin(&since).await,
+            Since::Nothing => self.require_sync(None, NoStream::SyncRequired).await,
+            Since::Lost => {
+                let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
+                let kept = kept.await.unwrap_or_else(|error| {
+                    tracing::debug!(%error, "the token of a device is not read");
+                    None
+                });
+                match kept {
+                    Some(kept) => self.begin_from_kept(&kept).await,
+                    None => self.require_sync(None, NoStream::SyncRequired).await,
+                }
+            }
+        }
+    }
+
+    /// Gives the device its stream from its token on, or says that it has to sync.
+    pub(super) async fn begin(&mut self, since: &str) -> Result<(), Ended> {
+        match SyncToken::parse_any_version(since) {
+            Ok(Some(token)) => self.welcome(&token, None).await,
+            // Of another version of the program: as good as none.
+            Ok(None) => self.require_sync(None, NoStream::SyncRequired).await,
+            Err(error) => {
+                self.complain(format!("since {error}")).await?;
+                self.require_sync(None, NoStream::SyncRequired).await
+            }
+        }
+    }
+
+    async fn begin_from_kept(&mut self, kept: &str) -> Result<(), Ended> {
+        match SyncToken::parse_any_version(kept) {
+            Ok(Some(token)) => self.welcome(&token, Some(kept)).await,
+            Ok(None) | Err(_) => self.require_sync(None, NoStream::SyncRequired).await,
+        }
+    }
+
+    async fn welcome(&mut self, since: &SyncToken, kept: Option<&str>) -> Result<(), Ended> {
+        // In the middle of a sync the token does not say yet what the device knows.
+        let welcomed = match since.page() {
+            Some(_) => Err(NoStream::SyncRequired),
+            None => welcome(self.gateway, &self.connection, since).await,
+        };
+        match welcomed {
+            Ok(()) => {
+                metrics::hello("resumed");
+                self.is_streaming = true;
+                let connection = &self.connection;
+                self.gateway.presence.enter(connection, self.begun);
+                let token = since.to_string();
+                let frame = ServerFrame::Welcome {
+                    resumed: true,
+                    token: &token,
+                };
+                // Before anything that waits in the queue.
+                self.write_frame(&frame).await?;
+                // What was kept may be older than what another gateway is about to save.
+                if kept.is_none() {
+                    self.handled(token.into());
+                }
+                self.write_waiting().await
+            }
+            Err(why) => self.require_sync(kept, why).await,
+        }
+    }
+
+    /// Where it did not help before, with a pause: a while, and not all devices at the same time.
+    async fn require_sync(&mut self, token: Option<&str>, why: NoStream) -> Result<(), Ended> {
+        metrics::hello(why.as_str());
+        let pauses = why != NoStream::SyncRequired || self.syncs > 0;
+        self.syncs += 1;
+        let after_ms = match pauses {
+            true => rand::rng().random_range(500..2_000),
+            false => 0,
+        };
+        let frame = ServerFrame::SyncRequired { after_ms, token };
+        self.write_frame(&frame).await?;
+        self.write_waiting().await
+    }
+}
+
+/// The first frame.
+async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello, Ended> {
+    let message = loop {
+        match socket.recv().await {
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return Err(None),
+            Some(Ok(message)) => break message,
+            Some(Err(error)) => return Err(of_error(error)),
+        }
+    };
+    let detail = match format.parse(&message) {
+        Some(Ok(ClientFrame::Hello(hello))) => return Ok(hello),
+        Some(Ok(_)) => "the first frame is hello".to_owned(),
+        Some(Err(wrong)) => wrong.detail,
+        None => return Err(Some(CloseCode::WrongKind.into())),
+    };
+    let frame = format.encode(&ServerFrame::Error { detail: &detail });
+    let written = socket.send(frame).await;
+    let close = CloseCode::Malformed.because(detail);
+    Err(written.is_ok().then_some(close))
+}
+
+/// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.
+async fn welcome(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    since: &SyncToken,
+) -> Result<(), NoStream> {
+    expect_on_log(gateway, since).await?;
+    let welcome = |stored: &StoredMemberships| {
+        let mut hub = gateway.hub().ok_or(NoStream::MembershipsBehind)?;
+        hub.welcome(connection, since, stored)
+    };
+    let known = gateway
+        .hub()
+        .and_then(|hub| hub.memberships_of(connection.uid()));
+    if let Some(known) = known {
+        return welcome(&known);
+    }
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            sleep(PAUSE).await;
+        }
+        match memberships::read(gateway, connection.uid()).await {
+            Ok(stored) => match welcome(&stored) {
+                Err(NoStream::MembershipsBehind) => {}
+                welcomed => return welcomed,
+            },
+            Err(error) => tracing::debug!(%error, "memberships are not read"),
+        }
+    }
+    Err(NoStream::MembershipsBehind)
+}
+
+/// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss
+/// everything up to there (W1).
+async fn expect_on_log(gateway: &Gateway, since: &SyncToken) -> Result<(), NoStream> {
+    let is_behind = match gateway.hub() {
+        Some(hub) => hub.is_behind(since)?,
+        None => false,
+    };
+    if !is_behind {
+        return Ok(());
+    }
+    match timeout(END_TIME, gateway.log_ends.reach(since)).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(NoStream::SyncRequired),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "where chat.events ends is not known");
+            Err(NoStream::LogEndUnknown)
+        }
+        Err(_elapsed) => Err(NoStream::LogEndUnknown),
+    }
+}

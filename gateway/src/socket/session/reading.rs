@@ -1,0 +1,155 @@
+//! What the device sends.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::ws::Message;
+use schemas::Recipient;
+use tokio::time::Instant;
+
+use super::{Posting, Session};
+use crate::{
+    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
+    rates::TooMuch,
+    socket::{
+        close_code::{CloseCode, Ended},
+        posting,
+    },
+};
+
+/// Frames that are none in a minute, before the connection is closed.
+const MAX_COMPLAINTS: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
+/// Of a connection, typing is passed on so often.
+const TYPING_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Frames that were none, in the minute that began with the first of them.
+#[derive(Default)]
+pub(super) struct Complaints {
+    count: usize,
+    until: Option<Instant>,
+}
+
+impl Complaints {
+    /// Counts another one; whether that is too much.
+    fn add(&mut self, now: Instant) -> bool {
+        if self.until.is_none_or(|until| now >= until) {
+            (self.count, self.until) = (0, Some(now + MINUTE));
+        }
+        self.count += 1;
+        self.count > MAX_COMPLAINTS
+    }
+}
+
+impl<'a> Session<'a> {
+    pub(super) async fn take(
+        &mut self,
+        message: Message,
+        posting: &mut Option<Posting<'a>>,
+    ) -> Result<(), Ended> {
+        self.charge(&message)?;
+        match message {
+            Message::Close(_) => return Err(None),
+            // axum answers pings by itself.
+            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Text(_) | Message::Binary(_) => {}
+        };
+        let frame = self.connection.format().parse(&message);
+        let (gateway, peer, connection) =
+            (&**self.gateway, self.peer, Arc::clone(&self.connection));
+        match frame.ok_or(Some(CloseCode::WrongKind.into()))? {
+            Ok(ClientFrame::Pong {}) => {
+                if let Some(token) = self.liveness.pong() {
+                    self.handled(token);
+                }
+            }
+            Ok(ClientFrame::Resume(Resume { since })) if !self.is_streaming => {
+                return Box::pin(self.begin(&since)).await;
+            }
+            Ok(ClientFrame::Hello(_) | ClientFrame::Resume(_)) => {
+                let detail = "hello comes first and once, resume after sync_required";
+                return self.complain(detail.to_owned()).await;
+            }
+            Ok(ClientFrame::Send(frame)) => {
+                let sending = async move { posting::send(gateway, peer, &connection, frame).await };
+                *posting = Some(Box::pin(sending));
+            }
+            Ok(ClientFrame::Read(frame)) => {
+                let reading = async move { posting::read(gateway, peer, &connection, frame).await };
+                *posting = Some(Box::pin(reading));
+            }
+            Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
+                Ok(to) => self.type_to(to),
+                Err(wrong) => return self.complain(wrong).await,
+            },
+            Ok(ClientFrame::Focus(frame)) => match frame.at() {
+                Ok(at) => self.gateway.presence.look(&connection, at),
+                Err(wrong) => return self.complain(wrong).await,
+            },
+            Err(NoFrame { reference, detail }) => match reference {
+                Some(ShortText(reference)) => {
+                    let refused = posting::invalid(&reference, &detail);
+                    return self.write_frame(&refused).await;
+                }
+                None => return self.complain(detail).await,
+            },
+        }
+        Ok(())
+    }
+
+    /// Nobody types in two places at once: what comes too soon says nothing new.
+    fn type_to(&mut self, to: Recipient) {
+        let now = Instant::now();
+        let is_soon = |at: Instant| now < at + TYPING_INTERVAL;
+        if !self.typed_at.is_some_and(is_soon) {
+            self.typed_at = Some(now);
+            let hub = self.gateway.hub();
+            self.gateway
+                .typing
+                .publish(hub.as_deref(), self.peer.uid, to);
+        }
+    }
+
+    fn charge(&self, message: &Message) -> Result<(), Ended> {
+        let bytes = match message {
+            Message::Text(text) => text.len(),
+            Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
+            Message::Close(_) => return Ok(()),
+        };
+        let charged = self
+            .gateway
+            .rates
+            .charge(self.peer.uid, bytes, self.gateway.now_us());
+        charged.map_err(|too_much| {
+            let code = match too_much {
+                TooMuch::OfUser => CloseCode::TooFast,
+                TooMuch::InAll => CloseCode::Overloaded,
+            };
+            Some(code.into())
+        })
+    }
+
+    pub(super) async fn complain(&mut self, detail: String) -> Result<(), Ended> {
+        if self.complaints.add(Instant::now()) {
+            return Err(Some(CloseCode::Malformed.because(detail)));
+        }
+        self.write_frame(&ServerFrame::Error { detail: &detail })
+            .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_complaints_a_minute_are_not_too_much() {
+        let (mut complaints, begin) = (Complaints::default(), Instant::now());
+        for minute in [0, 1, 60] {
+            let now = begin + minute * MINUTE;
+            for _ in 0..MAX_COMPLAINTS {
+                assert!(!complaints.add(now), "in minute {minute}");
+            }
+        }
+        assert!(complaints.add(begin + 61 * MINUTE - Duration::from_millis(1)));
+    }
+}
