@@ -1,5 +1,6 @@
 //! Devices that send, drop and come back, and then stay connected until nothing comes any more.
 
+mod expected;
 mod load_devices;
 mod tidemark;
 
