@@ -137,18 +137,17 @@ async fn settle(device: &mut TidemarkDevice, client: &Client, model: &Model) -> 
     let deadline = Instant::now() + TIMEOUT;
     loop {
         while device.listen(Instant::now() + QUIET).await? {}
-        let found = match device.open_all().await {
-            Ok(()) => differences(device.state(), client, model).await,
+        let opened = device.open_all().await;
+        let judged = match differences(device.state(), client, model).await {
+            Ok(found) if found.is_empty() => opened,
+            Ok(mut found) => {
+                found.push(device.history());
+                Err(Difference(found.join("\n")).into())
+            }
             Err(error) => Err(error),
         };
-        match found {
-            Ok(found) if found.is_empty() => return Ok(()),
-            Ok(mut found) if Instant::now() >= deadline => {
-                found.push(device.history());
-                return Err(Difference(found.join("\n")).into());
-            }
-            Err(error) if Instant::now() >= deadline => return Err(error),
-            Ok(_) | Err(_) => {}
+        if judged.is_ok() || Instant::now() >= deadline {
+            return judged;
         }
     }
 }
