@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{TestEnv, until, user_group::UserGroup};
+use crate::{Model, TestEnv, until, user_group::UserGroup};
 
 /// What all groups have done.
 #[derive(Debug, Default)]
@@ -177,6 +177,13 @@ impl FinishedLoad {
     /// Everybody who took part.
     pub fn users(&self) -> BTreeSet<i64> {
         self.groups.iter().flat_map(UserGroup::users).collect()
+    }
+
+    /// What a user must see of conversations with the others.
+    pub(crate) fn model_of(&self, uid: i64) -> Option<&Model> {
+        let mut groups = self.groups.iter();
+        let group = groups.find(|group| group.users().any(|user| user == uid));
+        group.map(UserGroup::model)
     }
 
     /// How many messages were accepted.

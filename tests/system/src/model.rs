@@ -120,12 +120,9 @@ impl Model {
     /// How many messages of each sender `uid` has not read; nobody is at zero.
     pub fn unread(&self, uid: i64, device: DeviceClass) -> BTreeMap<i64, i64> {
         let mut unread = BTreeMap::new();
-        for ((lo, hi), conversation) in &self.conversations {
-            let peer = match uid {
-                _ if lo == hi => continue,
-                _ if uid == *lo => *hi,
-                _ if uid == *hi => *lo,
-                _ => continue,
+        for (pair, conversation) in &self.conversations {
+            let Some(peer) = peer_of(*pair, uid).filter(|peer| *peer != uid) else {
+                continue;
             };
             let read = conversation.read.get(&uid).map_or(0, |read| read[device]);
             let count = (1..)
@@ -143,6 +140,15 @@ impl Model {
     pub fn messages(&self, uid: i64, peer: i64) -> &[Sent] {
         let conversation = self.conversations.get(&pair(uid, peer));
         conversation.map_or(&[], |conversation| &conversation.messages)
+    }
+
+    /// Those with whom `uid` has messages, or for whom `uid` has set flags.
+    pub(crate) fn peers(&self, uid: i64) -> BTreeSet<i64> {
+        let peers = self.pairs().filter_map(|pair| peer_of(pair, uid));
+        let has_any = |peer: &i64| {
+            !self.messages(uid, *peer).is_empty() || !self.flags(uid, *peer).is_empty()
+        };
+        peers.filter(has_any).collect()
     }
 
     /// Everybody who takes part.
@@ -243,6 +249,14 @@ fn pair(a: i64, b: i64) -> Pair {
     (a.min(b), a.max(b))
 }
 
+fn peer_of((lo, hi): Pair, uid: i64) -> Option<i64> {
+    match uid {
+        _ if uid == lo => Some(hi),
+        _ if uid == hi => Some(lo),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,6 +335,15 @@ mod tests {
             (unread(3, DeviceClass::Pc), unread(4, DeviceClass::Pc)),
             (0, 4)
         );
+    }
+
+    #[test]
+    fn flags_alone_are_a_conversation_of_whoever_has_set_them() {
+        let mut model = Model::default();
+        send(&mut model, 1, 2);
+        model.flagged(1, 3, "pinned");
+        let peers = [1, 2, 3, 4].map(|uid| Vec::from_iter(model.peers(uid)));
+        assert_eq!(peers, [vec![2, 3], vec![1], vec![], vec![]]);
     }
 
     #[test]

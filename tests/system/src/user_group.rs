@@ -86,6 +86,10 @@ impl UserGroup {
         self.users.into_iter()
     }
 
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
     pub(crate) fn message_count(&self) -> usize {
         self.messages
     }

@@ -248,7 +248,8 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         load.grows_by(BETWEEN).await?;
         let finished = load.finish().await?;
         if let Some(devices) = devices {
-            let counts = devices.judge().await.context("judging the devices")?;
+            let counts = devices.judge(&finished).await;
+            let counts = counts.context("judging the devices")?;
             self.report.judged_devices(counts);
         }
         // What the version before has written is audited once it is gone.

@@ -1,17 +1,16 @@
 //! Devices of the users of a load, which are connected through gateways while things break. Each user's write to somebody whom nobody else knows. In the
-//! end each knows what a device that begins anew learns from the stores, which the audit compares with the log, and what it has sent is there once.
+//! end each knows what it must ([`expected`](super::expected)), and what it has sent is there once.
 
 use std::{fmt, ops::AddAssign, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use client::device::Chat;
 use futures::future::try_join_all;
 use schemas::{ConversationId, DeviceClass, DirectConversation, Mid, UserId};
 use tokio::time::Instant;
 
-use super::{Device as _, TestDevices, TidemarkDevice};
+use super::{Device as _, TestDevices, TidemarkDevice, expected::differences};
 use crate::{
-    Client, Difference, Model, Sent, TestEnv, deadline::TIMEOUT, new_users,
+    Client, Difference, FinishedLoad, Model, Sent, TestEnv, deadline::TIMEOUT, new_users,
     user_group::compare_unordered,
 };
 
@@ -107,9 +106,13 @@ impl Devices {
     ///
     /// # Errors
     /// A difference, or a device that was turned away.
-    pub async fn judge(self) -> Result<DeviceCounts> {
+    pub async fn judge(self, load: &FinishedLoad) -> Result<DeviceCounts> {
         let mut rested = self.running.rest().await?;
-        try_join_all(rested.iter_mut().map(|one| settle(&mut one.device))).await?;
+        let settled = rested.iter_mut().map(async |one| {
+            let model = load.model_of(one.device.state().uid().get());
+            settle(&mut one.device, &self.client, model.context("of no load")?).await
+        });
+        try_join_all(settled).await?;
         let mut all = DeviceCounts::default();
         for one in &rested {
             all += one.device.counts();
@@ -130,38 +133,23 @@ fn between(one: UserId, other: UserId) -> ConversationId {
 }
 
 /// Waits until nothing more comes and nothing is missing, and compares.
-async fn settle(device: &mut TidemarkDevice) -> Result<()> {
+async fn settle(device: &mut TidemarkDevice, client: &Client, model: &Model) -> Result<()> {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         while device.listen(Instant::now() + QUIET).await? {}
-        let found = match device.open_all().await {
-            Ok(()) => differences(device).await,
+        let opened = device.open_all().await;
+        let judged = match differences(device.state(), client, model).await {
+            Ok(found) if found.is_empty() => opened,
+            Ok(mut found) => {
+                found.push(device.history());
+                Err(Difference(found.join("\n")).into())
+            }
             Err(error) => Err(error),
         };
-        match found {
-            Ok(found) if found.is_empty() => return Ok(()),
-            Ok(mut found) if Instant::now() >= deadline => {
-                found.push(device.history());
-                return Err(Difference(found.join("\n")).into());
-            }
-            Err(error) if Instant::now() >= deadline => return Err(error),
-            Ok(_) | Err(_) => {}
+        if judged.is_ok() || Instant::now() >= deadline {
+            return judged;
         }
     }
-}
-
-/// Compared with a device that begins anew.
-async fn differences(device: &TidemarkDevice) -> Result<Vec<String>> {
-    let fresh = device.fresh().await?;
-    let (found, expected) = (device.state().chats(), fresh.state().chats());
-    let mut differences = Vec::new();
-    for key in found.keys().chain(expected.keys()) {
-        let (found, expected) = (found.get(key), expected.get(key));
-        if !is_same(found, expected) {
-            differences.push(format!("{key:?}: {found:?}, expected {expected:?}"));
-        }
-    }
-    Ok(differences)
 }
 
 /// What a user's devices have sent is in the history once, under the number that they were told, and nothing else is; and what they have said to be read
@@ -204,20 +192,4 @@ async fn verify_sent(
         );
     }
     Ok(())
-}
-
-/// But for `chg`, which counts what only the other user sees, too, and is learnt at a sync; and for counts that one of the two does not know, since
-/// an ordinal that was not known at first (PROTOCOL R5) is no event: `/unread` has these.
-fn is_same(one: Option<&Chat>, other: Option<&Chat>) -> bool {
-    let (Some(one), Some(other)) = (one, other) else {
-        return one.is_none() && other.is_none();
-    };
-    let counts = |class| one.unread[class].zip(other.unread[class]);
-    (&one.with, &one.last, one.last_mid, one.read_mid)
-        == (&other.with, &other.last, other.last_mid, other.read_mid)
-        && one.messages == other.messages
-        && DeviceClass::ALL
-            .into_iter()
-            .filter_map(counts)
-            .all(|(one, other)| one == other)
 }

@@ -109,7 +109,7 @@ impl TidemarkDevice {
     }
 
     /// One that knows nothing but what a sync returns, and what is fetched then.
-    pub(crate) async fn fresh(&self) -> Result<ClientDevice> {
+    async fn fresh(&self) -> Result<ClientDevice> {
         let mut state = DeviceState::new(self.state().uid());
         while state.take_sync(self.client.sync(state.uid(), state.token(), None).await?) {}
         let (client, settings) = (self.client.clone(), self.settings.clone());

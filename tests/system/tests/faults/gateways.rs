@@ -28,7 +28,7 @@ fn devices_miss_nothing_while_gateways_are_killed() {
         env.start_services(&["gateway"]).await?;
         load.grows_by(200).await?;
         let finished = load.finish().await?;
-        let counts = devices.judge().await?;
+        let counts = devices.judge(&finished).await?;
         finished.judge(env).await?;
         ensure!(counts.connections > 2 * counts.devices, "{counts}");
         ensure!(counts.sent.min(counts.reads) > counts.devices, "{counts}");
