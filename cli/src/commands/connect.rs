@@ -67,7 +67,7 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
                     Update::Connected => connected = true,
                     Update::Refused { .. } => refused += 1,
                     Update::Disconnected(why) if !connected && begun.elapsed() > REACH_TIMEOUT => {
-                        return Err(Failure::Unreachable(why.clone()).into());
+                        return Err(unreachable(why).into());
                     }
                     _ => {}
                 }
@@ -87,6 +87,17 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
     ensure!(wrong == 0, "{wrong} lines were not sent");
     ensure!(refused == 0, "{refused} messages were refused");
     Ok(())
+}
+
+fn unreachable(why: &str) -> Failure {
+    // A sync is of the query API.
+    let (setting, port) = match why.starts_with("http") {
+        true => ("client.query_url", 7302),
+        false => ("client.gateway_url", 7308),
+    };
+    Failure::Unreachable(format!(
+        "{why}; {setting} says where it is, such as http://10.0.0.5:{port}; `make up` starts the local stack"
+    ))
 }
 
 fn gateway_url(context: &CommandContext) -> anyhow::Result<String> {

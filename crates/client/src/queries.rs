@@ -106,6 +106,9 @@ pub struct Messages {
     /// Where the next page begins; `None` where nothing is left.
     #[serde(deserialize_with = "next_page")]
     pub next: Option<Order>,
+    /// Of a group: up to this message it shows the user nothing, who joined behind it; zero where it shows its whole history.
+    #[serde(default)]
+    pub begins_after_mid: Option<Mid>,
     /// Where asked for: the profiles of the users in it, as of now.
     #[serde(default)]
     pub profiles: BTreeMap<UserId, UserProfile>,
@@ -201,6 +204,9 @@ pub struct Changes {
     /// [`ChangesQuery::after`] of the next page; `None` where nothing is left.
     #[serde(deserialize_with = "next_changes")]
     pub next: Option<Chg>,
+    /// Of a group: up to this message it shows the user nothing, who joined behind it; zero where it shows its whole history.
+    #[serde(default)]
+    pub begins_after_mid: Option<Mid>,
     /// With `after`: how far the stores had come.
     #[serde(default, deserialize_with = "positions")]
     pub as_of: Vec<InboundPosition>,

@@ -167,12 +167,10 @@ function showNewest(chat) {
   chat.last = known === void 0 ? null : preview(known);
 }
 function preview(message) {
-  if (message.msg.length <= PREVIEW_CHARS)
-    return message;
-  return {
-    ...message,
-    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join("")
-  };
+  const { msg } = message;
+  const isShort = msg.length <= PREVIEW_CHARS;
+  const text = isShort ? msg : Array.from(msg).slice(0, PREVIEW_CHARS).join("");
+  return { ...message, msg: text, client_msg_id: null };
 }
 function setGroup(chat, group) {
   const before = unseenMid(chat);
@@ -195,6 +193,9 @@ function countGroup(chat) {
   const { lastMid, readMid } = chat;
   const unread = (read) => hasEnded ? 0 : Math.max(0, lastMid - read);
   chat.unread = { pc: unread(readMid.pc), mobile: unread(readMid.mobile) };
+}
+function beginsAfter(chat, mid) {
+  return typeof mid !== "number" || mid === unseenMid(chat);
 }
 function unseenMid(chat) {
   return chat.with.type === "group" && !chat.with.wholeHistory ? chat.with.joinMid : 0;
@@ -396,12 +397,36 @@ var ChatFetch = class {
 };
 
 // ../../sdk/typescript/dist/settings.js
+var NAMES = {
+  uid: true,
+  device: true,
+  gateways: true,
+  query: true,
+  token: true,
+  storage: true,
+  maxMsgBytes: true,
+  WebSocket: true,
+  fetch: true
+};
 function checkSettings(settings) {
-  const { uid, device, gateways, query } = settings;
+  checkNames("settings", settings, NAMES);
+  const { uid, device, gateways, query, token, maxMsgBytes = 1 } = settings;
   checkId("uid", uid);
   checkDevice(device);
   if (!Array.isArray(gateways) || gateways.length === 0) {
     throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
+  }
+  if (token !== void 0 && typeof token !== "function")
+    checkToken(token);
+  checkStorage(settings.storage);
+  if (!Number.isSafeInteger(maxMsgBytes) || maxMsgBytes < 1) {
+    throw new RangeError("maxMsgBytes must be a whole number from 1 on");
+  }
+  for (const name of ["WebSocket", "fetch"]) {
+    const given = settings[name];
+    if (given !== void 0 && typeof given !== "function") {
+      throw new TypeError(`${name} must be as the platform's own`);
+    }
   }
   if ((settings.WebSocket ?? globalThis.WebSocket) === void 0) {
     throw new RangeError("there is no WebSocket: Node has one from version 22 on; for others give settings.WebSocket");
@@ -412,6 +437,37 @@ function checkSettings(settings) {
     query: baseUrl("query", "http", query)
   };
 }
+function checkNames(what, given, names) {
+  const known = Object.keys(names).join(", ");
+  if (typeof given !== "object" || given === null) {
+    throw new TypeError(`${what} must be an object with ${known}`);
+  }
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(names, name)) {
+      throw new TypeError(`there is no ${what}.${name}, but ${known}`);
+    }
+  }
+}
+async function askToken(source) {
+  if (source === void 0)
+    return void 0;
+  return checkToken(typeof source === "function" ? await source() : source);
+}
+function checkToken(token) {
+  if (typeof token !== "string" || !/^[\w.~+/-]+=*$/.test(token)) {
+    throw new TypeError("token must be a bearer token (A-Z, a-z, 0-9 and -._~+/, then =), or a function that returns one");
+  }
+  return token;
+}
+function checkStorage(storage) {
+  if (storage === void 0)
+    return;
+  for (const method of ["load", "save"]) {
+    if (typeof storage?.[method] !== "function") {
+      throw new TypeError(`storage must have the methods load and save, as new MemoryStorage() has; ${method} is none`);
+    }
+  }
+}
 function baseUrl(name, scheme, text) {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBase = url !== null && [`${scheme}:`, `${scheme}s:`].includes(url.protocol) && url.username + url.password + url.search + url.hash === "";
@@ -421,13 +477,15 @@ function baseUrl(name, scheme, text) {
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 function checkDevice(device) {
-  if (!DEVICE_CLASSES.includes(device?.class)) {
-    throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device?.class}`);
+  checkNames("device", device, { id: true, class: true, name: true });
+  if (!DEVICE_CLASSES.includes(device.class)) {
+    throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`);
   }
-  if (!/^[\w.-]{1,64}$/.test(device?.id ?? "")) {
+  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
     throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
   }
-  const name = device?.name ?? "";
+  const { name = "" } = device;
+  checkText("device.name", name);
   if (Array.from(name).length > 64 || !isWellFormed(name)) {
     throw new RangeError("device.name must be 64 characters at most, well-formed Unicode");
   }
@@ -437,9 +495,7 @@ function checkChat(chat) {
   checkId(kind === "user" ? "uid" : "gid", id);
 }
 function checkId(name, id) {
-  if (typeof id !== "string") {
-    throw new RangeError(`${name} must be a string, not a ${typeof id}`);
-  }
+  checkText(name, id);
   const largest = "9223372036854775807";
   const isShorter = id.length < largest.length;
   const fits = isShorter || id.length === largest.length && id <= largest;
@@ -447,7 +503,20 @@ function checkId(name, id) {
     throw new RangeError(`${name} must be a decimal number from 1 to ${largest}, not ${id}`);
   }
 }
+function checkMid(mid) {
+  if (!Number.isSafeInteger(mid) || mid < 1) {
+    throw new RangeError(`mid must be a whole number from 1 on, not ${mid}`);
+  }
+}
+function checkText(name, text) {
+  if (typeof text !== "string") {
+    const given = text === void 0 ? "absent" : `a ${typeof text}`;
+    throw new TypeError(`${name} must be a string, and is ${given}`);
+  }
+}
 function checkMessage(msg, clientMsgId, maxMsgBytes) {
+  checkText("msg", msg);
+  checkText("clientMsgId", clientMsgId);
   const bytes = (text) => new TextEncoder().encode(text).length;
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
@@ -483,6 +552,8 @@ var Service = class {
   #settings;
   #fetch;
   constructor(settings) {
+    const names = { url: true, token: true, fetch: true, signal: true };
+    checkNames("settings", settings, names);
     const url = baseUrl("url", "http", settings.url);
     this.#settings = { ...settings, url };
     this.#fetch = settings.fetch ?? fetch.bind(globalThis);
@@ -501,9 +572,9 @@ var Service = class {
   }
   async #token() {
     try {
-      return await this.#settings.token?.();
+      return await askToken(this.#settings.token);
     } catch (cause) {
-      throw new ServiceError("there is no token", 0, null, { cause });
+      throw new ServiceError(`no token: ${cause}`, 0, null, { cause });
     }
   }
   async #call(method, path, parameters, query = {}, body) {
@@ -561,6 +632,22 @@ function parse2(text) {
 var FIRST_PAUSE_MS = 100;
 var LONGEST_PAUSE_MS = 1e4;
 var SILENT_FAILURES = 3;
+function getsOn({ type }) {
+  return ["event", "sent", "ping"].includes(type);
+}
+var Pauses = class {
+  #ms = FIRST_PAUSE_MS;
+  /** Not all devices of a gateway that ends come back at once. */
+  next() {
+    const pause = this.#ms * (0.5 + Math.random());
+    this.#ms = Math.min(2 * this.#ms, LONGEST_PAUSE_MS);
+    return pause;
+  }
+  /** The next pause is a short one. */
+  reset() {
+    this.#ms = FIRST_PAUSE_MS;
+  }
+};
 var Link = class {
   settings;
   handler;
@@ -568,7 +655,7 @@ var Link = class {
   #connection = null;
   #gateway = 0;
   #failures = 0;
-  #pauseMs = FIRST_PAUSE_MS;
+  #pauses = new Pauses();
   #afterMs = null;
   #onPing = () => void 0;
   /** Ends the pause that is under way. */
@@ -590,18 +677,17 @@ var Link = class {
       this.#failures = isSilent ? this.#failures + 1 : 0;
       if (this.#failures === SILENT_FAILURES)
         await this.#probe();
-      const pause = this.#pauseMs * (0.5 + Math.random() / 2);
+      const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
       await sleep(this.#afterMs ?? pause, ends);
       this.#afterMs = null;
-      this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
       this.#gateway += 1;
     }
   }
   /** Ends the pause between two attempts; the pauses after it are short again. */
   connectNow() {
-    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#pauses.reset();
     this.#wake.abort();
   }
   /** The next frame that has come and is not handled yet. */
@@ -622,7 +708,7 @@ var Link = class {
   }
   /** The device gets on: the next pause is a short one. */
   getsOn() {
-    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#pauses.reset();
   }
   /** Ends the connection; the next one begins in so many milliseconds. */
   reconnect(afterMs) {
@@ -638,17 +724,17 @@ var Link = class {
   }
   /** A connection, from the handshake to its end. */
   async #connect() {
-    let token;
-    try {
-      token = await this.settings.token?.();
-    } catch (error) {
-      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
-    }
     const Socket = this.settings.WebSocket ?? WebSocket;
     const hello = () => this.handler.hello();
     const onPing = () => this.#onPing();
-    const url = this.#url(token);
-    const connection = new Connection(Socket, url, token, hello, onPing);
+    let connection;
+    try {
+      const token = await askToken(this.settings.token);
+      const url = this.#url(token);
+      connection = new Connection(Socket, url, token, hello, onPing);
+    } catch (error) {
+      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
+    }
     this.#connection = connection;
     try {
       for (; ; ) {
@@ -994,7 +1080,9 @@ function apply(chat, change) {
     return;
   switch (kind) {
     case "recall":
-      return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
+      return replace(chat, mid, (old) => {
+        return { ...old, recalled: true, msg: "", edited_ts: null };
+      });
     case "edit": {
       const msg = change.msg ?? "";
       return replace(chat, mid, (old) => old.recalled ? old : { ...old, msg, edited_ts: ts });
@@ -1403,22 +1491,27 @@ var DeviceState = class _DeviceState {
     this.#token.advance(at.partition, at.offset + 1);
     return isNew;
   }
-  /** Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. */
+  /**
+   * Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. What is of a group that shows
+   * another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
+   */
   takeMessages(key, page) {
     const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === void 0)
+    if (chat === void 0 || !beginsAfter(chat, page.begins_after_mid)) {
       return null;
+    }
     takeFetched(chat, this.uid, page.items, next);
     this.#changed.add(key);
     return next;
   }
-  /** Takes a page of the changes of a chat above a number; above which the next one begins, if there is another. */
+  /** Takes a page of the changes of a chat above a number, as with messages; above which the next one begins, if there is another. */
   takeMessageChanges(key, after, page) {
     const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === void 0)
+    if (chat === void 0 || !beginsAfter(chat, page.begins_after_mid)) {
       return null;
+    }
     takeFetchedChanges(chat, after, page.items, next);
     this.#changed.add(key);
     return next;
@@ -1557,7 +1650,7 @@ var Device = class _Device {
   /**
    * Loads what is stored, and begins to connect. Where nothing can be loaded it begins with nothing, and stores nothing.
    *
-   * @throws RangeError for settings that cannot work, or a storage of another user.
+   * @throws TypeError or RangeError for settings that cannot work, or a storage of another user.
    */
   static async open(settings) {
     const checked = checkSettings(settings);
@@ -1621,7 +1714,7 @@ var Device = class _Device {
    * Sends a message, now or as soon as there is a connection; the update `sent` or `refused` tells the outcome.
    *
    * @returns its `client_msg_id`, once the message is stored, unless the storage fails.
-   * @throws RangeError for what cannot be sent.
+   * @throws TypeError or RangeError for what cannot be sent.
    */
   async send(chat, msg, clientMsgId = crypto.randomUUID()) {
     this.#checkOpen();
@@ -1642,7 +1735,7 @@ var Device = class _Device {
   async read(chat, mid) {
     this.#checkOpen();
     checkChat(chat);
-    checkId("mid", String(mid));
+    checkMid(mid);
     this.#outbox.read(chat, mid);
     this.#flush();
     await this.#saver.save();
@@ -1771,7 +1864,7 @@ var Device = class _Device {
       this.#link.write({ type: "resume", since });
   }
   async #take(frame) {
-    if (["event", "sent", "ping"].includes(frame.type))
+    if (getsOn(frame))
       this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
@@ -2996,7 +3089,7 @@ var Session = class _Session {
     this.device = device;
     const { token } = user;
     const { fetch: fetch2 } = network;
-    const called = { fetch: fetch2, token: token === void 0 ? token : () => token };
+    const called = { fetch: fetch2, token };
     this.ingest = new Service({ url: settings.ingest, ...called });
     this.query = new Service({ url: settings.query, ...called });
     this.names = new Names(this.query, () => this.#changed(null));
@@ -3033,7 +3126,7 @@ var Session = class _Session {
         maxMsgBytes: settings.max_msg_bytes,
         WebSocket: network.WebSocket,
         fetch: network.fetch,
-        ...token === void 0 ? {} : { token: () => token }
+        ...token === void 0 ? {} : { token }
       });
       return new _Session(settings, user, slot, network, device);
     } catch (error) {

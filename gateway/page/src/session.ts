@@ -61,7 +61,7 @@ export class Session {
         maxMsgBytes: settings.max_msg_bytes,
         WebSocket: network.WebSocket,
         fetch: network.fetch,
-        ...(token === undefined ? {} : { token: () => token }),
+        ...(token === undefined ? {} : { token }),
       });
       return new Session(settings, user, slot, network, device);
     } catch (error) {
@@ -79,7 +79,7 @@ export class Session {
   ) {
     const { token } = user;
     const { fetch } = network;
-    const called = { fetch, token: token === undefined ? token : () => token };
+    const called = { fetch, token };
     this.ingest = new Service({ url: settings.ingest, ...called });
     this.query = new Service({ url: settings.query, ...called });
     this.names = new Names(this.query, () => this.#changed(null));

@@ -49,6 +49,10 @@ pub(crate) struct ChangesPage {
     /// The parameter that goes on where this page ends; null where nothing is left.
     #[schema(example = "after_chg=1")]
     next: Option<String>,
+    /// Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, example = 2)]
+    begins_after_mid: Option<i64>,
     /// With `after=`: how far the stores had come, by partition.
     #[serde(skip_serializing_if = "AsOf::is_empty")]
     #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
@@ -137,6 +141,7 @@ pub(super) async fn page(
     Ok(Json(ChangesPage {
         items: rows.into_iter().map(ChangeItem::from).collect(),
         next: next.map(|chg| format!("after_chg={chg}")),
+        begins_after_mid: head.map(|head| head.unseen_mid().get()),
         as_of,
     }))
 }

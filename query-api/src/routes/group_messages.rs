@@ -110,6 +110,7 @@ async fn page(
     Ok(MessagesPage {
         items: shown(api, view, rows).await?,
         next,
+        begins_after_mid: Some(head.unseen_mid().get()),
         profiles: None,
         as_of: AsOf::from(watermarks).and(own_watermarks),
     })

@@ -60,6 +60,10 @@ pub(crate) struct MessagesPage {
     /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
     #[schema(example = "before_mid=3")]
     pub(super) next: Option<String>,
+    /// Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, example = 2)]
+    pub(super) begins_after_mid: Option<i64>,
     /// With `profiles=true`: by user; users who have set none are left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
@@ -198,6 +202,7 @@ async fn page(
     Ok(MessagesPage {
         items: shown(api, view, rows).await?,
         next,
+        begins_after_mid: None,
         profiles: None,
         as_of,
     })

@@ -169,6 +169,7 @@ async fn a_member_reads_from_joining_on_or_all_of_it() {
         });
         assert_eq!(body["items"][0], expected);
         assert_eq!((&body["next"], body.get("as_of")), (&json!(null), None));
+        assert_eq!(body["begins_after_mid"], first - 1);
         // The owner was there from the beginning.
         let body = service.ok(&group.path("/messages", group.owner)).await;
         assert_eq!(mids(&body).len(), 9);
@@ -269,6 +270,7 @@ async fn changes_of_what_was_there_before_are_of_no_concern() {
         let body = service.ok(&group.path("/changes", member)).await;
         let expected: &[i64] = if whole_history { &[1, 2] } else { &[2] };
         assert_eq!(mids(&body), expected);
+        assert_eq!(body["begins_after_mid"], expected[0] - 1);
         assert_eq!(body.to_string().contains("secret"), whole_history);
         assert!(body.to_string().contains("public"));
     }

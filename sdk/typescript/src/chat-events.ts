@@ -101,7 +101,9 @@ function apply(
   if (change.chg <= chat.fetched.chg) return;
   switch (kind) {
     case "recall":
-      return replace(chat, mid, (old) => ({ ...old, recalled: true, msg: "" }));
+      return replace(chat, mid, (old) => {
+        return { ...old, recalled: true, msg: "", edited_ts: null };
+      });
     case "edit": {
       const msg = change.msg ?? "";
       // A page may have known that it is recalled.

@@ -165,13 +165,12 @@ export function showNewest(chat: Chat): void {
   chat.last = known === undefined ? null : preview(known);
 }
 
-/** As a list shows it. */
+/** As a list shows it, which has no `client_msg_id`. */
 export function preview(message: Message): Message {
-  if (message.msg.length <= PREVIEW_CHARS) return message;
-  return {
-    ...message,
-    msg: Array.from(message.msg).slice(0, PREVIEW_CHARS).join(""),
-  };
+  const { msg } = message;
+  const isShort = msg.length <= PREVIEW_CHARS;
+  const text = isShort ? msg : Array.from(msg).slice(0, PREVIEW_CHARS).join("");
+  return { ...message, msg: text, client_msg_id: null };
 }
 
 /**
@@ -199,6 +198,11 @@ export function countGroup(chat: Chat): void {
   const { lastMid, readMid } = chat;
   const unread = (read: number) => (hasEnded ? 0 : Math.max(0, lastMid - read));
   chat.unread = { pc: unread(readMid.pc), mobile: unread(readMid.mobile) };
+}
+
+/** Whether a page that begins behind this message shows what the device is to show. A query API of an earlier version does not say. */
+export function beginsAfter(chat: Chat, mid: number | null | undefined): boolean {
+  return typeof mid !== "number" || mid === unseenMid(chat);
 }
 
 /** Up to here a group shows nothing. */

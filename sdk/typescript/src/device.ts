@@ -1,7 +1,7 @@
 import { ChatFetch } from "./chat-fetch.js";
 import { splitKey, type Chat, type ChatKey } from "./chat.js";
 import type { ServerFrame } from "./frames.js";
-import { Link, sleep, type LinkHandler } from "./link.js";
+import { getsOn, Link, sleep, type LinkHandler } from "./link.js";
 import {
   Outbox,
   type QueueItem,
@@ -12,8 +12,8 @@ import { Reader } from "./reader.js";
 import { Saver } from "./saver.js";
 import {
   checkChat,
-  checkId,
   checkMessage,
+  checkMid,
   checkSettings,
   type DeviceSettings,
 } from "./settings.js";
@@ -52,7 +52,7 @@ export class Device {
   /**
    * Loads what is stored, and begins to connect. Where nothing can be loaded it begins with nothing, and stores nothing.
    *
-   * @throws RangeError for settings that cannot work, or a storage of another user.
+   * @throws TypeError or RangeError for settings that cannot work, or a storage of another user.
    */
   static async open(settings: DeviceSettings): Promise<Device> {
     const checked = checkSettings(settings);
@@ -134,7 +134,7 @@ export class Device {
    * Sends a message, now or as soon as there is a connection; the update `sent` or `refused` tells the outcome.
    *
    * @returns its `client_msg_id`, once the message is stored, unless the storage fails.
-   * @throws RangeError for what cannot be sent.
+   * @throws TypeError or RangeError for what cannot be sent.
    */
   async send(
     chat: ChatKey,
@@ -161,7 +161,7 @@ export class Device {
   async read(chat: ChatKey, mid: number): Promise<void> {
     this.#checkOpen();
     checkChat(chat);
-    checkId("mid", String(mid));
+    checkMid(mid);
     this.#outbox.read(chat, mid);
     this.#flush();
     await this.#saver.save();
@@ -299,8 +299,7 @@ export class Device {
   }
 
   async #take(frame: ServerFrame): Promise<void> {
-    // A welcome alone is not enough: a gateway may close for what is sent behind it.
-    if (["event", "sent", "ping"].includes(frame.type)) this.#link.getsOn();
+    if (getsOn(frame)) this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;

@@ -22,7 +22,7 @@ export type {
   ServiceSettings,
 } from "./rest.js";
 export { checkChat } from "./settings.js";
-export type { DeviceSettings } from "./settings.js";
+export type { DeviceSettings, TokenSource } from "./settings.js";
 export type { StoredHead } from "./state.js";
 export { MemoryStorage } from "./storage.js";
 export type { DeviceStorage, StorageChanges, StoredDevice } from "./storage.js";

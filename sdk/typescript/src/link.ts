@@ -1,7 +1,7 @@
 import { Connection, ConnectionEnded } from "./connection.js";
 import type { ClientFrame, ServerFrame } from "./frames.js";
 import { ServiceError } from "./rest.js";
-import type { DeviceSettings } from "./settings.js";
+import { askToken, type DeviceSettings } from "./settings.js";
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
@@ -20,12 +20,34 @@ export interface LinkHandler {
   probe(): Promise<void>;
 }
 
+/** Whether a device gets on that has this frame. A welcome alone is not enough: a gateway may close for what is sent behind it. */
+export function getsOn({ type }: ServerFrame): boolean {
+  return ["event", "sent", "ping"].includes(type);
+}
+
+/** They grow while the device does not get on. */
+export class Pauses {
+  #ms = FIRST_PAUSE_MS;
+
+  /** Not all devices of a gateway that ends come back at once. */
+  next(): number {
+    const pause = this.#ms * (0.5 + Math.random());
+    this.#ms = Math.min(2 * this.#ms, LONGEST_PAUSE_MS);
+    return pause;
+  }
+
+  /** The next pause is a short one. */
+  reset(): void {
+    this.#ms = FIRST_PAUSE_MS;
+  }
+}
+
 /** A connection to one of the gateways, again after whatever ends it. */
 export class Link {
   #connection: Connection | null = null;
   #gateway = 0;
   #failures = 0;
-  #pauseMs = FIRST_PAUSE_MS;
+  readonly #pauses = new Pauses();
   #afterMs: number | null = null;
   #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
@@ -48,19 +70,18 @@ export class Link {
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
       if (this.#failures === SILENT_FAILURES) await this.#probe();
-      const pause = this.#pauseMs * (0.5 + Math.random() / 2);
+      const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
       await sleep(this.#afterMs ?? pause, ends);
       this.#afterMs = null;
-      this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
       this.#gateway += 1;
     }
   }
 
   /** Ends the pause between two attempts; the pauses after it are short again. */
   connectNow(): void {
-    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#pauses.reset();
     this.#wake.abort();
   }
 
@@ -84,7 +105,7 @@ export class Link {
 
   /** The device gets on: the next pause is a short one. */
   getsOn(): void {
-    this.#pauseMs = FIRST_PAUSE_MS;
+    this.#pauses.reset();
   }
 
   /** Ends the connection; the next one begins in so many milliseconds. */
@@ -103,17 +124,17 @@ export class Link {
 
   /** A connection, from the handshake to its end. */
   async #connect(): Promise<Error> {
-    let token: string | undefined;
-    try {
-      token = await this.settings.token?.();
-    } catch (error) {
-      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
-    }
     const Socket = this.settings.WebSocket ?? WebSocket;
     const hello = () => this.handler.hello();
     const onPing = () => this.#onPing();
-    const url = this.#url(token);
-    const connection = new Connection(Socket, url, token, hello, onPing);
+    let connection: Connection;
+    try {
+      const token = await askToken(this.settings.token);
+      const url = this.#url(token);
+      connection = new Connection(Socket, url, token, hello, onPing);
+    } catch (error) {
+      return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
+    }
     this.#connection = connection;
     try {
       for (;;) {

@@ -3,7 +3,7 @@ import type {
   paths as IngestPaths,
 } from "./generated/ingest.js";
 import type { components, paths as QueryPaths } from "./generated/query.js";
-import { baseUrl } from "./settings.js";
+import { askToken, baseUrl, checkNames, type TokenSource } from "./settings.js";
 
 export type { IngestPaths, QueryPaths };
 
@@ -53,8 +53,8 @@ export class ServiceError extends Error {
 export interface ServiceSettings {
   /** `http://127.0.0.1:7302`. */
   url: string;
-  /** The token to authenticate with, asked for before each call; without one the stack is an open one. */
-  token?: (() => string | Promise<string>) | undefined;
+  /** The token to authenticate with; a function is called before each call. Without one the stack is an open one. */
+  token?: TokenSource | undefined;
   fetch?: typeof fetch | undefined;
   /** Ends the calls that are under way. */
   signal?: AbortSignal;
@@ -94,6 +94,8 @@ export class Service<P extends object> {
   readonly #fetch: typeof fetch;
 
   constructor(settings: ServiceSettings) {
+    const names = { url: true, token: true, fetch: true, signal: true };
+    checkNames("settings", settings, names);
     const url = baseUrl("url", "http", settings.url);
     this.#settings = { ...settings, url };
     // A browser's own must be called as a method of the window.
@@ -129,9 +131,9 @@ export class Service<P extends object> {
 
   async #token(): Promise<string | undefined> {
     try {
-      return await this.#settings.token?.();
+      return await askToken(this.#settings.token);
     } catch (cause) {
-      throw new ServiceError("there is no token", 0, null, { cause });
+      throw new ServiceError(`no token: ${cause}`, 0, null, { cause });
     }
   }
 

@@ -2,6 +2,9 @@ import { splitKey, type ChatKey } from "./chat.js";
 import { DEVICE_CLASSES, type DeviceClass } from "./frames.js";
 import type { DeviceStorage } from "./storage.js";
 
+/** A bearer token, or a function that returns one. */
+export type TokenSource = string | (() => string | Promise<string>);
+
 /** Which device it is, and where its services are. */
 export interface DeviceSettings {
   /** Whose device it is. */
@@ -12,8 +15,8 @@ export interface DeviceSettings {
   gateways: readonly string[];
   /** The query API: `http://127.0.0.1:7302`. */
   query: string;
-  /** The token to authenticate with, asked for before each connection and call; without one the stack is an open one. */
-  token?: () => string | Promise<string>;
+  /** The token to authenticate with; a function is called before each connection and call. Without one the stack is an open one. */
+  token?: TokenSource;
   /** Where it keeps what it knows and what it has yet to send; where absent, that ends with the device. */
   storage?: DeviceStorage;
   /** The longest text of a message in bytes of UTF-8: `ingest.max_msg_bytes`, 16384 where absent. */
@@ -24,17 +27,41 @@ export interface DeviceSettings {
   fetch?: typeof fetch;
 }
 
+const NAMES: Record<keyof DeviceSettings, true> = {
+  uid: true,
+  device: true,
+  gateways: true,
+  query: true,
+  token: true,
+  storage: true,
+  maxMsgBytes: true,
+  WebSocket: true,
+  fetch: true,
+};
+
 /**
  * The settings, with URLs that paths can be added to.
  *
- * @throws RangeError for what would fail at each attempt.
+ * @throws TypeError or RangeError, which name the setting, for what would fail at each attempt.
  */
 export function checkSettings(settings: DeviceSettings): DeviceSettings {
-  const { uid, device, gateways, query } = settings;
+  checkNames("settings", settings, NAMES);
+  const { uid, device, gateways, query, token, maxMsgBytes = 1 } = settings;
   checkId("uid", uid);
   checkDevice(device);
   if (!Array.isArray(gateways) || gateways.length === 0) {
     throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
+  }
+  if (token !== undefined && typeof token !== "function") checkToken(token);
+  checkStorage(settings.storage);
+  if (!Number.isSafeInteger(maxMsgBytes) || maxMsgBytes < 1) {
+    throw new RangeError("maxMsgBytes must be a whole number from 1 on");
+  }
+  for (const name of ["WebSocket", "fetch"] as const) {
+    const given = settings[name];
+    if (given !== undefined && typeof given !== "function") {
+      throw new TypeError(`${name} must be as the platform's own`);
+    }
   }
   if ((settings.WebSocket ?? globalThis.WebSocket) === undefined) {
     throw new RangeError(
@@ -46,6 +73,48 @@ export function checkSettings(settings: DeviceSettings): DeviceSettings {
     gateways: gateways.map((url) => baseUrl("gateways", "ws", url)),
     query: baseUrl("query", "http", query),
   };
+}
+
+/** Throws a `TypeError` for what is no object, or has a name that is none of these: it is misspelt. */
+export function checkNames(what: string, given: object, names: object): void {
+  const known = Object.keys(names).join(", ");
+  if (typeof given !== "object" || given === null) {
+    throw new TypeError(`${what} must be an object with ${known}`);
+  }
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(names, name)) {
+      throw new TypeError(`there is no ${what}.${name}, but ${known}`);
+    }
+  }
+}
+
+/** The token to authenticate with now. Throws a `TypeError` for what is none. */
+export async function askToken(
+  source: TokenSource | undefined,
+): Promise<string | undefined> {
+  if (source === undefined) return undefined;
+  return checkToken(typeof source === "function" ? await source() : source);
+}
+
+function checkToken(token: unknown): string {
+  // RFC 6750.
+  if (typeof token !== "string" || !/^[\w.~+/-]+=*$/.test(token)) {
+    throw new TypeError(
+      "token must be a bearer token (A-Z, a-z, 0-9 and -._~+/, then =), or a function that returns one",
+    );
+  }
+  return token;
+}
+
+function checkStorage(storage: DeviceStorage | undefined): void {
+  if (storage === undefined) return;
+  for (const method of ["load", "save"] as const) {
+    if (typeof storage?.[method] !== "function") {
+      throw new TypeError(
+        `storage must have the methods load and save, as new MemoryStorage() has; ${method} is none`,
+      );
+    }
+  }
 }
 
 /**
@@ -71,18 +140,20 @@ export function baseUrl(
   return (url.origin + url.pathname).replace(/\/+$/, "");
 }
 
-function checkDevice(device: DeviceSettings["device"] | undefined): void {
-  if (!DEVICE_CLASSES.includes(device?.class as DeviceClass)) {
+function checkDevice(device: DeviceSettings["device"]): void {
+  checkNames("device", device, { id: true, class: true, name: true });
+  if (!DEVICE_CLASSES.includes(device.class)) {
     throw new RangeError(
-      `device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device?.class}`,
+      `device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`,
     );
   }
-  if (!/^[\w.-]{1,64}$/.test(device?.id ?? "")) {
+  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
     throw new RangeError(
       "device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'",
     );
   }
-  const name = device?.name ?? "";
+  const { name = "" } = device;
+  checkText("device.name", name);
   if (Array.from(name).length > 64 || !isWellFormed(name)) {
     throw new RangeError(
       "device.name must be 64 characters at most, well-formed Unicode",
@@ -96,11 +167,9 @@ export function checkChat(chat: ChatKey): void {
   checkId(kind === "user" ? "uid" : "gid", id);
 }
 
-/** Throws a `RangeError` for what is no uid, gid or mid. */
+/** Throws a `TypeError` or `RangeError` for what is no uid or gid. */
 export function checkId(name: string, id: string): void {
-  if (typeof id !== "string") {
-    throw new RangeError(`${name} must be a string, not a ${typeof id}`);
-  }
+  checkText(name, id);
   const largest = "9223372036854775807";
   const isShorter = id.length < largest.length;
   const fits = isShorter || (id.length === largest.length && id <= largest);
@@ -111,12 +180,28 @@ export function checkId(name: string, id: string): void {
   }
 }
 
-/** Throws a `RangeError` for a message that would be refused, or whose frame would be. */
+/** Throws a `RangeError` for what is no number of a message. */
+export function checkMid(mid: number): void {
+  if (!Number.isSafeInteger(mid) || mid < 1) {
+    throw new RangeError(`mid must be a whole number from 1 on, not ${mid}`);
+  }
+}
+
+function checkText(name: string, text: unknown): void {
+  if (typeof text !== "string") {
+    const given = text === undefined ? "absent" : `a ${typeof text}`;
+    throw new TypeError(`${name} must be a string, and is ${given}`);
+  }
+}
+
+/** Throws a `TypeError` or `RangeError` for a message that would be refused, or whose frame would be. */
 export function checkMessage(
   msg: string,
   clientMsgId: string,
   maxMsgBytes: number,
 ): void {
+  checkText("msg", msg);
+  checkText("clientMsgId", clientMsgId);
   const bytes = (text: string): number => new TextEncoder().encode(text).length;
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);

@@ -8,6 +8,7 @@ import {
   takeRead,
 } from "./chat-events.js";
 import {
+  beginsAfter,
   joinedChat,
   newChat,
   setGroup,
@@ -264,17 +265,22 @@ export class DeviceState {
     return isNew;
   }
 
-  /** Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. */
+  /**
+   * Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. What is of a group that shows
+   * another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
+   */
   takeMessages(key: ChatKey, page: MessagesPage): number | null {
     const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === undefined) return null;
+    if (chat === undefined || !beginsAfter(chat, page.begins_after_mid)) {
+      return null;
+    }
     takeFetched(chat, this.uid, page.items, next);
     this.#changed.add(key);
     return next;
   }
 
-  /** Takes a page of the changes of a chat above a number; above which the next one begins, if there is another. */
+  /** Takes a page of the changes of a chat above a number, as with messages; above which the next one begins, if there is another. */
   takeMessageChanges(
     key: ChatKey,
     after: number,
@@ -282,7 +288,9 @@ export class DeviceState {
   ): number | null {
     const next = nextOf(page);
     const chat = this.#chats.get(key);
-    if (chat === undefined) return null;
+    if (chat === undefined || !beginsAfter(chat, page.begins_after_mid)) {
+      return null;
+    }
     takeFetchedChanges(chat, after, page.items, next);
     this.#changed.add(key);
     return next;

@@ -216,6 +216,18 @@ test("a device comes back with a new token where the old one has expired", async
   assert.match(second.target, /bearer.t3$/);
 });
 
+test("a token may be a text", async () => {
+  await open({ token: "t0" });
+  assert.match((await welcome()).target, /bearer.t0$/);
+});
+
+test("a function that returns no token is named", async () => {
+  const updates = (await open({ token: () => 5 as never })).updates();
+  const update = await until(updates, "disconnected");
+  const reason = update.type === "disconnected" && update.reason;
+  assert.match(String(reason), /token must be a bearer token/);
+});
+
 test("a gateway that ends says when to come back, and the next one is tried", async () => {
   const other = await ScriptedGateway.start();
   try {
@@ -532,7 +544,16 @@ test("what cannot be sent is refused here", async () => {
     assert.throws(() => own.typing(chat), RangeError);
     assert.throws(() => own.focus(chat), RangeError);
   }
-  await assert.rejects(own.read(PEER, 0), /mid must be/);
+  for (const mid of [0, 1.5, "1"] as number[]) {
+    await assert.rejects(own.read(PEER, mid), /mid must be/);
+  }
+  for (const none of [5, null, {}] as never[]) {
+    const named = (name: string) => {
+      return { name: "TypeError", message: RegExp(`^${name} must be a string`) };
+    };
+    await assert.rejects(own.send(PEER, none), named("msg"));
+    await assert.rejects(own.send(PEER, "text", none), named("clientMsgId"));
+  }
   assert.deepEqual(own.unanswered, []);
   // A whole character is one.
   await own.send(PEER, "😀", "😀");

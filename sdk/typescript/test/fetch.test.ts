@@ -113,6 +113,22 @@ test("a head counts although a sync has moved the token over it", () => {
   assert.equal(chat(state, GROUP).lastMid, 10);
 });
 
+test("a page of another part of the history is not taken", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  head(state, 15, 8, 1);
+  // The group has been switched to its whole history, or back, and the device has yet to hear of it.
+  for (const begins_after_mid of [0, 7]) {
+    const before = missing(chat(state, GROUP));
+    assert.deepEqual(before, { mid: 0, chg: 0 });
+    const items = [groupMessage(8, "1001").message];
+    state.takeMessages(GROUP, { items, begins_after_mid });
+    const recall = { chg: 1, mid: 8, kind: "recall", ts: TS };
+    state.takeMessageChanges(GROUP, 0, { items: [recall], begins_after_mid });
+  }
+  assert.equal(missing(chat(state, GROUP)), null);
+});
+
 test("a page may be empty and not the last", () => {
   const state = device();
   take(state, 11, membership("member", true));

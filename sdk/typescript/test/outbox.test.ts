@@ -1,61 +1,49 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ChatKey } from "../src/chat.js";
+import type { ClientFrame } from "../src/frames.js";
 import { Outbox, type QueueItem } from "../src/outbox.js";
+import { readVector } from "./vectors-folder.js";
 
 const PEER = "user:1001";
-const GROUP = "group:5000";
 
-test("what is not answered is written again on the next connection", () => {
-  const outbox = new Outbox();
-  outbox.send(PEER, "a", "one");
-  outbox.send(GROUP, "b", "two");
-  const send = { type: "send", ref: "1", client_msg_id: "a", msg: "one" };
-  const [first, second] = outbox.takeFrames();
-  assert.deepEqual(first, { ...send, to: "1001" });
-  assert.equal(
-    second?.type === "send" && "gid" in second && second.gid,
-    "5000",
-  );
-  assert.deepEqual(outbox.takeFrames(), []);
-  outbox.accepted("1");
-  assert.equal(outbox.answered("2")?.kind, "send");
-  assert.equal(outbox.answered("2"), null);
-  outbox.disconnected();
-  assert.deepEqual(outbox.takeFrames(), [{ ...send, to: "1001" }]);
-  outbox.again("1");
-  assert.deepEqual(outbox.takeFrames(), [{ ...send, to: "1001" }]);
-});
+type Step = {
+  send?: { chat: ChatKey; client_msg_id: string; msg: string };
+  sends?: number;
+  read?: { chat: ChatKey; mid: number };
+  frames?: ClientFrame[];
+  written?: string[];
+  unanswered?: number;
+  accepted?: string;
+  sent?: string;
+  refused?: string;
+  again?: string;
+  disconnected?: true;
+};
 
-test("only so many are written at a time", () => {
-  const outbox = new Outbox();
-  for (let i = 0; i < 40; i += 1) outbox.send(PEER, `id-${i}`, "text");
-  const refs = (): string[] =>
-    outbox.takeFrames().map((frame) => ("ref" in frame ? frame.ref : ""));
-  assert.equal(refs().length, 32);
-  outbox.answered("5");
-  outbox.answered("6");
-  assert.deepEqual(refs(), ["33", "34"]);
-});
+function take(outbox: Outbox, step: Step): void {
+  const { send, sends = 0, read, frames, written, unanswered } = step;
+  if (send) outbox.send(send.chat, send.client_msg_id, send.msg);
+  for (let n = 0; n < sends; n += 1) outbox.send(PEER, `id-${n}`, "text");
+  if (read) outbox.read(read.chat, read.mid);
+  if (frames) assert.deepEqual(outbox.takeFrames(), frames);
+  if (written) {
+    const refs = outbox.takeFrames().map((one) => "ref" in one && one.ref);
+    assert.deepEqual(refs, written);
+  }
+  if (unanswered !== undefined) {
+    assert.equal(outbox.unanswered.length, unanswered);
+  }
+  if (step.accepted) outbox.accepted(step.accepted);
+  if (step.sent) outbox.answered(step.sent);
+  if (step.refused) outbox.refuse(step.refused, { reason: "", detail: "" });
+  if (step.again) outbox.again(step.again);
+  if (step.disconnected) outbox.disconnected();
+}
 
-test("a read-ack is done once it is accepted, and a higher one stands for a lower one", () => {
+test("an outbox does what that of the device in Rust does", () => {
   const outbox = new Outbox();
-  outbox.read(PEER, 3);
-  outbox.read(GROUP, 4);
-  outbox.read(PEER, 5);
-  outbox.read(PEER, 4);
-  const acks = [
-    { type: "read", ref: "2", gid: "5000", mid: 4 },
-    { type: "read", ref: "4", peer: "1001", mid: 5 },
-  ];
-  assert.deepEqual(outbox.takeFrames(), acks);
-  // It is under way, so what the gateway makes of it is not known.
-  outbox.read(PEER, 6);
-  assert.equal(outbox.unanswered.length, 3);
-  outbox.accepted("4");
-  assert.deepEqual(
-    outbox.unanswered.map((item) => item.seq),
-    [2, 5],
-  );
+  for (const step of readVector<Step[]>("outbox.json")) take(outbox, step);
 });
 
 test("a refused send stays until it is dismissed, and is not written again", () => {

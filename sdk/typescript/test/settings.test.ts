@@ -28,18 +28,25 @@ test("a service is called below its URL, whatever it ends with", async () => {
   await service.get("/v1/users" as never, {} as never);
   assert.deepEqual(asked, ["http://query/im/v1/users"]);
   assert.throws(() => new Service({ url: "query" }), /^RangeError: url must/);
+  const misspelt = { url: "http://query", tokn: "t" };
+  assert.throws(() => new Service(misspelt), /no settings.tokn, but url, token/);
 });
 
 const WRONG: [string, object, RegExp][] = [
-  ["no uid", { uid: undefined }, /uid must be a string, not a undefined/],
-  ["a number", { uid: 1000 }, /uid must be a string, not a number/],
+  ["no uid", { uid: undefined }, /uid must be a string, and is absent/],
+  ["a number", { uid: 1000 }, /uid must be a string, and is a number/],
   ["a uid of letters", { uid: "ann" }, /uid .* from 1 to .*, not ann/],
   [
     "a uid that is too large",
     { uid: "9223372036854775808" },
     /from 1 to 9223372036854775807, not 9223372036854775808/,
   ],
-  ["no device", { device: undefined }, /device.class must be pc or mobile/],
+  ["no device", { device: undefined }, /device must be an object with id, class/],
+  [
+    "a misspelt name of the device",
+    { device: { id: "a", class: "pc", nmae: "x" } },
+    /there is no device.nmae, but id, class, name/,
+  ],
   [
     "another class",
     { device: { id: "a", class: "tv" } },
@@ -70,15 +77,27 @@ const WRONG: [string, object, RegExp][] = [
   ],
   ["a password", { query: "http://u:p@h" }, /query must be like/],
   ["a fragment", { query: "http://h/#a" }, /query must be like/],
+  ["a misspelt name", { tokn: "t" }, /no settings.tokn, but uid, .* token, /],
+  ["a token that is no text", { token: 5 }, /token must be .* or a function/],
+  ["a token of two lines", { token: "a\nb" }, /token must be a bearer token/],
+  ["no methods of a storage", { storage: {} }, /load and save, .*; load is none/],
+  ["half of a storage", { storage: { load() {} } }, /; save is none/],
+  ["no bytes of a message", { maxMsgBytes: 0 }, /maxMsgBytes must be/],
+  ["no function to fetch", { fetch: "f" }, /fetch must be as the platform's/],
 ];
 
 for (const [name, more, message] of WRONG) {
   test(`settings with ${name} are refused`, async () => {
     const wrong = { ...GOOD, ...more } as DeviceSettings;
-    const refusal = { name: "RangeError", message };
+    const refusal = { name: /^(Type|Range)Error$/, message };
     await assert.rejects(Device.open(wrong), refusal);
   });
 }
+
+test("without settings it is said which there are", async () => {
+  const refusal = { name: "TypeError", message: /an object with uid, device/ };
+  await assert.rejects(Device.open(undefined as never), refusal);
+});
 
 test("where there is no WebSocket, it is said what has one", (context) => {
   const { WebSocket, ...rest } = GOOD;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { missing, type Chat, type ChatKey } from "../src/chat.js";
 import type { EventFrame, HeadFrame } from "../src/frames.js";
@@ -11,9 +11,7 @@ import type {
   SyncAnswer,
 } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
-
-/** What the simulation of the gateway's hub writes: see the README there. */
-const VECTORS = new URL("../../../../tests/device-vectors/", import.meta.url);
+import { readVector, VECTORS } from "./vectors-folder.js";
 
 type Step =
   | { sync: SyncAnswer }
@@ -63,16 +61,15 @@ function knownOfOther(other: Chat["with"]): object {
 }
 
 function knownOfMessage(message: Message): object {
-  const { mid, srcid, msg, ts, recalled = false, edited_ts } = message;
-  const edited = recalled ? null : (edited_ts ?? null);
-  return { mid, srcid, msg, ts, recalled, edited_ts: edited };
+  const { mid, srcid, msg, ts, recalled = false } = message;
+  const { client_msg_id = null, edited_ts = null } = message;
+  return { mid, srcid, msg, ts, client_msg_id, recalled, edited_ts };
 }
 
 const kinds = new Set<string>();
 for (const name of readdirSync(VECTORS)) {
-  if (!name.endsWith(".json")) continue;
-  const text = readFileSync(new URL(name, VECTORS), "utf8");
-  const { uid, steps } = JSON.parse(text) as { uid: string; steps: Step[] };
+  if (!/^\d+\.json$/.test(name)) continue;
+  const { uid, steps } = readVector<{ uid: string; steps: Step[] }>(name);
   for (const step of steps) kinds.add(Object.keys(step).sort().join(" "));
 
   test(`a device knows what the other core's does (${name})`, () => {

@@ -4,7 +4,7 @@ use std::{env, ffi::OsStr, path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use tokio::{process::Command, time::timeout};
+use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// No command takes longer.
 const LONGEST: Duration = Duration::from_secs(180);
@@ -81,11 +81,6 @@ impl CommandOutput {
     }
 }
 
-/// Runs the program to its end.
-pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<CommandOutput> {
-    run_as(args, Vec::new()).await
-}
-
 /// Runs the program to its end, with more variables in its environment.
 ///
 /// # Errors
@@ -93,6 +88,15 @@ pub(crate) async fn run(args: &[impl AsRef<OsStr>]) -> Result<CommandOutput> {
 pub async fn run_as(
     args: &[impl AsRef<OsStr>],
     environment: Vec<(String, String)>,
+) -> Result<CommandOutput> {
+    run_with(args, environment, "").await
+}
+
+/// The same, with a text that it reads.
+pub(crate) async fn run_with(
+    args: &[impl AsRef<OsStr>],
+    environment: Vec<(String, String)>,
+    input: &str,
 ) -> Result<CommandOutput> {
     let shown: Vec<_> = args
         .iter()
@@ -103,9 +107,16 @@ pub async fn run_as(
     process
         .args(args)
         .envs(environment)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .kill_on_drop(true);
-    let output = timeout(LONGEST, process.output())
+    let mut process = process.spawn()?;
+    if let Some(mut stdin) = process.stdin.take() {
+        // A command that reads nothing may have ended.
+        let _ = stdin.write_all(input.as_bytes()).await;
+    }
+    let output = timeout(LONGEST, process.wait_with_output())
         .await
         .with_context(|| format!("`{command}` does not end"))??;
     Ok(CommandOutput {

@@ -120,9 +120,17 @@ impl TestEnv {
     /// # Errors
     /// It does not end.
     pub async fn tidemark(&self, args: &[&str]) -> Result<CommandOutput> {
+        self.tidemark_reads(args, "").await
+    }
+
+    /// The same, with a text that it reads.
+    ///
+    /// # Errors
+    /// It does not end.
+    pub async fn tidemark_reads(&self, args: &[&str], input: &str) -> Result<CommandOutput> {
         let config = self.config.iter().map(OsString::from);
         let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
-        program::run(&all).await
+        program::run_with(&all, Vec::new(), input).await
     }
 
     /// Asks a service on its own port for JSON: `/status`.

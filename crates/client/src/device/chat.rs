@@ -119,6 +119,11 @@ impl Chat {
         }
     }
 
+    /// Whether a page that begins behind this message shows what the device is to show. A query API of an earlier version does not say.
+    pub(super) fn begins_after(&self, mid: Option<Mid>) -> bool {
+        mid.is_none_or(|mid| mid == self.unseen_mid())
+    }
+
     fn join_mid(&self) -> Mid {
         match self.with {
             ChatWith::Group { join_mid, .. } => join_mid,
@@ -285,6 +290,7 @@ impl Chat {
                 .for_each(|message| {
                     message.recalled = true;
                     message.msg.clear();
+                    message.edited_ts = None;
                 }),
             // A page may have known that it is recalled.
             "edit" => all

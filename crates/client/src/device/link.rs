@@ -177,7 +177,7 @@ impl Link {
     }
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
-        let mut url = format!("{}/v1/connect", self.url());
+        let mut url = format!("{}/v1/connect", self.url().trim_end_matches('/'));
         if self.settings.token.is_none() {
             url = format!("{url}?uid={}", self.uid);
         }
@@ -225,37 +225,82 @@ pub(super) async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, Cl
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
     use super::*;
-    use crate::device::tests::connected;
+    use crate::{Problem, device::tests::connected};
+
+    /// What the device in TypeScript does, too.
+    #[derive(Deserialize)]
+    struct Table {
+        closes: BTreeMap<String, String>,
+        statuses: BTreeMap<String, String>,
+        pauses_ms: Vec<u64>,
+        spread: [f64; 2],
+        frames: Vec<Value>,
+    }
+
+    fn table() -> Table {
+        let table = include_str!("../../../../tests/device-vectors/connection.json");
+        serde_json::from_str(table).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_close_code_or_a_status_says_whether_the_device_comes_back() {
+        let Table {
+            closes, statuses, ..
+        } = table();
+        let closes = closes.into_iter().map(|(code, expected)| {
+            let closed = ClientError::Closed {
+                url: String::new(),
+                code: code.parse().unwrap(),
+                reason: String::new(),
+            };
+            (closed, expected)
+        });
+        let statuses = statuses.into_iter().map(|(status, expected)| {
+            let problem = Problem::of_response(status.parse().unwrap(), "");
+            (ClientError::Problem(Box::new(problem)), expected)
+        });
+        for (error, expected) in closes.chain(statuses) {
+            let mut device = connected();
+            device.failed(error.clone());
+            let outcome = match device.ended {
+                Some(_) => "end",
+                None => "reconnect",
+            };
+            assert_eq!(outcome, expected, "{error}");
+        }
+    }
 
     /// A gateway that welcomes and closes is not hurried.
     #[tokio::test]
     async fn pauses_are_short_again_once_something_arrives() {
-        for (frame, is_short) in [
-            (r#"{"type":"welcome","resumed":true}"#, false),
-            (r#"{"type":"sync_required","after_ms":0}"#, false),
-            (r#"{"type":"accepted","ref":"1","at":"17:1"}"#, false),
-            (r#"{"type":"typing","from":"2","to":"1"}"#, false),
-            (r#"{"type":"event","at":"17:1"}"#, true),
-            (r#"{"type":"sent","ref":"1","mid":1}"#, true),
-            (r#"{"type":"ping"}"#, true),
-        ] {
+        for case in table().frames {
             let mut device = connected();
             device.link.disconnect(None);
-            device.take(serde_json::from_str(frame).unwrap()).unwrap();
-            assert_eq!(device.link.pauses.0 == FIRST_PAUSE, is_short, "{frame}");
+            let frame = serde_json::from_value(case["frame"].clone()).unwrap();
+            device.take(frame).unwrap();
+            let is_short = device.link.pauses.0 == FIRST_PAUSE;
+            assert_eq!(json!(is_short), case["gets_on"], "{case}");
         }
     }
 
     #[test]
     fn pauses_grow_and_differ_from_device_to_device() {
+        let Table {
+            pauses_ms,
+            spread: [least, most],
+            ..
+        } = table();
         let mut of_many = Vec::new();
         for _ in 0..20 {
             let mut pauses = Pauses::default();
-            for step in 0..10 {
-                let expected = LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.pow(step));
+            for expected in pauses_ms.iter().copied().map(Duration::from_millis) {
                 let pause = pauses.next();
-                assert!(expected.mul_f64(0.5) <= pause && pause <= expected.mul_f64(1.5));
+                assert!(expected.mul_f64(least) <= pause && pause <= expected.mul_f64(most));
             }
             of_many.push(pauses.next());
         }

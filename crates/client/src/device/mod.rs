@@ -62,7 +62,7 @@ impl Device {
     /// Not connected yet. What it knew and had yet to say is as [`Self::into_parts`] gave it out; both are empty at first.
     ///
     /// # Errors
-    /// There is no gateway, the token does not fit into a header, or the name is too long.
+    /// A setting that would fail at each attempt, which it names.
     pub fn new(
         client: Client,
         settings: DeviceSettings,
@@ -188,21 +188,31 @@ impl Device {
     /// # Errors
     /// It was refused, or not answered in time.
     pub async fn fetch(&mut self, key: Recipient) -> Result<(), ClientError> {
+        while self.fetch_pages(key).await? {}
+        Ok(())
+    }
+
+    /// Messages, then changes. Whether the chat has begun anew meanwhile: then messages are missing again.
+    async fn fetch_pages(&mut self, key: Recipient) -> Result<bool, ClientError> {
         let messages = |reader: ChatReader, missing: Missing| reader.messages(missing.after_mid);
         while let Some(page) = self.page(key, messages).await? {
             if self.state.take_messages(key, page).is_none() {
                 break;
             }
         }
-        let mut next = self.missing(key).map(|missing| missing.after_chg);
+        let begun = self.missing(key);
+        let mut next = begun.map(|missing| missing.after_chg);
         while let Some(after) = next {
             let changes = |reader: ChatReader, _| reader.changes(after);
             let Some(page) = self.page(key, changes).await? else {
                 break;
             };
+            if self.missing(key).map(|now| now.after_mid) < begun.map(|begun| begun.after_mid) {
+                return Ok(true);
+            }
             next = self.state.take_changes(key, after, page);
         }
-        Ok(())
+        Ok(false)
     }
 
     fn missing(&self, key: Recipient) -> Option<Missing> {

@@ -158,3 +158,67 @@ pub(super) fn with_chat(mut frame: Value, user_field: &str, chat: Recipient) -> 
     }
     frame
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    fn chat(given: &Value) -> Recipient {
+        match given["chat"].as_str().unwrap().split_once(':').unwrap() {
+            ("group", gid) => Recipient::Group(gid.parse().unwrap()),
+            (_, uid) => Recipient::User(uid.parse().unwrap()),
+        }
+    }
+
+    fn message(to: Recipient, client_msg_id: &str, msg: &str) -> QueueItem {
+        QueueItem::Send {
+            to,
+            client_msg_id: client_msg_id.to_owned().try_into().unwrap(),
+            msg: msg.to_owned(),
+        }
+    }
+
+    fn take(outbox: &mut Outbox, name: &str, given: &Value) {
+        let text = |name: &str| given[name].as_str().unwrap();
+        let reference = given.as_str().unwrap_or_default();
+        match name {
+            "send" => outbox.push(message(chat(given), text("client_msg_id"), text("msg"))),
+            "sends" => {
+                let to = Recipient::User(1001.try_into().unwrap());
+                let numbers = 0..given.as_i64().unwrap();
+                numbers.for_each(|n| outbox.push(message(to, &format!("id-{n}"), "text")));
+            }
+            "read" => outbox.push(QueueItem::Read {
+                of: chat(given),
+                mid: given["mid"].as_i64().unwrap().try_into().unwrap(),
+            }),
+            "frames" => assert_eq!(Value::from(outbox.take_frames()), *given),
+            "written" => {
+                let frames = outbox.take_frames().into_iter();
+                let refs: Value = frames.map(|mut frame| frame["ref"].take()).collect();
+                assert_eq!(refs, *given);
+            }
+            "unanswered" => assert_eq!(json!(outbox.items().len()), *given),
+            "accepted" => outbox.accepted(reference),
+            "sent" | "refused" => drop(outbox.answered(reference)),
+            "again" => {
+                outbox.refused(reference);
+                outbox.again();
+            }
+            "disconnected" => outbox.disconnected(),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn an_outbox_does_what_that_of_the_device_in_typescript_does() {
+        let steps = include_str!("../../../../tests/device-vectors/outbox.json");
+        let steps: Vec<Map<String, Value>> = serde_json::from_str(steps).unwrap();
+        let mut outbox = Outbox::default();
+        for (name, given) in steps.iter().flatten() {
+            take(&mut outbox, name, given);
+        }
+    }
+}

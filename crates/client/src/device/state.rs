@@ -243,20 +243,27 @@ impl DeviceState {
         is_new
     }
 
-    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another.
+    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. What is of a group that shows
+    /// another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
     pub fn take_messages(&mut self, key: Recipient, page: Messages) -> Option<Mid> {
         let next = page.next.and_then(|next| match next {
             Order::After(mid) => Some(mid),
             _ => None,
         });
         let chat = self.chats.get_mut(&key)?;
+        if !chat.begins_after(page.begins_after_mid) {
+            return None;
+        }
         chat.take_fetched(self.uid, page.items, next);
         next
     }
 
-    /// Takes a page of the changes of a chat above `after`; above which the next one begins, if there is another.
+    /// Takes a page of the changes of a chat above `after`, as [`Self::take_messages`] does; above which the next one begins, if there is another.
     pub fn take_changes(&mut self, key: Recipient, after: Chg, page: Changes) -> Option<Chg> {
         let chat = self.chats.get_mut(&key)?;
+        if !chat.begins_after(page.begins_after_mid) {
+            return None;
+        }
         chat.take_fetched_changes(after, page.items, page.next);
         page.next
     }

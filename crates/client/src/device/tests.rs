@@ -520,6 +520,26 @@ fn who_has_joined_again_fetches_what_a_page_left_out() {
     assert_eq!(missing.unwrap().after_mid, Mid::ZERO);
 }
 
+/// The group has been switched to its whole history, or back, and the device has yet to hear of it; or it never does, since a sync is behind both.
+#[test]
+fn a_page_of_another_part_of_the_history_is_not_taken() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    take_head(&mut device, 8, 1, 0);
+    let missing = |device: &DeviceState| device.chats()[&group()].missing();
+    let before = missing(&device);
+    for (begins_after_mid, is_taken) in [(0, false), (7, true)] {
+        let page = |item: &Value| json!({"items": [item], "next": null, "begins_after_mid": begins_after_mid});
+        let messages = page(&group_message(8, 1001)["message"]);
+        device.take_messages(group(), serde_json::from_value(messages).unwrap());
+        let recall = json!({"chg": 1, "mid": 8, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
+        let changes = serde_json::from_value(page(&recall)).unwrap();
+        device.take_changes(group(), Chg::ZERO, changes);
+        let expected = before.filter(|_| !is_taken);
+        assert_eq!(missing(&device), expected, "{begins_after_mid}");
+    }
+}
+
 #[test]
 fn what_was_stored_is_what_is_known() {
     let mut device = device();
@@ -537,18 +557,27 @@ fn what_was_stored_is_what_is_known() {
     assert_eq!(unread(&restored, peer()), [Some(2); 2]);
 }
 
-pub(super) fn connected() -> Device {
-    let client = Client::builder("http://127.0.0.1:1", "http://127.0.0.1:1");
-    let settings = DeviceSettings {
+pub(super) fn device_settings() -> DeviceSettings {
+    DeviceSettings {
         gateways: vec!["ws://127.0.0.1:1".to_owned()],
         device: "a".to_owned().try_into().unwrap(),
         class: DeviceClass::Pc,
         name: String::new(),
         token: None,
         max_msg_bytes: MAX_MSG_BYTES,
-    };
+    }
+}
+
+pub(super) fn connected() -> Device {
+    let client = Client::builder("http://127.0.0.1:1", "http://127.0.0.1:1");
     let state = DeviceState::new(user(1));
-    Device::new(client.build().unwrap(), settings, state, Outbox::default()).unwrap()
+    Device::new(
+        client.build().unwrap(),
+        device_settings(),
+        state,
+        Outbox::default(),
+    )
+    .unwrap()
 }
 
 #[tokio::test]

@@ -315,47 +315,89 @@ async fn a_page_that_is_older_than_what_was_handled_is_asked_for_again() {
     assert_eq!(device.next().await.unwrap(), Update::Chat(peer()));
 }
 
-/// Then the group is another chat, of which the device has nothing.
+fn group() -> Recipient {
+    Recipient::Group(5.try_into().unwrap())
+}
+
+fn group_message(mid: i64) -> Value {
+    let mut message = message(mid, "text");
+    message["destid"] = json!(null);
+    message["gid"] = json!("5");
+    message
+}
+
+fn membership(at: &str, role: Option<&str>, last_mid: i64) -> Value {
+    json!({"type": "event", "at": at, "group_change": {
+        "gid": "5", "by": "2", "kind": "add", "owner": "2", "open": true, "muted": false, "name": "Lunch", "whole_history": true,
+        "dissolved": false, "member_count": 3, "last_mid": last_mid,
+        "members": [{"uid": "1", "role": role, "muted": false, "joined": role.is_some()}],
+    }})
+}
+
+/// In a group that has these messages.
+async fn connect_joined(scripted: &Scripted, mids: &[i64]) -> (Device, Connection) {
+    let (mut device, mut connection) = connect(scripted).await;
+    connection.send(membership("5:12", Some("member"), 0)).await;
+    until(&mut device, Update::Chat(group())).await;
+    for (at, mid) in (13..).zip(mids) {
+        let message = group_message(*mid);
+        let event = json!({"type": "event", "at": format!("5:{at}"), "message": message});
+        connection.send(event).await;
+        until(&mut device, Update::Chat(group())).await;
+    }
+    (device, connection)
+}
+
+/// The user leaves and joins again: then the group is another chat, of which the device has nothing.
+async fn join_again(connection: &mut Connection) {
+    connection.send(membership("5:15", None, 3)).await;
+    connection.send(membership("5:16", Some("member"), 3)).await;
+    connection.receive_all().await;
+}
+
 #[tokio::test]
 async fn who_joins_again_while_a_page_is_fetched_gets_it_from_the_start() {
     let mut scripted = Scripted::start().await;
-    let (mut device, mut connection) = connect(&scripted).await;
-    let of_group = |mid: i64| {
-        let mut message = message(mid, "text");
-        message["destid"] = json!(null);
-        message["gid"] = json!("5");
-        message
-    };
-    let membership = |at: &str, role: Option<&str>, last_mid: i64| {
-        json!({"type": "event", "at": at, "group_change": {
-            "gid": "5", "by": "2", "kind": "add", "owner": "2", "open": true, "muted": false, "name": "Lunch", "whole_history": true,
-            "dissolved": false, "member_count": 3, "last_mid": last_mid,
-            "members": [{"uid": "1", "role": role, "muted": false, "joined": role.is_some()}],
-        }})
-    };
-    let group = Recipient::Group(5.try_into().unwrap());
-    connection.send(membership("5:12", Some("member"), 0)).await;
-    for (at, mid) in [("5:13", 1), ("5:14", 3)] {
-        let event = json!({"type": "event", "at": at, "message": of_group(mid)});
-        connection.send(event).await;
-    }
-    for _ in 0..3 {
-        until(&mut device, Update::Chat(group)).await;
-    }
+    let (mut device, mut connection) = connect_joined(&scripted, &[1, 3]).await;
     let gateway = async {
         let (path, _answer) = scripted.asked().await;
         assert!(path.contains("after_mid=1"), "{path}");
-        connection.send(membership("5:15", None, 3)).await;
-        connection.send(membership("5:16", Some("member"), 3)).await;
-        connection.receive_all().await;
+        join_again(&mut connection).await;
         let (path, answer) = scripted.asked().await;
         assert!(path.contains("after_mid=0"), "{path}");
-        let items: Vec<Value> = (1..=3).map(of_group).collect();
+        let items: Vec<Value> = (1..=3).map(group_message).collect();
         answer.send(json!({"items": items, "next": null})).unwrap();
     };
-    let (fetched, ()) = soon(futures::future::join(device.fetch(group), gateway)).await;
+    let (fetched, ()) = soon(futures::future::join(device.fetch(group()), gateway)).await;
     fetched.unwrap();
-    let chat = &device.state().chats()[&group];
+    let chat = &device.state().chats()[&group()];
     assert_eq!((chat.messages.len(), chat.missing()), (3, None));
     assert!(!scripted.is_asked());
+}
+
+#[tokio::test]
+async fn who_joins_again_while_changes_are_fetched_gets_the_messages_too() {
+    let mut scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect_joined(&scripted, &[1, 2]).await;
+    let head = json!({"type": "head", "at": "5:14", "until": "5:14", "gid": "5", "mid": 2, "chg": 1, "own_mid": 0});
+    connection.send(head).await;
+    until(&mut device, Update::Chat(group())).await;
+    let gateway = async {
+        let nothing = json!({"items": [], "next": null});
+        let (_, answer) = scripted.asked().await;
+        answer.send(nothing.clone()).unwrap();
+        let (path, _answer) = scripted.asked().await;
+        assert!(path.contains("after_chg=0"), "{path}");
+        join_again(&mut connection).await;
+        let (_, answer) = scripted.asked().await;
+        answer.send(nothing).unwrap();
+        let (path, answer) = scripted.asked().await;
+        assert!(path.contains("after_mid=0"), "{path}");
+        let items: Vec<Value> = (1..=3).map(group_message).collect();
+        answer.send(json!({"items": items, "next": null})).unwrap();
+    };
+    let (fetched, ()) = soon(futures::future::join(device.fetch(group()), gateway)).await;
+    fetched.unwrap();
+    let chat = &device.state().chats()[&group()];
+    assert_eq!((chat.messages.len(), chat.missing()), (3, None));
 }

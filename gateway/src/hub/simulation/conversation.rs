@@ -351,7 +351,15 @@ impl Seen<'_> {
             .map(|mid| format!("after_mid={mid}"));
         let shown = mids.into_iter().filter(|mid| self.shows(*mid));
         let items: Vec<Value> = shown.map(|mid| self.message(mid)).collect();
-        json!({"items": items, "next": next})
+        self.page(items, next)
+    }
+
+    fn page(&self, items: Vec<Value>, next: Option<String>) -> Value {
+        let mut page = json!({"items": items, "next": next});
+        if let ConversationId::Group(_) = self.id {
+            page["begins_after_mid"] = self.unseen_mid().get().into();
+        }
+        page
     }
 
     /// A page of the changes that concern the user, in the same way.
@@ -368,7 +376,7 @@ impl Seen<'_> {
             .into_iter()
             .filter(|(change, _)| change.mid > self.unseen_mid());
         let items: Vec<Value> = seen.map(|(change, at)| self.change(change, *at)).collect();
-        json!({"items": items, "next": next})
+        self.page(items, next)
     }
 
     fn change(&self, change: &MessageChange, at: i64) -> Value {

@@ -1,9 +1,15 @@
 //! A device: the core of the client in Rust, with the frames as they are written. It moves its token with all that it handles (W8), and takes nothing
 //! below it (W9).
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use client::device::{DeviceState, ServerFrame as Frame};
+use client::{
+    SyncAnswer,
+    device::{DeviceState, ServerFrame as Frame},
+};
 use schemas::{
     Chg, ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, Recipient,
     SyncToken, UserId, event::Body,
@@ -12,14 +18,14 @@ use serde_json::{Value, json};
 
 use super::{
     conversation::Seen,
-    log::{Log, Logged},
+    log::{Log, Logged, recipient},
     stores::Stores,
     vector::{Recording, chat_json, key_text, message_json},
 };
 use crate::{
     encoded::Format,
     frames::{ServerFrame, head_frame},
-    hub::{Connection, Outgoing, test_events::uid},
+    hub::{Connection, Head, Outgoing, test_events::uid},
 };
 
 /// Messages and changes of a page.
@@ -27,8 +33,11 @@ const PAGE: usize = 3;
 
 pub(super) struct Device {
     state: DeviceState,
-    /// Events that were handed to it.
+    /// Events that were handed to it, and heads in place of others.
     handled: BTreeSet<EventPosition>,
+    heads: Vec<Head>,
+    /// The last event that a page of a sync had of a chat, where another page followed.
+    paged: BTreeMap<Recipient, i64>,
     /// The gateway, and the connection.
     pub(super) connection: Option<(usize, Arc<Connection>)>,
     /// What it got, and what it made of that.
@@ -40,6 +49,8 @@ impl Device {
         Self {
             state: DeviceState::new(uid(user)),
             handled: BTreeSet::new(),
+            heads: Vec::new(),
+            paged: BTreeMap::new(),
             connection: None,
             recording: None,
         }
@@ -62,20 +73,31 @@ impl Device {
 
     /// Takes a page of a sync; whether there are more.
     pub(super) fn synced(&mut self, answer: Value) -> bool {
-        let more = self
-            .state
-            .take_sync(serde_json::from_value(answer.clone()).unwrap());
+        let page: SyncAnswer = serde_json::from_value(answer.clone()).unwrap();
+        if page.more {
+            let users = page.conversations.iter();
+            let users = users.filter_map(|row| {
+                let peer = row.conversation.peer?;
+                Some((Recipient::User(peer), row.at?.1))
+            });
+            let groups = page.groups.iter();
+            let groups = groups.map(|row| (Recipient::Group(row.gid), row.at.1));
+            self.paged.extend(users.chain(groups));
+        }
+        let more = self.state.take_sync(page);
         self.record(json!({"sync": answer}));
         more
     }
 
-    /// Handles a frame.
-    pub(super) fn take(&mut self, item: &Outgoing, log: &Log) {
+    /// Handles a frame. Whether it is of an event that a page of a sync had before.
+    pub(super) fn take(&mut self, item: &Outgoing, log: &Log) -> bool {
         let before = self.token().unwrap().clone();
+        let mut is_overtaken = false;
         let frame = match item {
             Outgoing::Event(event) => {
                 self.assert_not_below(event.at);
                 self.handled.insert(event.at);
+                is_overtaken = self.is_overtaken(event.at, log);
                 event.frame(Format::Json).clone().into_message()
             }
             Outgoing::Head(head) => {
@@ -83,6 +105,7 @@ impl Device {
                     partition: head.gid.partition(),
                     offset: head.offset,
                 });
+                self.heads.push(*head);
                 Format::Json.encode(&head_frame(head))
             }
             Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
@@ -99,6 +122,7 @@ impl Device {
         for partition in log.used() {
             self.cover(partition, before.get(partition), log);
         }
+        is_overtaken
     }
 
     fn assert_not_below(&self, at: EventPosition) {
@@ -120,7 +144,7 @@ impl Device {
                 self.handled.contains(&at)
                     || !logged.users.contains(&self.user())
                     || self.is_earlier(logged, at, log)
-                    || self.is_stood_for(logged),
+                    || self.is_stood_for(logged, offset),
                 "user {} lacks {at}: {:?}",
                 self.user(),
                 logged.body
@@ -138,16 +162,22 @@ impl Device {
     }
 
     /// By a head, which has the newest of what concerns all members.
-    fn is_stood_for(&self, logged: &Logged) -> bool {
-        let ConversationId::Group(gid) = logged.conversation else {
-            return false;
-        };
-        let known = self.state.chats().get(&Recipient::Group(gid));
-        known.is_some_and(|chat| match &logged.body {
-            Body::Message(message) => message.mid <= chat.last_mid,
-            Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= chat.chg,
+    fn is_stood_for(&self, logged: &Logged, offset: i64) -> bool {
+        let mut heads = self.heads.iter().filter(|head| {
+            ConversationId::Group(head.gid) == logged.conversation
+                && (head.offset..=head.last_offset).contains(&offset)
+        });
+        heads.any(|head| match &logged.body {
+            Body::Message(message) => message.mid <= head.mid,
+            Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= head.chg,
             _ => false,
         })
+    }
+
+    /// Whether a page of a sync had it before the stream.
+    fn is_overtaken(&self, at: EventPosition, log: &Log) -> bool {
+        let key = recipient(log.event(at).conversation, self.user());
+        self.paged.get(&key).is_some_and(|last| at.offset <= *last)
     }
 
     /// Fetches what is missing of a chat, as far as the stores have it and the connection lasts.

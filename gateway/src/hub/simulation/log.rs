@@ -128,10 +128,10 @@ impl Now<'_> {
                 0..=15 => self.send(rng),
                 16..=21 => self.read(rng),
                 22..=28 => self.change(rng),
-                29..=35 => self.change_group(GroupChangeKind::Leave, gid),
+                29..=34 => self.change_group(GroupChangeKind::Leave, gid),
                 36 => self.change_group(GroupChangeKind::Rename, gid),
                 37 => self.change_group(GroupChangeKind::Mute, gid),
-                38 => self.change_group(GroupChangeKind::SetOptions, gid),
+                35 | 38 => self.change_group(GroupChangeKind::SetOptions, gid),
                 _ if rng.random() => self.change_group(GroupChangeKind::Dissolve, gid),
                 _ => None,
             },
@@ -265,7 +265,7 @@ impl Now<'_> {
             }
             GroupChangeKind::Rename => settings.name = format!("group {}", self.offset),
             GroupChangeKind::Mute => member.muted = !self.known.group.members[&self.by].muted,
-            GroupChangeKind::SetOptions => settings.whole_history = !begins_whole(gid),
+            GroupChangeKind::SetOptions => settings.whole_history = !settings.whole_history,
             _ => (settings.dissolved, count) = (true, 0),
         }
         let names_somebody = matches!(

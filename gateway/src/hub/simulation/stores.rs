@@ -17,7 +17,7 @@ use super::{
 use crate::hub::{Span, StoredMemberships};
 
 /// Rows of a page of a sync.
-const SYNC_LIMIT: usize = 2;
+const SYNC_LIMIT: usize = 1;
 
 /// How far the sinks are: that of contacts and memberships in the users' database, that of messages and groups in theirs.
 pub(super) struct Stores {

@@ -97,13 +97,12 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
     json
 }
 
-/// What is shown of a message; when it was edited where it was not recalled since.
+/// What a device has of a message.
 pub(super) fn message_json(message: Option<&Message>) -> Value {
     message.map_or(Value::Null, |message| {
-        let edited_ts = message.edited_ts.as_ref().filter(|_| !message.recalled);
         json!({
             "mid": message.mid, "srcid": message.srcid.to_string(), "msg": message.msg, "ts": message.ts,
-            "recalled": message.recalled, "edited_ts": edited_ts,
+            "client_msg_id": message.client_msg_id, "recalled": message.recalled, "edited_ts": message.edited_ts,
         })
     })
 }

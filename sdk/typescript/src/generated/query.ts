@@ -397,6 +397,12 @@ export interface components {
              */
             as_of?: string[] | null;
             /**
+             * Format: int64
+             * @description Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
+             * @example 2
+             */
+            begins_after_mid?: number | null;
+            /**
              * @description The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
              *     joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
              */
@@ -767,6 +773,12 @@ export interface components {
              *     ]
              */
             as_of?: string[] | null;
+            /**
+             * Format: int64
+             * @description Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
+             * @example 2
+             */
+            begins_after_mid?: number | null;
             /**
              * @description The messages, ordered as the parameters say. Those that the user has hidden or cleared, or that were deleted, are left out, so a page
              *     may hold fewer than `limit`; only `next` tells whether it is the last.

@@ -4,6 +4,7 @@ mod alerts;
 mod authentication;
 mod batches;
 mod command_line;
+mod connect;
 mod contents;
 mod dead_letters;
 mod described;
