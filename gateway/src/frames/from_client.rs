@@ -228,12 +228,11 @@ impl ReadFrame {
     }
 }
 
-/// A number, or what is right in the words of ingest.
+/// A number, which ingest looks at, or what is right in its words.
 fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let mid = value.as_i64().filter(|mid| *mid > 0);
     let wrong = || format!("is {value}; must be a message's number, 1 or more");
-    mid.ok_or_else(|| D::Error::custom(wrong()))
+    value.as_i64().ok_or_else(|| D::Error::custom(wrong()))
 }
 
 /// What `field` says, or `gid` in its place.

