@@ -8,6 +8,7 @@ mod chat;
 mod client_calls;
 mod conversations;
 mod deployment;
+mod device_vectors;
 mod group;
 mod groups;
 mod groups_of_user;
