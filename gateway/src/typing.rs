@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use unread_store::{Notice, SharedConnections};
 
 use crate::{
-    contacts::{Contacts, Standing},
+    contacts::{Contacts, Pair, Relation},
     focus::Focus,
     frames::ServerFrame,
     hub::Hub,
@@ -59,8 +59,9 @@ impl Typing {
         let Recipient::User(peer) = to else {
             return true;
         };
-        let standing = self.contacts.standing(peer, from).await;
-        matches!(standing, Some(Standing::Stranger | Standing::Contact))
+        let (of, towards) = (peer, from);
+        let relation = self.contacts.relation(Pair { of, towards }).await;
+        matches!(relation, Some(Relation::Stranger | Relation::Contact))
     }
 }
 

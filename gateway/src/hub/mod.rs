@@ -12,7 +12,7 @@ mod sends;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod test_events;
+pub(crate) mod test_events;
 mod user;
 
 use std::{
