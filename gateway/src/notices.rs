@@ -45,9 +45,10 @@ async fn follow(
         match subscription.next().await? {
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
-                if let Some(hub) = gateway.hub() {
-                    typing::notify(&hub, &gateway.presence.focus, from, to);
-                }
+                let focus = &gateway.presence.focus;
+                let hub = gateway.hub();
+                let receivers = hub.map(|hub| typing::receivers(&hub, focus, from, to));
+                typing::notify(&receivers.unwrap_or_default(), from, to);
             }
             Notice::Presence(uid) => {
                 metrics::notice("presence");
