@@ -45,14 +45,14 @@ async fn follow(
         match subscription.next().await? {
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
-                let focus = &gateway.presence.focus;
+                let focus = &gateway.focus;
                 let hub = gateway.hub();
                 let receivers = hub.map(|hub| typing::receivers(&hub, focus, from, to));
                 typing::notify(&receivers.unwrap_or_default(), from, to);
             }
             Notice::Presence(uid) => {
                 metrics::notice("presence");
-                gateway.presence.look_again(uid);
+                gateway.presence.mark_stale_if_watched(uid);
             }
             Notice::Replaced(uid, id) => {
                 metrics::notice("replaced");

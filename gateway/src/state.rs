@@ -19,6 +19,7 @@ use crate::{
     config::{Config, GatewayConfig},
     contacts::Contacts,
     devices::Devices,
+    focus::Focus,
     frames::Format,
     hub::{Connection, DeviceOf, Hub},
     presence::Presence,
@@ -34,6 +35,8 @@ pub(crate) struct Gateway {
     pub(crate) log_ends: LogEnds,
     pub(crate) redis: Arc<SharedConnections>,
     pub(crate) devices: Devices,
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) focus: Arc<Focus>,
     pub(crate) typing: Arc<Typing>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) rates: Rates,
@@ -67,10 +70,16 @@ impl Gateway {
         let store = MessageStore::connect(&config.mysql);
         let contacts = Arc::new(Contacts::new(store.clone()));
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts));
-        let presence = Presence::new(&config.gateway, Arc::clone(&redis), contacts);
+        let focus = Arc::new(Focus::default());
+        let presence = {
+            let (redis, contacts) = (Arc::clone(&redis), Arc::clone(&contacts));
+            Presence::new(&config.gateway, redis, contacts, Arc::clone(&focus))
+        };
         Ok(Self {
             store,
             redis,
+            contacts,
+            focus,
             typing: Arc::new(typing),
             presence: Arc::new(presence),
             devices: Devices::new(2 * config.gateway.max_connections),

@@ -116,8 +116,8 @@ fn take(
     let partition = record.partition;
     match record.event() {
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
-            if let Some(uid) = gateway.presence.contacts.learn(&event) {
-                gateway.presence.look_again(uid);
+            if let Some(uid) = gateway.contacts.learn(&event) {
+                gateway.presence.mark_stale_if_watched(uid);
             }
             let at = EventPosition {
                 partition,

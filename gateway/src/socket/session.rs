@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
             return;
         };
         let ended = session.serve(since).await;
-        gateway.presence.focus.set(&session.connection, None);
+        gateway.focus.set(&session.connection, None);
         gateway.presence.exit(&session.connection);
         if let Some(mut hub) = gateway.hub() {
             hub.close(&session.connection, gateway.now_ms());

@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
                 Err(wrong) => return self.complain(wrong).await,
             },
             Ok(ClientFrame::Focus(frame)) => match frame.at() {
-                Ok(at) => self.gateway.presence.look(&connection, at),
+                Ok(at) => self.gateway.presence.set_focus(&connection, at),
                 Err(wrong) => return self.complain(wrong).await,
             },
             Err(NoFrame { reference, detail }) => match reference {
