@@ -46,9 +46,8 @@ async fn follow(
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
                 let focus = &gateway.focus;
-                let hub = gateway.hub();
-                let receivers = hub.map(|hub| typing::receivers(&hub, focus, from, to));
-                typing::notify(&receivers.unwrap_or_default(), from, to);
+                let receivers = typing::receivers(&gateway.hub(), focus, from, to);
+                typing::notify(&receivers, from, to);
             }
             Notice::Presence(uid) => {
                 metrics::notice("presence");

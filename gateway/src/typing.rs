@@ -32,10 +32,10 @@ impl Typing {
     }
 
     /// Publishes it, unless the peer would not get a message of this user. What cannot be published is dropped.
-    pub(crate) fn publish(self: &Arc<Self>, hub: Option<&Hub>, from: UserId, to: Recipient) {
+    pub(crate) fn publish(self: &Arc<Self>, hub: &Hub, from: UserId, to: Recipient) {
         let is_vain = match to {
             Recipient::User(peer) => peer == from,
-            Recipient::Group(gid) => !hub.is_some_and(|hub| hub.is_member(from, gid)),
+            Recipient::Group(gid) => !hub.is_member(from, gid),
         };
         if is_vain {
             return;

@@ -383,16 +383,13 @@ impl Hub {
         self.sends.add(send, ring);
     }
 
-    /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
-    pub(crate) fn take_dead_letter(
-        &mut self,
-        (partition, next): (Partition, NextOffset),
-        refused: Option<(InboundPosition, Refusal)>,
-        now_ms: u64,
-    ) {
-        if let Some((at, refusal)) = refused {
-            self.sends.refuse(at, refusal, now_ms);
-        }
+    /// A dead letter says that a record of `chat.inbound` was refused.
+    pub(crate) fn refuse(&mut self, at: InboundPosition, refusal: Refusal, now_ms: u64) {
+        self.sends.refuse(at, refusal, now_ms);
+    }
+
+    /// All dead letters of a partition below `next` were read.
+    pub(crate) fn read_dead_letters(&mut self, partition: Partition, next: NextOffset) {
         self.sends
             .read_dead_letters(&self.rings[partition], partition, next);
     }

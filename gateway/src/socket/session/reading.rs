@@ -103,9 +103,7 @@ impl<'a> Session<'a> {
         if !self.typed_at.is_some_and(is_soon) {
             self.typed_at = Some(now);
             let hub = self.gateway.hub();
-            self.gateway
-                .typing
-                .publish(hub.as_deref(), self.peer.uid, to);
+            self.gateway.typing.publish(&hub, self.peer.uid, to);
         }
     }
 
