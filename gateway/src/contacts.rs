@@ -9,56 +9,64 @@ use std::{
 use message_store::{MessageStore, StoreError};
 use schemas::{
     Ordinal, Recipient, UserId,
-    event::{Body, Event},
+    event::{Body, Event, Message},
 };
 
 use crate::expiring_map;
 
 /// A row is read again after this.
-const STANDING_TTL: Duration = Duration::from_secs(30);
+const ROW_TTL: Duration = Duration::from_secs(30);
 /// So long after an event the row may not say it yet.
 const PROJECTED_IN: Duration = Duration::from_secs(2);
 
-/// How a user stands to another one.
+/// What a user, `of`, is to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pair {
+    pub(crate) of: UserId,
+    pub(crate) towards: UserId,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// He has not written to him.
+pub(crate) enum Relation {
+    /// `of` has not written to `towards`.
     Stranger,
-    /// He has.
+    /// `of` has written to `towards`.
     Contact,
-    /// He refuses his messages.
+    /// `of` refuses messages of `towards`.
     Blocked,
 }
 
-/// Each with the time from which on the row is read again.
-type Standings = HashMap<(UserId, UserId), (Standing, Instant)>;
+/// Until when something is known; where it is `None`, until when rows that are read may be older than an event.
+#[derive(Clone, Copy)]
+struct Known {
+    relation: Option<Relation>,
+    until: Instant,
+}
+
+#[derive(Default)]
+struct Relations(HashMap<Pair, Known>);
 
 pub(crate) struct Contacts {
     store: MessageStore,
-    standings: Mutex<Standings>,
+    relations: Mutex<Relations>,
 }
 
 impl Contacts {
     pub(crate) fn new(store: MessageStore) -> Self {
         Self {
             store,
-            standings: Mutex::default(),
+            relations: Mutex::default(),
         }
     }
 
-    /// How `uid` stands to `other`; `None` where MySQL does not say.
-    pub(crate) async fn standing(&self, uid: UserId, other: UserId) -> Option<Standing> {
-        let known = self.standings().get(&(uid, other)).copied();
-        if let Some((standing, until)) = known
-            && Instant::now() < until
-        {
-            return Some(standing);
+    /// `None` where MySQL does not answer.
+    pub(crate) async fn relation(&self, pair: Pair) -> Option<Relation> {
+        let begun = Instant::now();
+        if let Some(relation) = self.relations().get(pair, begun) {
+            return Some(relation);
         }
-        match self.read(uid, other).await {
-            Ok(standing) => {
-                self.insert((uid, other), standing, STANDING_TTL);
-                Some(standing)
-            }
+        match self.read(pair).await {
+            Ok(relation) => Some(self.relations().take_row(pair, relation, begun)),
             Err(error) => {
                 tracing::debug!(%error, "a contact is not read");
                 None
@@ -68,60 +76,186 @@ impl Contacts {
 
     /// An event says before MySQL does whether a user blocks another one, or that he has written to him. Returns the user whom others may see now, or no more.
     pub(crate) fn learn(&self, event: &Event) -> Option<UserId> {
-        let (uid, other, standing, ttl) = match &event.body {
-            Body::ContactChange(change) => {
-                let known = self.known(change.uid, change.peer);
-                let (standing, ttl) = match (change.flags.blocked, known) {
-                    (true, _) => (Standing::Blocked, STANDING_TTL),
-                    // Whether he has written is in the row, which may still say that he blocks him.
-                    (false, None | Some(Standing::Blocked)) => (Standing::Stranger, PROJECTED_IN),
-                    (false, Some(Standing::Stranger | Standing::Contact)) => return None,
-                };
-                (change.uid, change.peer, standing, ttl)
-            }
-            Body::Message(message) => {
-                let Recipient::User(peer) = message.to else {
-                    return None;
-                };
-                let is_first = message.n.get() == 1;
-                match self.known(message.srcid, peer) {
-                    None if is_first => {}
-                    Some(Standing::Stranger) => {}
-                    None | Some(Standing::Contact | Standing::Blocked) => return None,
-                }
-                (message.srcid, peer, Standing::Contact, STANDING_TTL)
-            }
-            _ => return None,
-        };
-        self.insert((uid, other), standing, ttl);
-        Some(uid)
+        let pair = pair_of(&event.body)?;
+        self.relations()
+            .learn(pair, &event.body, Instant::now())
+            .then_some(pair.of)
     }
 
-    fn known(&self, uid: UserId, other: UserId) -> Option<Standing> {
-        let standings = self.standings();
-        standings.get(&(uid, other)).map(|(standing, _)| *standing)
-    }
-
-    async fn read(&self, uid: UserId, other: UserId) -> Result<Standing, StoreError> {
-        let shard = self.store.layout().shard_of_user(uid);
+    async fn read(&self, Pair { of, towards }: Pair) -> Result<Relation, StoreError> {
+        let shard = self.store.layout().shard_of_user(of);
         let mut tx = self.store.snapshot(shard).await?;
-        Ok(match tx.contact(uid, other).await? {
-            Some(row) if row.flags().blocked => Standing::Blocked,
-            Some(row) if row.contact.own_n > Ordinal::ZERO => Standing::Contact,
-            _ => Standing::Stranger,
+        Ok(match tx.contact(of, towards).await? {
+            Some(row) if row.flags().blocked => Relation::Blocked,
+            Some(row) if row.contact.own_n > Ordinal::ZERO => Relation::Contact,
+            _ => Relation::Stranger,
         })
     }
 
-    fn insert(&self, key: (UserId, UserId), standing: Standing, ttl: Duration) {
-        let now = Instant::now();
-        let has_expired = |(_, until): &(_, Instant)| *until <= now;
-        let value = (standing, now + ttl);
-        expiring_map::insert(&mut self.standings(), key, value, has_expired);
-    }
-
-    fn standings(&self) -> MutexGuard<'_, Standings> {
-        self.standings
+    fn relations(&self) -> MutexGuard<'_, Relations> {
+        self.relations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Relations {
+    fn get(&self, pair: Pair, now: Instant) -> Option<Relation> {
+        let known = self.0.get(&pair).filter(|known| now < known.until)?;
+        known.relation
+    }
+
+    /// Keeps a row whose read began at this time, unless something newer was learned since then or it may be older than an event; what counts then.
+    fn take_row(&mut self, pair: Pair, row: Relation, begun: Instant) -> Relation {
+        match self.0.get(&pair) {
+            Some(known) if begun < known.until => known.relation.unwrap_or(row),
+            _ => {
+                self.insert(pair, Some(row), ROW_TTL, begun);
+                row
+            }
+        }
+    }
+
+    /// Whether the event may have changed the relation.
+    fn learn(&mut self, pair: Pair, body: &Body, now: Instant) -> bool {
+        let known = self.0.get(&pair).and_then(|known| known.relation);
+        let Some((relation, ttl)) = after_event(known, body) else {
+            return false;
+        };
+        self.insert(pair, relation, ttl, now);
+        true
+    }
+
+    fn insert(&mut self, pair: Pair, relation: Option<Relation>, ttl: Duration, now: Instant) {
+        let until = now + ttl;
+        let known = Known { relation, until };
+        expiring_map::insert(&mut self.0, pair, known, |known| known.until <= now);
+    }
+}
+
+/// The relation of which an event may say something.
+fn pair_of(body: &Body) -> Option<Pair> {
+    match body {
+        Body::ContactChange(change) => Some(Pair {
+            of: change.uid,
+            towards: change.peer,
+        }),
+        Body::Message(Message {
+            srcid,
+            to: Recipient::User(peer),
+            ..
+        }) => Some(Pair {
+            of: *srcid,
+            towards: *peer,
+        }),
+        _ => None,
+    }
+}
+
+/// What an event makes of the relation of its pair and for how long that counts. `None` where it changes nothing, and as the relation where the
+/// row says what it is, once the event is projected.
+fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>, Duration)> {
+    use Relation::{Blocked, Contact, Stranger};
+    match (body, known) {
+        (Body::ContactChange(change), _) if change.flags.blocked => Some((Some(Blocked), ROW_TTL)),
+        // Whether he has written is in the row, which may still say that he blocks him.
+        (Body::ContactChange(_), Some(Blocked)) => Some((Some(Stranger), PROJECTED_IN)),
+        (Body::ContactChange(_), None) => Some((None, PROJECTED_IN)),
+        (Body::Message(_), Some(Stranger)) => Some((Some(Contact), ROW_TTL)),
+        // He may block whom he writes to.
+        (Body::Message(message), None) if message.n.get() == 1 => Some((None, PROJECTED_IN)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{ContactChange, ContactFlags};
+
+    use super::{Relation::*, *};
+    use crate::hub::test_events::{message_body, uid};
+
+    const BLOCK: bool = true;
+
+    fn pair() -> Pair {
+        Pair {
+            of: uid(1),
+            towards: uid(2),
+        }
+    }
+
+    /// The user 1 pins the chat with the user 2, and blocks him or does not.
+    fn change(blocked: bool) -> Body {
+        Body::ContactChange(ContactChange {
+            uid: uid(1),
+            peer: uid(2),
+            flags: ContactFlags {
+                pinned: true,
+                blocked,
+                ..ContactFlags::default()
+            },
+            deleted: None,
+        })
+    }
+
+    fn nth_message(n: i64) -> Body {
+        let mut body = message_body(1, 2, "a", 1);
+        if let Body::Message(message) = &mut body {
+            message.n = n.try_into().unwrap();
+        }
+        body
+    }
+
+    #[test]
+    fn an_event_says_no_more_of_a_relation_than_follows_from_it() {
+        let unknown = Some((None, PROJECTED_IN));
+        for (known, body, after) in [
+            (None, change(BLOCK), Some((Some(Blocked), ROW_TTL))),
+            (Some(Contact), change(BLOCK), Some((Some(Blocked), ROW_TTL))),
+            (None, change(!BLOCK), unknown),
+            (Some(Stranger), change(!BLOCK), None),
+            (Some(Contact), change(!BLOCK), None),
+            (
+                Some(Blocked),
+                change(!BLOCK),
+                Some((Some(Stranger), PROJECTED_IN)),
+            ),
+            (None, nth_message(1), unknown),
+            (None, nth_message(2), None),
+            (
+                Some(Stranger),
+                nth_message(2),
+                Some((Some(Contact), ROW_TTL)),
+            ),
+            (Some(Contact), nth_message(2), None),
+            (Some(Blocked), nth_message(1), None),
+        ] {
+            assert_eq!(after_event(known, &body), after, "{known:?}, {body:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_undo_what_was_learned_after_its_read_began() {
+        let begun = Instant::now();
+        let mut relations = Relations::default();
+        assert!(relations.learn(pair(), &change(BLOCK), begun));
+        assert_eq!(relations.take_row(pair(), Contact, begun), Blocked);
+        assert_eq!(relations.get(pair(), begun), Some(Blocked));
+        let expired = begun + ROW_TTL;
+        assert_eq!(relations.get(pair(), expired), None);
+        assert_eq!(relations.take_row(pair(), Contact, expired), Contact);
+        assert_eq!(relations.get(pair(), expired), Some(Contact));
+    }
+
+    #[test]
+    fn a_row_that_may_be_older_than_an_event_counts_and_is_not_kept() {
+        let begun = Instant::now();
+        let mut relations = Relations::default();
+        assert!(relations.learn(pair(), &change(!BLOCK), begun));
+        assert_eq!(relations.take_row(pair(), Contact, begun), Contact);
+        assert_eq!(relations.get(pair(), begun), None);
+        let projected = begun + PROJECTED_IN;
+        relations.take_row(pair(), Contact, projected);
+        assert_eq!(relations.get(pair(), projected), Some(Contact));
     }
 }

@@ -34,15 +34,18 @@ pub(crate) fn run(
     let mut fetcher = Fetcher::new(&gateway.kafka, Topic::DeadLetters)?;
     for (partition, next) in begin.iter() {
         fetcher.start(partition, *next)?;
-        take(gateway, (partition, *next), None);
+        gateway.hub().read_dead_letters(partition, *next);
     }
     let mut asked = Instant::now();
     while !gateway.shutdown.soft().is_cancelled() {
         poll(Topic::DeadLetters, &mut fetcher, POLL, |fetched| {
             if let Fetched::Record(record) = fetched {
-                let next = NextOffset::after(record.offset);
                 let refused = refusal(&inbound_topic, &record);
-                take(gateway, (record.partition, next), refused);
+                let mut hub = gateway.hub();
+                if let Some((at, refusal)) = refused {
+                    hub.refuse(at, refusal, gateway.now_ms());
+                }
+                hub.read_dead_letters(record.partition, NextOffset::after(record.offset));
             }
             Ok(())
         })?;
@@ -54,16 +57,6 @@ pub(crate) fn run(
         }
     }
     Ok(())
-}
-
-fn take(
-    gateway: &Gateway,
-    read_to: (Partition, NextOffset),
-    refused: Option<(InboundPosition, Refusal)>,
-) {
-    if let Some(mut hub) = gateway.hub() {
-        hub.take_dead_letter(read_to, refused, gateway.now_ms());
-    }
 }
 
 /// The refusal of a record of `chat.inbound`, where the dead letter is of one.
@@ -86,8 +79,7 @@ fn refusal(inbound_topic: &str, record: &RecordRef<'_>) -> Option<(InboundPositi
 
 /// Where a send has no event, its dead letter is below the end now, if it has one (PROTOCOL S7).
 fn ask_for_ends(gateway: &Gateway, reader: &LogReader) -> Result<(), EventLogError> {
-    let without_event = gateway.hub().map(|hub| hub.sends_without_event());
-    let without_event = without_event.unwrap_or_default();
+    let without_event = gateway.hub().sends_without_event();
     let mut partitions: Vec<Partition> = without_event.iter().map(|at| at.partition).collect();
     partitions.dedup();
     if partitions.is_empty() {
@@ -95,8 +87,6 @@ fn ask_for_ends(gateway: &Gateway, reader: &LogReader) -> Result<(), EventLogErr
     }
     let bounds = reader.bounds(Topic::DeadLetters, &partitions)?;
     let ends = bounds.map(|_, bounds| NextOffset::new(bounds.end));
-    if let Some(mut hub) = gateway.hub() {
-        hub.wait_for_dead_letters(&without_event, &ends);
-    }
+    gateway.hub().wait_for_dead_letters(&without_event, &ends);
     Ok(())
 }

@@ -86,7 +86,7 @@ impl Focus {
         let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
         if let Some(watcher) = watcher
             && watcher.notified_of.as_ref() != Some(&who)
-            && connection.push_fleeting(&ServerFrame::Presence(who.clone()))
+            && connection.push_fleeting(&ServerFrame::Presence(who.clone()).into())
         {
             watcher.notified_of = Some(who);
         }

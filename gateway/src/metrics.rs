@@ -73,7 +73,8 @@ pub(crate) async fn sample(gateway: Arc<Gateway>) -> anyhow::Result<()> {
             _ = ticks.tick() => {}
             () = gateway.shutdown.soft().cancelled() => return Ok(()),
         }
-        if let Some(hub) = gateway.hub() {
+        {
+            let hub = gateway.hub();
             metrics::gauge!(STREAMS).set(hub.stream_count() as f64);
             metrics::gauge!(RING).set(hub.ring_bytes() as f64);
             metrics::counter!(DROPPED).absolute(hub.dropped_for_room());

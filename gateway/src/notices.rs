@@ -45,13 +45,13 @@ async fn follow(
         match subscription.next().await? {
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
-                if let Some(hub) = gateway.hub() {
-                    typing::notify(&hub, &gateway.presence.focus, from, to);
-                }
+                let focus = &gateway.focus;
+                let receivers = typing::receivers(&gateway.hub(), focus, from, to);
+                typing::notify(&receivers, from, to);
             }
             Notice::Presence(uid) => {
                 metrics::notice("presence");
-                gateway.presence.look_again(uid);
+                gateway.presence.mark_stale_if_watched(uid);
             }
             Notice::Replaced(uid, id) => {
                 metrics::notice("replaced");

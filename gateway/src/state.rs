@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
 };
@@ -11,6 +11,7 @@ use std::{
 use event_log::{KafkaConfig, LogEnds, LogReader};
 use ingest::Poster;
 use message_store::MessageStore;
+use schemas::PartitionMap;
 use service_runtime::Shutdown;
 use tokio::sync::watch;
 use unread_store::{SharedConnections, UnreadError, UnreadStore};
@@ -19,6 +20,7 @@ use crate::{
     config::{Config, GatewayConfig},
     contacts::Contacts,
     devices::Devices,
+    focus::Focus,
     frames::Format,
     hub::{Connection, DeviceOf, Hub},
     presence::Presence,
@@ -34,12 +36,15 @@ pub(crate) struct Gateway {
     pub(crate) log_ends: LogEnds,
     pub(crate) redis: Arc<SharedConnections>,
     pub(crate) devices: Devices,
+    pub(crate) contacts: Arc<Contacts>,
+    pub(crate) focus: Arc<Focus>,
     pub(crate) typing: Arc<Typing>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) rates: Rates,
     pub(crate) shutdown: Shutdown,
-    /// Absent until it is known where to read from.
-    hub: OnceLock<Mutex<Hub>>,
+    /// Another one, without connections, until it is known where to read from.
+    hub: Mutex<Hub>,
+    is_reading: AtomicBool,
     connections: watch::Sender<usize>,
     next_connection: AtomicU64,
     started: Instant,
@@ -67,10 +72,17 @@ impl Gateway {
         let store = MessageStore::connect(&config.mysql);
         let contacts = Arc::new(Contacts::new(store.clone()));
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts));
-        let presence = Presence::new(&config.gateway, Arc::clone(&redis), contacts);
+        let focus = Arc::new(Focus::default());
+        let presence = {
+            let (redis, contacts) = (Arc::clone(&redis), Arc::clone(&contacts));
+            Presence::new(&config.gateway, redis, contacts, Arc::clone(&focus))
+        };
+        let limits = config.gateway.limits(poster.deadline());
         Ok(Self {
             store,
             redis,
+            contacts,
+            focus,
             typing: Arc::new(typing),
             presence: Arc::new(presence),
             devices: Devices::new(2 * config.gateway.max_connections),
@@ -80,16 +92,23 @@ impl Gateway {
             poster,
             log_ends: LogEnds::new(log),
             shutdown,
-            hub: OnceLock::new(),
+            hub: Mutex::new(Hub::new(limits, 0, &PartitionMap::new())),
+            is_reading: AtomicBool::new(false),
             connections: watch::Sender::new(0),
             next_connection: AtomicU64::new(0),
             started: Instant::now(),
         })
     }
 
+    /// The hub of the logs that are read from now on.
     pub(crate) fn start_hub(&self, hub: Hub) {
-        // There is one reader, which begins once.
-        let _ = self.hub.set(Mutex::new(hub));
+        *self.hub() = hub;
+        self.is_reading.store(true, Ordering::Release);
+    }
+
+    /// Whether the gateway has begun to read. Before that no connection is taken, so a connection does not ask.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.is_reading.load(Ordering::Acquire)
     }
 
     /// The connection of a device that has said hello.
@@ -98,10 +117,8 @@ impl Gateway {
         Connection::new(of, number, format, self.config.queue_bytes)
     }
 
-    /// `None` before the gateway has begun to read.
-    pub(crate) fn hub(&self) -> Option<MutexGuard<'_, Hub>> {
-        let hub = self.hub.get()?;
-        Some(hub.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn hub(&self) -> MutexGuard<'_, Hub> {
+        self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Milliseconds since the start, by a clock that does not jump.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use event_log::{Fetched, Fetcher, RecordRef};
 use message_store::Sink;
 use schemas::{
@@ -83,27 +83,24 @@ pub(crate) fn run(
             |fetched| match fetched {
                 Fetched::Record(record) => take(gateway, &mut watermarks, &record),
                 Fetched::EndOfPartition(_) => Ok(()),
-                Fetched::BackInRange(partition) => forget(gateway, partition),
+                // The log may have been truncated meanwhile (PROTOCOL S13): whoever goes on from an event that is gone has to sync.
+                Fetched::BackInRange(partition) => {
+                    gateway.hub().forget_events(partition);
+                    Ok(())
+                }
             },
         )?;
         unwoken += usize::from(has_taken);
         if unwoken == WOKEN_FOR || (unwoken > 0 && !has_taken) {
             unwoken = 0;
-            gateway.hub().context("the hub has begun")?.wake();
+            gateway.hub().wake();
         }
         let now_ms = gateway.now_ms();
         if now_ms - dropped_ms >= DROP_EVERY_MS {
             dropped_ms = now_ms;
-            gateway.hub().context("the hub has begun")?.drop_old(now_ms);
+            gateway.hub().drop_old(now_ms);
         }
     }
-    Ok(())
-}
-
-/// The log may have been truncated meanwhile (PROTOCOL S13): whoever goes on from an event that is gone has to sync.
-fn forget(gateway: &Gateway, partition: Partition) -> anyhow::Result<()> {
-    let mut hub = gateway.hub().context("the hub has begun")?;
-    hub.forget_events(partition);
     Ok(())
 }
 
@@ -112,12 +109,12 @@ fn take(
     watermarks: &mut PartitionMap<SourceWatermark>,
     record: &RecordRef<'_>,
 ) -> anyhow::Result<()> {
-    let mut hub = gateway.hub().context("the hub has begun")?;
+    let mut hub = gateway.hub();
     let partition = record.partition;
     match record.event() {
         Ok(event) if watermarks[partition].admit(event.src.offset) => {
-            if let Some(uid) = gateway.presence.contacts.learn(&event) {
-                gateway.presence.look_again(uid);
+            if let Some(uid) = gateway.contacts.learn(&event) {
+                gateway.presence.mark_stale_if_watched(uid);
             }
             let at = EventPosition {
                 partition,

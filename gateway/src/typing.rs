@@ -7,10 +7,10 @@ use tokio::sync::Semaphore;
 use unread_store::{Notice, SharedConnections};
 
 use crate::{
-    contacts::{Contacts, Standing},
+    contacts::{Contacts, Pair, Relation},
     focus::Focus,
     frames::ServerFrame,
-    hub::Hub,
+    hub::{Connection, Hub},
 };
 
 /// So many are on their way to Redis; while there are, others are dropped.
@@ -32,10 +32,10 @@ impl Typing {
     }
 
     /// Publishes it, unless the peer would not get a message of this user. What cannot be published is dropped.
-    pub(crate) fn publish(self: &Arc<Self>, hub: Option<&Hub>, from: UserId, to: Recipient) {
+    pub(crate) fn publish(self: &Arc<Self>, hub: &Hub, from: UserId, to: Recipient) {
         let is_vain = match to {
             Recipient::User(peer) => peer == from,
-            Recipient::Group(gid) => !hub.is_some_and(|hub| hub.is_member(from, gid)),
+            Recipient::Group(gid) => !hub.is_member(from, gid),
         };
         if is_vain {
             return;
@@ -59,22 +59,70 @@ impl Typing {
         let Recipient::User(peer) = to else {
             return true;
         };
-        let standing = self.contacts.standing(peer, from).await;
-        matches!(standing, Some(Standing::Stranger | Standing::Contact))
+        let (of, towards) = (peer, from);
+        let relation = self.contacts.relation(Pair { of, towards }).await;
+        matches!(relation, Some(Relation::Stranger | Relation::Contact))
     }
 }
 
-/// Notifies the devices here: all of a user's, and of a group's members those which look at it.
-pub(crate) fn notify(hub: &Hub, focus: &Focus, from: UserId, to: Recipient) {
-    let frame = ServerFrame::typing(from, to);
+/// The devices here that are notified: all of a user's, and of a group's members those which look at it.
+pub(crate) fn receivers(
+    hub: &Hub,
+    focus: &Focus,
+    from: UserId,
+    to: Recipient,
+) -> Vec<Arc<Connection>> {
     match to {
-        Recipient::User(uid) => hub.push_fleeting(uid, &frame),
+        Recipient::User(uid) => hub.connections_of(uid).to_vec(),
         Recipient::Group(gid) => {
-            for watcher in focus.watchers(to) {
-                if watcher.uid() != from && hub.is_member(watcher.uid(), gid) {
-                    watcher.push_fleeting(&frame);
-                }
-            }
+            let mut watchers = focus.watchers(to);
+            watchers.retain(|watcher| watcher.uid() != from && hub.is_member(watcher.uid(), gid));
+            watchers
         }
+    }
+}
+
+/// Without the lock of the hub, for which the reader of the log would wait (W7).
+pub(crate) fn notify(receivers: &[Arc<Connection>], from: UserId, to: Recipient) {
+    let frame = ServerFrame::typing(from, to).into();
+    for connection in receivers {
+        connection.push_fleeting(&frame);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        encoded::Format,
+        hub::{DeviceOf, Next, Outgoing, test_events::uid},
+    };
+
+    fn connection(number: u64, format: Format) -> Arc<Connection> {
+        let device = DeviceOf {
+            uid: uid(2),
+            id: format!("d{number}").try_into().unwrap(),
+            class: schemas::DeviceClass::Pc,
+        };
+        Arc::new(Connection::new(device, number, format, 1_000))
+    }
+
+    fn address_of_frame(connection: &Arc<Connection>) -> *const u8 {
+        let Next::Write(Outgoing::Frame(frame)) = connection.next() else {
+            panic!("there is no frame");
+        };
+        frame.into_message().into_data().as_ptr()
+    }
+
+    #[test]
+    fn typing_is_encoded_once_in_each_format() {
+        use Format::{Json, Proto};
+        let receivers: Vec<_> = (0..)
+            .zip([Json, Proto, Json, Proto])
+            .map(|(number, format)| connection(number, format))
+            .collect();
+        notify(&receivers, uid(1), Recipient::User(uid(2)));
+        let frames: Vec<_> = receivers.iter().map(address_of_frame).collect();
+        assert_eq!(frames[..2], frames[2..]);
     }
 }

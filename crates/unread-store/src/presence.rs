@@ -57,12 +57,23 @@ pub struct UserPresence {
 }
 
 impl Connection {
-    /// Begins or renews a lease: what is written under it counts as long as it lasts. Of one that has ended, whether it `begins` or not, nothing
-    /// counts any more; then it is false.
+    /// Begins a lease that there was not before: what is written under it counts as long as it lasts.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
-    pub async fn hold_lease(
+    pub async fn begin_lease(&self, lease: &str, lease_ms: u64) -> Result<(), UnreadError> {
+        self.hold_lease(lease, lease_ms, true).await.map(drop)
+    }
+
+    /// Renews a lease; false where it has ended: nothing that was written under it counts any more.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn renew_lease(&self, lease: &str, lease_ms: u64) -> Result<bool, UnreadError> {
+        self.hold_lease(lease, lease_ms, false).await
+    }
+
+    async fn hold_lease(
         &self,
         lease: &str,
         lease_ms: u64,

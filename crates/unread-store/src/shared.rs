@@ -9,8 +9,8 @@ use crate::{Connection, Slot, UnreadError, UnreadStore};
 /// How long callers get the error of a failed attempt, instead of one attempt each.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections for many readers, one to each slot; one that failed is replaced. Writers own a [`Connection`] instead, since they must
-/// notice the failure.
+/// Connections for many callers, one to each slot; one that failed is replaced. A projection owns a [`Connection`] instead, since it must notice the
+/// failure: Redis may have lost what it wrote. A gateway notices that by its lease.
 #[derive(Debug)]
 pub struct SharedConnections {
     store: UnreadStore,

@@ -1,17 +1,16 @@
 //! What waits in the hub, as frames: the hub itself knows none.
 
-use schemas::UserId;
-
 use super::{ServerFrame, Time, event_frame};
 use crate::{
-    encoded::{Encoded, Format},
-    hub::{Answer, Connection, Hub, Outcome, RingEvent},
+    encoded::{Encoded, Encodings, Format},
+    hub::{Answer, Connection, Outcome, RingEvent},
 };
 
 impl RingEvent {
     /// The frame that devices get.
     pub(crate) fn frame(&self, format: Format) -> &Encoded {
-        self.encoded(format, || Encoded::new(format.encode(&event_frame(self))))
+        let encode = || Encoded::new(format.encode(&event_frame(self)));
+        self.encodings.get_or_encode(format, encode)
     }
 }
 
@@ -22,16 +21,24 @@ impl Connection {
     }
 
     /// Adds a frame that may be lost: where it does not fit behind what waits, it is. Whether it was added.
-    pub(crate) fn push_fleeting(&self, frame: &ServerFrame<'_>) -> bool {
-        self.push_if_it_fits(Encoded::new(self.format().encode(frame)))
+    pub(crate) fn push_fleeting(&self, frame: &Fleeting<'_>) -> bool {
+        let format = self.format();
+        let encode = || Encoded::new(format.encode(&frame.frame));
+        self.push_if_it_fits(frame.encodings.get_or_encode(format, encode).clone())
     }
 }
 
-impl Hub {
-    /// Hands a frame that may be lost to all connections of a user that have a stream.
-    pub(crate) fn push_fleeting(&self, uid: UserId, frame: &ServerFrame<'_>) {
-        for connection in self.connections_of(uid) {
-            connection.push_fleeting(frame);
+/// A frame that may be lost, for any number of connections.
+pub(crate) struct Fleeting<'a> {
+    frame: ServerFrame<'a>,
+    encodings: Encodings,
+}
+
+impl<'a> From<ServerFrame<'a>> for Fleeting<'a> {
+    fn from(frame: ServerFrame<'a>) -> Self {
+        Self {
+            frame,
+            encodings: Encodings::default(),
         }
     }
 }

@@ -76,18 +76,18 @@ pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
 
 /// Whether a user is a member before and after an event that names him.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) before: bool,
-    pub(super) after: bool,
+pub(super) struct MembershipChange {
+    pub(super) was_member: bool,
+    pub(super) is_member: bool,
 }
 
 /// What a change of a group says about a user, if it names him.
-pub(super) fn change_for(event: &RingEvent, uid: UserId) -> Option<Named> {
+pub(super) fn change_for(event: &RingEvent, uid: UserId) -> Option<MembershipChange> {
     let change = group_change(event)?;
     let member = change.members.iter().find(|member| member.uid == uid)?;
-    Some(Named {
-        before: !member.joined,
-        after: member.role.is_some(),
+    Some(MembershipChange {
+        was_member: !member.joined,
+        is_member: member.role.is_some(),
     })
 }
 

@@ -6,7 +6,7 @@ use message_store::Membership;
 use schemas::{GroupId, NextOffset, PartitionMap, Recipient, UserId};
 
 use super::{
-    body::{Named, change_for},
+    body::{MembershipChange, change_for, dissolves},
     ring::PartitionRing,
     ring_event::RingEvent,
 };
@@ -23,7 +23,7 @@ pub(crate) struct StoredMemberships {
 pub(crate) struct Span {
     /// The event by which the user joined last.
     pub(crate) join_pos: i64,
-    /// The event by which the user left after that; `None` for a member.
+    /// The event by which the user left after that, or the one behind the dissolution of the group; `None` for a member. Rows of MySQL do not say whether a group is dissolved.
     pub(crate) left_pos: Option<i64>,
 }
 
@@ -37,6 +37,23 @@ impl From<&Membership> for Span {
 }
 
 impl Span {
+    /// The span behind a change that names the user.
+    pub(super) fn after(before: Option<Self>, offset: i64, change: MembershipChange) -> Self {
+        let join_pos = match before {
+            Some(span) if change.was_member || !change.is_member => span.join_pos,
+            _ => offset,
+        };
+        Self {
+            join_pos,
+            left_pos: (!change.is_member).then_some(offset),
+        }
+    }
+
+    /// The group is dissolved by the event before this offset.
+    pub(super) fn end_at(&mut self, next: NextOffset) {
+        self.left_pos.get_or_insert(next.get());
+    }
+
     /// Whether the user is a member when this event happens: from joining on, and before leaving, of which he hears since the event names him (PROTOCOL W2).
     pub(crate) fn contains(self, offset: i64) -> bool {
         self.join_pos <= offset && self.left_pos.is_none_or(|left| offset < left)
@@ -51,8 +68,9 @@ impl Span {
 /// The groups of a user over all that the rings hold: MySQL's rows, and every change in the rings that names the user.
 pub(crate) struct History<'a> {
     stored: HashMap<GroupId, Span>,
+    rings: &'a PartitionMap<PartitionRing>,
     /// Oldest first.
-    changes: HashMap<GroupId, Vec<(&'a Arc<RingEvent>, Named)>>,
+    changes: HashMap<GroupId, Vec<(&'a Arc<RingEvent>, MembershipChange)>>,
 }
 
 impl<'a> History<'a> {
@@ -64,13 +82,15 @@ impl<'a> History<'a> {
         let mut changes: HashMap<GroupId, Vec<_>> = HashMap::new();
         for ring in rings.values() {
             for event in ring.newest_first(Recipient::User(uid), ring.low()) {
-                if let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) {
-                    changes.entry(gid).or_default().insert(0, (event, named));
+                if let (Some(change), Some(gid)) = (change_for(event, uid), event.audience.group())
+                {
+                    changes.entry(gid).or_default().insert(0, (event, change));
                 }
             }
         }
         Self {
             stored: stored.spans.iter().copied().collect(),
+            rings,
             changes,
         }
     }
@@ -89,8 +109,8 @@ impl<'a> History<'a> {
             behind.checked_sub(1).map(|last| &changes[last]),
             changes.get(behind),
         ) {
-            (Some((event, named)), _) => named.after || event.at.offset == offset,
-            (None, Some((_, named))) => named.before,
+            (Some((event, change)), _) => change.is_member || event.at.offset == offset,
+            (None, Some((_, change))) => change.was_member,
             (None, None) => self
                 .stored
                 .get(&gid)
@@ -100,32 +120,64 @@ impl<'a> History<'a> {
 
     /// The user's span in a group from the end of the rings on.
     pub(crate) fn span(&self, gid: GroupId, applied: &PartitionMap<NextOffset>) -> Option<Span> {
-        let stored = self.stored.get(&gid).copied();
+        let ring = &self.rings[gid.partition()];
         let applied = applied.get(gid.partition()).copied().unwrap_or_default();
-        let newer = self.changes.get(&gid).and_then(|changes| changes.last());
-        let newer = newer.filter(|(event, _)| event.at.offset >= applied.get());
-        match newer {
-            None => stored,
-            Some((
-                event,
-                Named {
-                    after: true,
-                    before,
-                },
-            )) => Some(match stored {
-                Some(span) if *before => Span {
-                    left_pos: None,
-                    ..span
-                },
-                _ => Span {
-                    join_pos: event.at.offset,
-                    left_pos: None,
-                },
-            }),
-            Some((event, Named { after: false, .. })) => Some(Span {
-                join_pos: stored.map_or(event.at.offset, |span| span.join_pos),
-                left_pos: Some(event.at.offset),
-            }),
+        let changes = self.changes.get(&gid).into_iter().flatten();
+        let newer = changes.filter(|(event, _)| event.at.offset >= applied.get());
+        let stored = self.stored.get(&gid).copied();
+        let mut span = newer.fold(stored, |span, (event, change)| {
+            Some(Span::after(span, event.at.offset, *change))
+        })?;
+        // Nothing comes behind it in the group.
+        let newest = ring.newest_first(Recipient::Group(gid), ring.low()).next();
+        if let Some(event) = newest.filter(|event| dissolves(event)) {
+            span.end_at(event.at.next());
+        }
+        Some(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_opens_or_closes_a_span_whatever_was_known() {
+        let open = Span {
+            join_pos: 3,
+            left_pos: None,
+        };
+        let left = |join_pos| Span {
+            join_pos,
+            left_pos: Some(9),
+        };
+        let joined = Span {
+            join_pos: 9,
+            left_pos: None,
+        };
+        let closed = Span {
+            join_pos: 3,
+            left_pos: Some(5),
+        };
+        for (before, was_member, is_member, after) in [
+            (None, false, true, joined),
+            (None, true, true, joined),
+            (None, true, false, left(9)),
+            (Some(open), false, true, joined),
+            (Some(open), true, true, open),
+            (Some(open), true, false, left(3)),
+            (Some(closed), false, true, joined),
+            (Some(closed), true, true, open),
+        ] {
+            let change = MembershipChange {
+                was_member,
+                is_member,
+            };
+            assert_eq!(
+                Span::after(before, 9, change),
+                after,
+                "{before:?}, {change:?}"
+            );
         }
     }
 }

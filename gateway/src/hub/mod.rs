@@ -12,11 +12,13 @@ mod sends;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
-mod test_events;
+pub(crate) mod test_events;
+#[cfg(test)]
+mod tests;
 mod user;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -76,6 +78,8 @@ impl NoStream {
     }
 }
 
+type Members = HashMap<GroupId, HashSet<UserId>>;
+
 /// All of a gateway's state.
 pub(crate) struct Hub {
     limits: HubLimits,
@@ -85,7 +89,8 @@ pub(crate) struct Hub {
     /// Events that had to go before their time.
     dropped_for_room: u64,
     users: HashMap<UserId, ConnectedUser>,
-    members: HashMap<GroupId, HashSet<UserId>>,
+    /// Of these users those whose span of the group is open.
+    members: Members,
     sends: Sends,
     /// Connections with events for which they have not been woken.
     to_wake: Vec<Arc<Connection>>,
@@ -183,18 +188,31 @@ impl Hub {
             }
         }
         if dissolves(event) {
-            self.members.remove(&gid);
+            for uid in self.members.remove(&gid).into_iter().flatten() {
+                let span = self
+                    .users
+                    .get_mut(&uid)
+                    .and_then(|user| user.spans.get_mut(&gid));
+                span.into_iter()
+                    .for_each(|span| span.end_at(event.at.next()));
+            }
         }
     }
 
     /// A connected user whom a change of a group names joins or leaves it here, too (W2).
     fn note_change(&mut self, event: &RingEvent, uid: UserId) {
-        let (Some(named), Some(gid)) = (change_for(event, uid), event.audience.group()) else {
+        let (Some(change), Some(gid)) = (change_for(event, uid), event.audience.group()) else {
             return;
         };
-        if let Some(user) = self.users.get_mut(&uid) {
-            user.note_change(gid, event.at.offset, named);
-            self.members.entry(gid).or_default().insert(uid);
+        let Some(user) = self.users.get_mut(&uid) else {
+            return;
+        };
+        let before = user.spans.get(&gid).copied();
+        user.spans
+            .insert(gid, Span::after(before, event.at.offset, change));
+        match change.is_member {
+            true => drop(self.members.entry(gid).or_default().insert(uid)),
+            false => unlist(&mut self.members, gid, uid),
         }
     }
 
@@ -227,23 +245,16 @@ impl Hub {
         let is_idle = |user: &ConnectedUser| user.has_been_idle_since(since_ms);
         for (uid, user) in self.users.extract_if(|_, user| is_idle(user)) {
             for gid in user.spans.keys() {
-                if let Some(members) = self.members.get_mut(gid) {
-                    members.remove(&uid);
-                    if members.is_empty() {
-                        self.members.remove(gid);
-                    }
-                }
+                unlist(&mut self.members, *gid, uid);
             }
         }
     }
 
     /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring.
     pub(crate) fn is_member(&self, uid: UserId, gid: GroupId) -> bool {
-        let members = self.members.get(&gid);
+        let next = self.rings[gid.partition()].next().get();
         let user = self.users.get(&uid);
-        members.is_some_and(|members| members.contains(&uid))
-            && user
-                .is_some_and(|user| user.is_member(gid, self.rings[gid.partition()].next().get()))
+        user.is_some_and(|user| user.is_member(gid, next))
     }
 
     /// The connections of a user that have a stream.
@@ -372,16 +383,13 @@ impl Hub {
         self.sends.add(send, ring);
     }
 
-    /// A dead letter was read: the refusal of a record of `chat.inbound`, where it is one.
-    pub(crate) fn take_dead_letter(
-        &mut self,
-        (partition, next): (Partition, NextOffset),
-        refused: Option<(InboundPosition, Refusal)>,
-        now_ms: u64,
-    ) {
-        if let Some((at, refusal)) = refused {
-            self.sends.refuse(at, refusal, now_ms);
-        }
+    /// A dead letter says that a record of `chat.inbound` was refused.
+    pub(crate) fn refuse(&mut self, at: InboundPosition, refusal: Refusal, now_ms: u64) {
+        self.sends.refuse(at, refusal, now_ms);
+    }
+
+    /// All dead letters of a partition below `next` were read.
+    pub(crate) fn read_dead_letters(&mut self, partition: Partition, next: NextOffset) {
         self.sends
             .read_dead_letters(&self.rings[partition], partition, next);
     }
@@ -406,30 +414,11 @@ impl Hub {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hub::test_events::{event, message_body};
-
-    #[test]
-    fn what_leaves_the_rings_for_room_is_counted_and_what_is_old_is_not() {
-        let message = |offset| event(Partition::FIRST, offset, message_body(1, 2, "a", 1));
-        let limits = HubLimits {
-            ring_ms: 100,
-            ring_bytes: 2 * message(0).bytes,
-            max_devices: 1,
-            dead_letters_ms: 1,
-        };
-        let mut hub = Hub::new(limits, 0, &PartitionMap::new());
-        for offset in 0..5 {
-            hub.apply(message(offset), 0);
+fn unlist(members: &mut Members, gid: GroupId, uid: UserId) {
+    if let Entry::Occupied(mut listed) = members.entry(gid) {
+        listed.get_mut().remove(&uid);
+        if listed.get().is_empty() {
+            listed.remove();
         }
-        hub.drop_old(100);
-        assert_eq!(
-            (hub.dropped_for_room(), hub.ring_bytes()),
-            (3, limits.ring_bytes)
-        );
-        hub.drop_old(101);
-        assert_eq!((hub.dropped_for_room(), hub.ring_bytes()), (3, 0));
     }
 }

@@ -1,11 +1,9 @@
 //! An event as the ring keeps it and as devices get it.
 
-use std::sync::OnceLock;
-
 use schemas::{EventPosition, event::Event};
 
 use super::{audience::Audience, body::audience_of};
-use crate::encoded::{Encoded, Format};
+use crate::encoded::Encodings;
 
 /// An event of `chat.events`. Its frame is encoded once in each format, however many devices get it.
 #[derive(Debug)]
@@ -17,7 +15,7 @@ pub(crate) struct RingEvent {
     pub(crate) bytes: usize,
     /// About what its frame has.
     pub(crate) frame_bytes: usize,
-    frames: [OnceLock<Encoded>; Format::ALL.len()],
+    pub(crate) encodings: Encodings,
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
@@ -35,12 +33,7 @@ impl RingEvent {
             // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
             bytes: OVERHEAD_BYTES + 4 * value_bytes,
             frame_bytes: FRAME_OVERHEAD_BYTES + value_bytes,
-            frames: Default::default(),
+            encodings: Encodings::default(),
         }
-    }
-
-    /// Its frame, which is encoded the first time.
-    pub(crate) fn encoded(&self, format: Format, encode: impl FnOnce() -> Encoded) -> &Encoded {
-        self.frames[format as usize].get_or_init(encode)
     }
 }

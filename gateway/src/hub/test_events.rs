@@ -82,6 +82,17 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
     }))
 }
 
+/// The user 1 dissolves a group.
+pub(crate) fn dissolve_body(gid: i64) -> Body {
+    let mut body = member_body(gid, 1, false, 0);
+    if let Body::GroupChange(change) = &mut body {
+        change.kind = GroupChangeKind::Dissolve;
+        change.settings.dissolved = true;
+        change.members.clear();
+    }
+    body
+}
+
 /// Whatever partition it belongs to, it is in the first.
 pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
     let body = message_body(from, to, &format!("{offset}"), offset + 1);

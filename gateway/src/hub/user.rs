@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use schemas::GroupId;
 
-use super::{Connection, RingEvent, Span, body::Named};
+use super::{Connection, RingEvent, Span};
 
 /// A user with connections, or who had some.
 #[derive(Default)]
@@ -37,20 +37,6 @@ impl ConnectedUser {
 
     pub(super) fn has_been_idle_since(&self, time_ms: u64) -> bool {
         self.idle_since_ms.is_some_and(|since| since < time_ms)
-    }
-
-    /// Joins or leaves a group with a change that names the user.
-    pub(super) fn note_change(&mut self, gid: GroupId, offset: i64, named: Named) {
-        let joined = Span {
-            join_pos: offset,
-            left_pos: None,
-        };
-        let span = self.spans.entry(gid).or_insert(joined);
-        if !named.after {
-            span.left_pos = Some(offset);
-        } else if !named.before {
-            *span = joined;
-        }
     }
 
     /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class where there are as many as

@@ -21,8 +21,8 @@ use crate::{config::GatewayConfig, contacts::Contacts, focus::Focus, hub::Connec
 pub(crate) struct Presence {
     redis: Arc<SharedConnections>,
     slots: Vec<Slot>,
-    pub(crate) contacts: Arc<Contacts>,
-    pub(crate) focus: Focus,
+    contacts: Arc<Contacts>,
+    focus: Arc<Focus>,
 }
 
 impl Presence {
@@ -30,6 +30,7 @@ impl Presence {
         config: &GatewayConfig,
         redis: Arc<SharedConnections>,
         contacts: Arc<Contacts>,
+        focus: Arc<Focus>,
     ) -> Self {
         let indexes = 0..redis.store().slots().len();
         Self {
@@ -38,7 +39,7 @@ impl Presence {
                 .collect(),
             redis,
             contacts,
-            focus: Focus::default(),
+            focus,
         }
     }
 
@@ -64,17 +65,17 @@ impl Presence {
     }
 
     /// A connection looks at something else than before, and is notified of who is there.
-    pub(crate) fn look(&self, connection: &Arc<Connection>, at: Option<Recipient>) {
+    pub(crate) fn set_focus(&self, connection: &Arc<Connection>, at: Option<Recipient>) {
         self.focus.set(connection, at);
         if let Some(Recipient::User(uid)) = at {
-            self.slot_of(uid).look(uid);
+            self.slot_of(uid).mark_stale(uid);
         }
     }
 
     /// A user's presence may have changed, or who sees it.
-    pub(crate) fn look_again(&self, uid: UserId) {
+    pub(crate) fn mark_stale_if_watched(&self, uid: UserId) {
         if self.focus.is_watched(Recipient::User(uid)) {
-            self.slot_of(uid).look(uid);
+            self.slot_of(uid).mark_stale(uid);
         }
     }
 

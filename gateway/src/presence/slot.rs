@@ -23,7 +23,7 @@ const BATCH: usize = 256;
 const REFRESHED: usize = 1_000;
 /// How soon something that failed is tried again, at most.
 const RETRY: Duration = Duration::from_millis(500);
-/// What Redis takes longer for says nothing about which connection is the earlier one.
+/// Slower writes are not used to order connections.
 const IN_TIME: Duration = Duration::from_millis(500);
 /// At the end.
 const END_TIME: Duration = Duration::from_secs(1);
@@ -38,6 +38,14 @@ pub(super) struct Slot {
     pub(super) changed: Notify,
     /// Users whose presence somebody here looks at, and which may have changed.
     stale: watch::Sender<HashSet<UserId>>,
+}
+
+#[derive(PartialEq, Eq)]
+enum Written {
+    InTime,
+    /// The order of connections, which follows from how long ago they were established, may be wrong: nobody is replaced, and they are to be
+    /// written again.
+    TooLate,
 }
 
 impl Slot {
@@ -58,7 +66,7 @@ impl Slot {
     }
 
     /// Somebody here looks at a user's presence, which may have changed.
-    pub(super) fn look(&self, uid: UserId) {
+    pub(super) fn mark_stale(&self, uid: UserId) {
         self.stale.send_if_modified(|uids| uids.insert(uid));
     }
 
@@ -115,7 +123,7 @@ impl Slot {
         let held = self.entries().lease().map(str::to_owned);
         let redis = self.redis.get(self.index).await?;
         if let Some(held) = held {
-            if redis.hold_lease(&held, lease_ms, false).await? {
+            if redis.renew_lease(&held, lease_ms).await? {
                 self.entries().renew_lease(until);
                 return Ok(());
             }
@@ -126,7 +134,7 @@ impl Slot {
             self.entries().lose_lease();
         }
         let id = format!("{:032x}", rand::random::<u128>());
-        redis.hold_lease(&id, lease_ms, true).await?;
+        redis.begin_lease(&id, lease_ms).await?;
         let settled_at = Instant::now() + self.lease;
         self.entries().begin_lease(id, until, settled_at);
         Ok(())
@@ -137,10 +145,10 @@ impl Slot {
             let batch = self.entries().take(Instant::now(), BATCH);
             let Some(batch) = batch else { return Ok(()) };
             let written = self.write_batch(&batch).await;
-            if !matches!(written, Ok(true)) {
+            if !matches!(written, Ok(Written::InTime)) {
                 self.entries().put_back(batch);
             }
-            if !written? {
+            if written? == Written::TooLate {
                 // After a look at the lease.
                 self.changed.notify_one();
                 return Ok(());
@@ -148,9 +156,7 @@ impl Slot {
         }
     }
 
-    /// False where it took so long that the order of connections, which follows from how long ago they were established, may be wrong: they are to
-    /// be written again, and nobody is replaced.
-    async fn write_batch(&self, batch: &Batch) -> Result<bool, UnreadError> {
+    async fn write_batch(&self, batch: &Batch) -> Result<Written, UnreadError> {
         let Batch {
             lease,
             ended,
@@ -183,7 +189,10 @@ impl Slot {
         for uid in changed {
             self.redis.publish(&Notice::Presence(uid)).await?;
         }
-        Ok(is_in_time || added.is_empty())
+        Ok(match is_in_time || added.is_empty() {
+            true => Written::InTime,
+            false => Written::TooLate,
+        })
     }
 
     /// Ends the connections that are replaced, wherever they are. A notice that is lost is repeated when the connection is written again.

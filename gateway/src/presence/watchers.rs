@@ -4,7 +4,10 @@ use schemas::{Recipient, UserId};
 use tokio::time::interval;
 
 use super::{Presence, slot::Slot};
-use crate::{contacts::Standing, frames::PresenceBody};
+use crate::{
+    contacts::{Pair, Relation},
+    frames::PresenceBody,
+};
 
 impl Presence {
     /// Notifies whoever looks at users of a slot: of those that are stale, and once in a lease of all, since notices are lost and a gateway that
@@ -32,6 +35,7 @@ impl Presence {
 
     /// A user shows it to whom he has written, and does not block, and to himself.
     pub(super) async fn may_see(&self, seer: UserId, of: UserId) -> bool {
-        seer == of || self.contacts.standing(of, seer).await == Some(Standing::Contact)
+        let towards = seer;
+        seer == of || self.contacts.relation(Pair { of, towards }).await == Some(Relation::Contact)
     }
 }

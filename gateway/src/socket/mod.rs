@@ -72,7 +72,7 @@ pub(crate) async fn connect(
             "of the site of `Host`: pages of others connect where callers are authenticated ([auth])",
         ));
     }
-    let is_open = gateway.hub().is_some() && !gateway.shutdown.soft().is_cancelled();
+    let is_open = gateway.is_reading() && !gateway.shutdown.soft().is_cancelled();
     if !is_open || gateway.connection_count() >= gateway.config.max_connections {
         return Err(Problem::unavailable(
             "this gateway takes no connections at present",

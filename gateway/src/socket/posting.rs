@@ -37,21 +37,19 @@ pub(super) async fn send(
         Err(wrong) => return connection.push_frame(&invalid(&reference, &wrong)),
     };
     let partition = to.conversation_with(peer.uid).partition();
-    let decided_before = gateway.hub().and_then(|hub| hub.decided(partition));
+    let decided_before = gateway.hub().decided(partition);
     let event = frame.into_event(peer.uid);
     let Some(at) = post(gateway, peer, connection, event, &reference).await else {
         return;
     };
-    if let Some(mut hub) = gateway.hub() {
-        hub.track(PostedSend {
-            at,
-            connection: Arc::clone(connection),
-            client_msg_id: Some(client_msg_id),
-            reference,
-            to,
-            decided_before,
-        });
-    }
+    gateway.hub().track(PostedSend {
+        at,
+        connection: Arc::clone(connection),
+        client_msg_id: Some(client_msg_id),
+        reference,
+        to,
+        decided_before,
+    });
 }
 
 /// Posts a read-ack on the device's class.

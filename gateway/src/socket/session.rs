@@ -60,11 +60,10 @@ impl<'a> Session<'a> {
             return;
         };
         let ended = session.serve(since).await;
-        gateway.presence.focus.set(&session.connection, None);
+        gateway.focus.set(&session.connection, None);
         gateway.presence.exit(&session.connection);
-        if let Some(mut hub) = gateway.hub() {
-            hub.close(&session.connection, gateway.now_ms());
-        }
+        let now_ms = gateway.now_ms();
+        gateway.hub().close(&session.connection, now_ms);
         session.save();
         Box::pin(close(session.socket, ended)).await;
     }
@@ -138,8 +137,8 @@ impl<'a> Session<'a> {
             self.connection
                 .push_frame(&ServerFrame::Ping { token: None });
             self.liveness.ping_written(None, now);
-        } else if let Some(hub) = self.gateway.hub() {
-            hub.ping(&self.connection);
+        } else {
+            self.gateway.hub().ping(&self.connection);
         }
     }
 

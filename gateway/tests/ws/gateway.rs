@@ -64,8 +64,28 @@ impl Gateway {
         answer["items"].clone()
     }
 
+    /// Starts one that does not know where to read from.
+    pub async fn start_without_mysql() -> Self {
+        let nowhere = "mysql://root:none@127.0.0.1:1".parse().unwrap();
+        let change = |config: &mut Config| config.mysql.servers = vec![nowhere];
+        Self::begin_on(Deployment::shared().await, change).await.0
+    }
+
     /// Starts one and waits until it reads.
     async fn start_on(deployment: &'static Deployment, change: impl FnOnce(&mut Config)) -> Self {
+        let (gateway, health) = Self::begin_on(deployment, change).await;
+        let started = tokio::time::Instant::now();
+        while !health.readiness().ready {
+            assert!(started.elapsed() < PATIENCE, "the gateway is not ready");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        gateway
+    }
+
+    async fn begin_on(
+        deployment: &'static Deployment,
+        change: impl FnOnce(&mut Config),
+    ) -> (Self, Health) {
         let mut config = deployment.config.clone();
         change(&mut config);
         let supervisor = Supervisor::new("test", Duration::from_secs(5));
@@ -76,17 +96,13 @@ impl Gateway {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, middleware(router)).await });
-        let started = tokio::time::Instant::now();
-        while !health.readiness().ready {
-            assert!(started.elapsed() < PATIENCE, "the gateway is not ready");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        Self {
+        let gateway = Self {
             addr,
             deployment,
             supervisor,
             subprotocol: SUBPROTOCOLS[0],
-        }
+        };
+        (gateway, health)
     }
 
     /// Stops it, and waits until it has.

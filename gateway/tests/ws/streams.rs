@@ -9,6 +9,7 @@ use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
     device::SUBPROTOCOLS,
     gateway::Gateway,
+    upgrade::refused,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,6 +17,13 @@ async fn an_event_arrives_at_all_devices_of_its_users_and_at_nobody_else() {
     for subprotocol in SUBPROTOCOLS {
         arrives_at_all_devices(subprotocol).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_connected_before_it_is_known_where_to_read_from() {
+    let gateway = Gateway::start_without_mysql().await;
+    let [me, _] = Deployment::users(1);
+    assert_eq!(refused(gateway.request(me)).await.0.status, 503);
 }
 
 async fn arrives_at_all_devices(subprotocol: &'static str) {

@@ -49,7 +49,7 @@ async fn a_user_is_there_as_long_as_a_connection_is() {
         };
         let env = TestEnv::with(config).await;
         assert_eq!(presence(&env).await, UserPresence::default());
-        assert!(env.conn.hold_lease("a", LEASE_MS, true).await.unwrap());
+        env.conn.begin_lease("a", LEASE_MS).await.unwrap();
         let (one, two) = (connection(1, "x", Pc, 0), connection(2, "y.y", Mobile, 0));
         assert!(add(&env, "a", &one).await.unwrap().is_first);
         assert!(!add(&env, "a", &two).await.unwrap().is_first);
@@ -78,8 +78,8 @@ fn tag(cluster: bool) -> &'static str {
 #[tokio::test]
 async fn what_is_under_a_lease_that_has_ended_is_void_for_good() {
     let env = TestEnv::new().await;
-    assert!(!env.conn.hold_lease("a", LEASE_MS, false).await.unwrap());
-    assert!(env.conn.hold_lease("a", 200, true).await.unwrap());
+    assert!(!env.conn.renew_lease("a", LEASE_MS).await.unwrap());
+    env.conn.begin_lease("a", 200).await.unwrap();
     let added = add(&env, "a", &connection(1, "x", Pc, 0)).await.unwrap();
     let deadline = Instant::now() + PATIENCE;
     let away = loop {
@@ -91,10 +91,10 @@ async fn what_is_under_a_lease_that_has_ended_is_void_for_good() {
         sleep(Duration::from_millis(20)).await;
     };
     assert_eq!(away.last_seen, Some(added.connected_at));
-    assert!(!env.conn.hold_lease("a", LEASE_MS, false).await.unwrap());
+    assert!(!env.conn.renew_lease("a", LEASE_MS).await.unwrap());
     assert_eq!(add(&env, "a", &connection(1, "x", Pc, 0)).await, None);
     // Another gateway sweeps.
-    assert!(env.conn.hold_lease("b", LEASE_MS, true).await.unwrap());
+    env.conn.begin_lease("b", LEASE_MS).await.unwrap();
     assert!(
         add(&env, "b", &connection(1, "z", Pc, 0))
             .await
@@ -111,7 +111,7 @@ async fn what_is_under_a_lease_that_has_ended_is_void_for_good() {
 async fn the_earliest_of_a_class_go_and_of_a_device_the_earlier_one() {
     let env = TestEnv::new().await;
     for lease in ["a", "b"] {
-        assert!(env.conn.hold_lease(lease, LEASE_MS, true).await.unwrap());
+        env.conn.begin_lease(lease, LEASE_MS).await.unwrap();
     }
     let replaced = async |lease, added: PresentConnection| {
         let mut replaced = add(&env, lease, &added).await.unwrap().replaced;
@@ -148,7 +148,7 @@ async fn a_key_of_another_type_is_no_presence_and_is_replaced() {
     let env = TestEnv::new().await;
     env.redis::<()>(&format!("SET presence-{ME} x")).await;
     assert_eq!(presence(&env).await, UserPresence::default());
-    assert!(env.conn.hold_lease("a", LEASE_MS, true).await.unwrap());
+    env.conn.begin_lease("a", LEASE_MS).await.unwrap();
     env.redis::<()>(&format!("SET presence-{ME} x")).await;
     assert!(
         add(&env, "a", &connection(1, "x", Pc, 0))

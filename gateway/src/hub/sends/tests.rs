@@ -67,9 +67,8 @@ impl Gateway {
             reason: Reason::Blocked,
             detail: String::new(),
         };
-        let read_to = (P, NextOffset::after(offset));
-        self.hub
-            .take_dead_letter(read_to, Some((at(offset), refusal)), now_ms);
+        self.hub.refuse(at(offset), refusal, now_ms);
+        self.hub.read_dead_letters(P, NextOffset::after(offset));
     }
 
     /// All dead letters are read, as far as they go now.
@@ -77,8 +76,7 @@ impl Gateway {
         let without_event = self.hub.sends_without_event();
         let ends = [(P, NextOffset::new(end))].into();
         self.hub.wait_for_dead_letters(&without_event, &ends);
-        self.hub
-            .take_dead_letter((P, NextOffset::new(end)), None, 0);
+        self.hub.read_dead_letters(P, NextOffset::new(end));
     }
 
     /// What the device was told: reference, and number or reason.

@@ -1,5 +1,6 @@
 //! On a Redis of the test's own; there is neither Kafka nor MySQL.
 
+use tokio::time::sleep;
 use unread_store::{RedisConfig, UnreadStore};
 
 use super::{super::entries::tests::connection, *};
@@ -42,6 +43,7 @@ async fn until(mut is_so: impl AsyncFnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so().await {
         assert!(Instant::now() < deadline, "it does not come to be");
+        sleep(Duration::from_millis(20)).await;
     }
 }
 

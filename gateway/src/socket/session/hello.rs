@@ -184,13 +184,8 @@ async fn welcome(
     since: &SyncToken,
 ) -> Result<(), NoStream> {
     expect_on_log(gateway, since).await?;
-    let welcome = |stored: &StoredMemberships| {
-        let mut hub = gateway.hub().ok_or(NoStream::MembershipsBehind)?;
-        hub.welcome(connection, since, stored)
-    };
-    let known = gateway
-        .hub()
-        .and_then(|hub| hub.memberships_of(connection.uid()));
+    let welcome = |stored: &StoredMemberships| gateway.hub().welcome(connection, since, stored);
+    let known = gateway.hub().memberships_of(connection.uid());
     if let Some(known) = known {
         return welcome(&known);
     }
@@ -212,11 +207,7 @@ async fn welcome(
 /// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss
 /// everything up to there (W1).
 async fn expect_on_log(gateway: &Gateway, since: &SyncToken) -> Result<(), NoStream> {
-    let is_behind = match gateway.hub() {
-        Some(hub) => hub.is_behind(since)?,
-        None => false,
-    };
-    if !is_behind {
+    if !gateway.hub().is_behind(since)? {
         return Ok(());
     }
     match timeout(END_TIME, gateway.log_ends.reach(since)).await {

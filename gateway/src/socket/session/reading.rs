@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
                 Err(wrong) => return self.complain(wrong).await,
             },
             Ok(ClientFrame::Focus(frame)) => match frame.at() {
-                Ok(at) => self.gateway.presence.look(&connection, at),
+                Ok(at) => self.gateway.presence.set_focus(&connection, at),
                 Err(wrong) => return self.complain(wrong).await,
             },
             Err(NoFrame { reference, detail }) => match reference {
@@ -103,9 +103,7 @@ impl<'a> Session<'a> {
         if !self.typed_at.is_some_and(is_soon) {
             self.typed_at = Some(now);
             let hub = self.gateway.hub();
-            self.gateway
-                .typing
-                .publish(hub.as_deref(), self.peer.uid, to);
+            self.gateway.typing.publish(&hub, self.peer.uid, to);
         }
     }
 
