@@ -44,6 +44,8 @@ struct Peer {
     uid: UserId,
     caller: Caller,
     until: ValidUntil,
+    /// It may read as the user and not act: nothing that it does is the user's.
+    is_reader: bool,
 }
 
 /// Upgrades to a WebSocket.
@@ -89,7 +91,12 @@ pub(crate) async fn connect(
         ));
     }
     let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
-    let peer = Peer { uid, caller, until };
+    let peer = Peer {
+        uid,
+        is_reader: caller.may_send_as(uid, "uid").is_err(),
+        caller,
+        until,
+    };
     let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
         if let Some(_permit) = gateway.connection_permit() {

@@ -52,12 +52,16 @@ impl<'a> Session<'a> {
             id: device.id,
             class: device.class,
         };
+        let connection = match gateway.connection(of, format) {
+            connection if peer.is_reader => connection.of_reader(),
+            connection => connection,
+        };
         let now = Instant::now();
         let session = Session {
             gateway,
             peer,
             socket,
-            connection: Arc::new(gateway.connection(of, format)),
+            connection: Arc::new(connection),
             name: device.name.0,
             is_streaming: false,
             syncs: 0,
@@ -76,8 +80,8 @@ impl<'a> Session<'a> {
         let device = self.connection.device().clone();
         match since {
             Since::Token(since) => self.begin(&since).await,
-            Since::Nothing => self.require_sync(None, NoStream::SyncRequired).await,
-            Since::Lost => {
+            // What is kept is the token of the user's own device.
+            Since::Lost if !self.peer.is_reader => {
                 let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
                 let kept = kept.await.unwrap_or_else(|error| {
                     tracing::debug!(%error, "the token of a device is not read");
@@ -88,6 +92,7 @@ impl<'a> Session<'a> {
                     None => self.require_sync(None, NoStream::SyncRequired).await,
                 }
             }
+            Since::Nothing | Since::Lost => self.require_sync(None, NoStream::SyncRequired).await,
         }
     }
 
@@ -121,8 +126,10 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
-                let connection = &self.connection;
-                self.gateway.presence.enter(connection, self.begun);
+                if !self.peer.is_reader {
+                    let connection = &self.connection;
+                    self.gateway.presence.enter(connection, self.begun);
+                }
                 let token = since.to_string();
                 let frame = ServerFrame::Welcome {
                     resumed: true,

@@ -77,6 +77,10 @@ impl<'a> Session<'a> {
                 let reading = async move { posting::read(gateway, peer, &connection, frame).await };
                 *posting = Some(Box::pin(reading));
             }
+            Ok(ClientFrame::Typing(_)) if self.peer.is_reader => {
+                let detail = "typing is of the user: a service types with the scope send:any";
+                return self.complain(detail.to_owned()).await;
+            }
             Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
                 Ok(to) => self.type_to(to),
                 Err(wrong) => return self.complain(wrong).await,
