@@ -177,9 +177,11 @@ async fn frames_and_bytes_of_a_user_and_of_all_are_limited() {
     let pong = || Message::text(r#"{"type":"pong"}"#);
     let of_user = gateway(|config| config.user_frames_per_s = 1).await;
     assert_eq!(flood(&mut stream(&of_user).await, pong()).await, 4003);
-    // Also frames of WebSocket itself.
+    // Also frames of WebSocket itself, and what comes before the hello.
     let ping = Message::Ping("x".into());
-    assert_eq!(flood(&mut stream(&of_user).await, ping).await, 4003);
+    assert_eq!(flood(&mut stream(&of_user).await, ping.clone()).await, 4003);
+    let [me, _] = Deployment::users(30);
+    assert_eq!(flood(&mut of_user.connect(me).await, ping).await, 4003);
     let of_all = gateway(|config| config.frames_per_s = 1).await;
     assert_eq!(flood(&mut stream(&of_all).await, pong()).await, 4004);
     let long = || Message::text(format!(r#"{{"type":"pong"{}}}"#, " ".repeat(5_000)));

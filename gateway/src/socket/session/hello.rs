@@ -8,7 +8,10 @@ use rand::Rng as _;
 use schemas::SyncToken;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Complaints, Session};
+use super::{
+    Session,
+    reading::{Complaints, charge},
+};
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
     hub::{Connection, DeviceOf, NoStream, StoredMemberships},
@@ -36,7 +39,7 @@ impl<'a> Session<'a> {
         mut socket: WebSocket,
     ) -> Option<(Self, Since)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
-        let hello = timeout(answer_time, read(&mut socket, format)).await;
+        let hello = timeout(answer_time, read(gateway, peer, format, &mut socket)).await;
         let Hello {
             device: Object(device),
             since,
@@ -162,14 +165,24 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The first frame.
-async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello, Ended> {
+/// The first frame of the device's own.
+async fn read(
+    gateway: &Gateway,
+    peer: &Peer,
+    format: Format,
+    socket: &mut WebSocket,
+) -> Result<Hello, Ended> {
     let message = loop {
-        match socket.recv().await {
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return Err(None),
-            Some(Ok(message)) => break message,
+        let message = match socket.recv().await {
+            Some(Ok(message)) => message,
             Some(Err(error)) => return Err(of_error(error)),
+            None => return Err(None),
+        };
+        charge(gateway, peer, &message)?;
+        match message {
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(_) => return Err(None),
+            Message::Text(_) | Message::Binary(_) => break message,
         }
     };
     let detail = match format.parse(&message) {
