@@ -5,6 +5,7 @@ use std::{
 
 use garde::Validate;
 use message_store::MySqlConfig;
+use schemas::DeviceClass;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 use unread_store::RedisConfig;
@@ -122,6 +123,11 @@ impl GatewayConfig {
             max_devices: self.max_devices,
             dead_letters_ms: 2 * append.as_millis() as u64,
         }
+    }
+
+    /// Its devices of all classes, twice: those that are replaced end while others begin.
+    pub(crate) fn max_connections_of_user(&self) -> usize {
+        2 * DeviceClass::ALL.len() * self.max_devices
     }
 
     pub(crate) fn lease(&self) -> Duration {

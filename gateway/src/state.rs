@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use access::CallerQuota;
 use event_log::{KafkaConfig, LogEnds, LogReader};
 use ingest::Poster;
 use message_store::MessageStore;
@@ -41,6 +42,8 @@ pub(crate) struct Gateway {
     /// Absent until it is known where to read from.
     hub: OnceLock<Mutex<Hub>>,
     connections: watch::Sender<usize>,
+    /// What one user may have of them, with a stream or without.
+    pub(crate) places: Arc<CallerQuota>,
     next_connection: AtomicU64,
     started: Instant,
 }
@@ -82,6 +85,7 @@ impl Gateway {
             shutdown,
             hub: OnceLock::new(),
             connections: watch::Sender::new(0),
+            places: CallerQuota::new(usize::MAX, config.gateway.max_connections_of_user()),
             next_connection: AtomicU64::new(0),
             started: Instant::now(),
         })

@@ -236,3 +236,32 @@ async fn who_may_only_read_is_none_of_the_users_devices() {
         .collect();
     assert_eq!(kept, [("a".to_owned(), token(25, 0))]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_a_user_are_counted_without_a_stream_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let parties = Parties::new(dir.path());
+    let gateway = Gateway::start_with(|config| {
+        config.ingest.auth = parties.config();
+        config.gateway.max_devices = 1;
+    })
+    .await;
+    let [me, other] = Deployment::users(26);
+    let request = |uid| request_with(&gateway, uid, &parties.token(uid));
+    let mut devices = Vec::new();
+    for id in ["a", "b", "c", "d"] {
+        let mut device = Device::connect(request(me)).await.unwrap();
+        device.hello(id, Some(None)).await;
+        assert_eq!(device.frame().await["type"], "sync_required");
+        devices.push(device);
+    }
+    let (problem, _) = refused(request(me)).await;
+    assert_eq!(problem.status, 429);
+    assert!(problem.detail.contains("has 4 connections"), "{problem}");
+    assert!(Device::connect(request(other)).await.is_ok());
+    devices.pop();
+    let deadline = Instant::now() + PATIENCE;
+    while Device::connect(request(me)).await.is_err() {
+        assert!(Instant::now() < deadline, "its place is not free");
+    }
+}

@@ -129,6 +129,7 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
+                self.liveness.welcomed();
                 if !self.peer.is_reader {
                     let connection = &self.connection;
                     self.gateway.presence.enter(connection, self.begun);
@@ -155,6 +156,7 @@ impl<'a> Session<'a> {
         metrics::hello(why.as_str());
         let pauses = why != NoStream::SyncRequired || self.syncs > 0;
         self.syncs += 1;
+        self.liveness.sync_required(Instant::now());
         let after_ms = match pauses {
             true => rand::rng().random_range(500..2_000),
             false => 0,
