@@ -130,6 +130,11 @@ impl GatewayConfig {
         2 * DeviceClass::ALL.len() * self.max_devices
     }
 
+    /// What is read of a connection, at most: enough that the limit of messages is met first. It holds for fragments, which nobody else counts.
+    pub fn read_bytes_per_s(&self) -> u32 {
+        2 * self.user_bytes_per_s
+    }
+
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms)
     }
