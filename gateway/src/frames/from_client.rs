@@ -1,3 +1,5 @@
+use std::fmt;
+
 use problem::json::Object;
 use schemas::{
     ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId,
@@ -8,6 +10,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::values::{Id, ShortId, ShortText};
+
+/// What a frame may be.
+pub(super) const TYPES: &str = "hello, resume, send, read, pong, typing or focus";
 
 /// A frame from the device.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -231,9 +236,12 @@ impl ReadFrame {
 /// A number, or what is right in the words of ingest.
 fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let mid = value.as_i64().filter(|mid| *mid > 0);
-    let wrong = || format!("is {value}; must be a message's number, 1 or more");
-    mid.ok_or_else(|| D::Error::custom(wrong()))
+    checked_mid(value.as_i64(), &value).map_err(D::Error::custom)
+}
+
+pub(super) fn checked_mid(mid: Option<i64>, given: &impl fmt::Display) -> Result<i64, String> {
+    let wrong = || format!("is {given}; must be a message's number, 1 or more");
+    mid.filter(|mid| *mid > 0).ok_or_else(wrong)
 }
 
 /// What `field` says, or `gid` in its place.

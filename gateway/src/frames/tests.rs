@@ -278,12 +278,13 @@ fn client_frame() -> impl Strategy<Value = Value> {
             }
             hello
         });
-    let send = (".*", id(), any::<bool>(), ".*", ".*").prop_map(|(reference, to, is_group, id, msg)| {
+    // An empty ref is none in protobuf.
+    let send = (".+", id(), any::<bool>(), ".*", ".*").prop_map(|(reference, to, is_group, id, msg)| {
         let to_what = if is_group { "gid" } else { "to" };
         json!({"type": "send", "ref": reference, to_what: to.to_string(), "client_msg_id": id, "msg": msg})
     });
     let read =
-        (".*", id(), any::<bool>(), any::<i64>()).prop_map(|(reference, peer, is_group, mid)| {
+        (".+", id(), any::<bool>(), any::<i64>()).prop_map(|(reference, peer, is_group, mid)| {
             let of_what = if is_group { "gid" } else { "peer" };
             json!({"type": "read", "ref": reference, of_what: peer.to_string(), "mid": mid})
         });
@@ -305,7 +306,6 @@ proptest! {
     }
 
     #[test]
-    #[test]
     fn no_frame_of_an_event_is_longer_than_it_counts(event in event()) {
         for format in Format::ALL {
             let length = event.frame(format).len();
@@ -313,6 +313,7 @@ proptest! {
         }
     }
 
+    #[test]
     fn other_frames_say_the_same_in_both_formats(
         [first, second, third] in any::<[String; 3]>(), token in option::of(".*"), flag: bool,
         after_ms: u64, (uid, gid, mid, chg) in (uid(), gid(), mid(), chg()), number in option::of(0..i64::MAX),
@@ -379,6 +380,7 @@ fn what_is_no_frame_of_protobuf_names_the_field_and_the_ref() {
             Some("7"),
             "client_msg_id is empty; must be",
         ),
+        (send("", "5", "a"), None, "ref is missing; must be present"),
         (
             send(&long, "5", "a"),
             None,
@@ -405,5 +407,11 @@ fn a_frame_of_the_other_kind_is_none() {
         Format::Proto,
         WebSocketMessage::binary(vec![0xfa, 0x07, 0x00]),
     );
-    assert!(unknown.unwrap_err().detail.contains("knows"));
+    let detail = "type is not known here; must be hello, resume, send, read, pong, typing or focus";
+    assert_eq!(unknown.unwrap_err().detail, detail);
+    let json = parsed(Format::Proto, WebSocketMessage::binary("{}"));
+    let detail = json.unwrap_err().detail;
+    for part in ["chat.v1.ClientFrame", "tidemark.v1.json"] {
+        assert!(detail.contains(part), "{detail}");
+    }
 }
