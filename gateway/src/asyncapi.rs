@@ -63,7 +63,7 @@ pub fn asyncapi() -> Value {
                 "description": "As for calls of HTTP. A browser offers it as a second subprotocol, `bearer.<token>`, and no other credential beside it.",
             }},
         },
-        "x-close-codes": CloseCode::ALL.map(close_code),
+        "x-close-codes": CloseCode::ALL.iter().map(close_code).collect::<Vec<_>>(),
     })
 }
 
@@ -100,8 +100,8 @@ fn upgrade() -> Value {
     })
 }
 
-fn close_code(code: CloseCode) -> Value {
-    json!({"code": code as u16, "reason": code.reason(), "comes_back": code.comes_back()})
+fn close_code(code: &CloseCode) -> Value {
+    json!({"code": *code as u16, "reason": code.reason(), "comes_back": code.comes_back()})
 }
 
 fn named_schemas() -> Map<String, Value> {
