@@ -22,15 +22,15 @@ pub(crate) enum ClientFrame {
     Hello(Hello),
     /// After `sync_required`: the token of the sync's last answer.
     Resume(Resume),
-    /// A message.
+    /// A message. One of `to` and `gid` is there.
     Send(SendFrame),
-    /// A read-ack.
+    /// A read-ack. One of `peer` and `gid` is there.
     Read(ReadFrame),
     /// The answer to a ping: everything before it is handled.
     Pong {},
-    /// The user types.
+    /// The user types. One of `to` and `gid` is there.
     Typing(TypingFrame),
-    /// What the user looks at, in place of what it was before.
+    /// What the user looks at, in place of what it was before. At most one of `peer` and `gid` is there.
     Focus(FocusFrame),
 }
 
@@ -119,9 +119,11 @@ pub(crate) struct SendFrame {
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
     pub(crate) gid: Option<GroupId>,
-    /// The author's own id of this send: with the same one it is the same message.
+    /// The author's own id of this send: with the same one it is the same message. 1 to 64 bytes of UTF-8 without control characters.
     #[schema(value_type = String, min_length = 1, max_length = 64)]
     pub(crate) client_msg_id: ClientMsgId,
+    /// The text: UTF-8 without NUL, at most 16,384 bytes of it where the operator has set no other limit (`ingest.max_msg_bytes`).
+    #[schema(min_length = 1, max_length = 65_535)]
     pub(crate) msg: String,
 }
 
