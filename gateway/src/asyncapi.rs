@@ -18,7 +18,7 @@ const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `he
     Members and types that a device does not know are of a later version, and are passed over. \
     An upgrade is refused as calls of HTTP are, with a problem (RFC 9457): 400, 401, 403, 426, 429, and 503 where this gateway takes no connections. \
     With the subprotocol `tidemark.v1.proto` the same frames are protobuf, in `schemas/proto/chat/v1/gateway.proto`. \
-    A send or read with a wrong member is answered with `refused` and `invalid-field`, where its `ref` can be read; what else is no frame with `error`, the eleventh of which in a minute ends the connection. `x-close-codes` has the codes with which the gateway closes.";
+    A send or read with a wrong member is answered with `refused` and `invalid-field`, where its `ref` can be read; what else is no frame with `error`, the eleventh of which in a minute ends the connection, and the first where it answers the first frame. `x-close-codes` has the codes with which the gateway closes.";
 
 /// The description of the gateway's WebSocket. Schemas of frames come from the frames' types.
 #[must_use]
@@ -63,7 +63,7 @@ pub fn asyncapi() -> Value {
                 "description": "As for calls of HTTP. A browser offers it as a second subprotocol, `bearer.<token>`, and no other credential beside it.",
             }},
         },
-        "x-close-codes": CloseCode::ALL.map(close_code),
+        "x-close-codes": CloseCode::ALL.iter().map(close_code).collect::<Vec<_>>(),
     })
 }
 
@@ -100,8 +100,8 @@ fn upgrade() -> Value {
     })
 }
 
-fn close_code(code: CloseCode) -> Value {
-    json!({"code": code as u16, "reason": code.reason(), "comes_back": code.comes_back()})
+fn close_code(code: &CloseCode) -> Value {
+    json!({"code": *code as u16, "reason": code.reason(), "comes_back": code.comes_back()})
 }
 
 fn named_schemas() -> Map<String, Value> {

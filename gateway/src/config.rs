@@ -5,6 +5,7 @@ use std::{
 
 use garde::Validate;
 use message_store::MySqlConfig;
+use schemas::DeviceClass;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 use unread_store::RedisConfig;
@@ -122,6 +123,16 @@ impl GatewayConfig {
             max_devices: self.max_devices,
             dead_letters_ms: 2 * append.as_millis() as u64,
         }
+    }
+
+    /// Its devices of all classes, twice: those that are replaced end while others begin.
+    pub(crate) fn max_connections_of_user(&self) -> usize {
+        2 * DeviceClass::ALL.len() * self.max_devices
+    }
+
+    /// What is read of a connection, at most: enough that the limit of messages is met first. It holds for fragments, which nobody else counts.
+    pub fn read_bytes_per_s(&self) -> u32 {
+        2 * self.user_bytes_per_s
     }
 
     pub(crate) fn lease(&self) -> Duration {

@@ -19,6 +19,9 @@ pub(crate) struct Rates {
     spent: Mutex<Spent>,
 }
 
+/// A user, and whether it is not his devices but readers for him: what they send leaves him what is his.
+type Sender = (UserId, bool);
+
 /// Whose limit is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TooMuch {
@@ -35,7 +38,7 @@ struct Limits {
 #[derive(Default)]
 struct Spent {
     in_all: Times,
-    users: HashMap<UserId, Times>,
+    users: HashMap<Sender, Times>,
 }
 
 /// When the whole burst is available again, microseconds (GCRA).
@@ -58,19 +61,19 @@ impl Rates {
         }
     }
 
-    /// Counts a frame that a user's device has sent.
+    /// Counts a frame that a user's devices have sent, or his readers.
     ///
     /// # Errors
     /// It is too much; then it is not counted.
-    pub(crate) fn charge(&self, uid: UserId, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
+    pub(crate) fn charge(&self, by: Sender, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_user = spent.users.get(&uid).copied().unwrap_or_default();
+        let of_user = spent.users.get(&by).copied().unwrap_or_default();
         let of_user = self.of_user.charge(of_user, bytes, now_us);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
         let in_all = self.in_all.charge(spent.in_all, bytes, now_us);
         spent.in_all = in_all.ok_or(TooMuch::InAll)?;
         let has_nothing_spent = |times: &Times| times.frames.max(times.bytes) <= now_us;
-        expiring_map::insert(&mut spent.users, uid, of_user, has_nothing_spent);
+        expiring_map::insert(&mut spent.users, by, of_user, has_nothing_spent);
         Ok(())
     }
 }
@@ -102,8 +105,8 @@ mod tests {
         })
     }
 
-    fn user(uid: i64) -> UserId {
-        uid.try_into().unwrap()
+    fn user(uid: i64) -> Sender {
+        (uid.try_into().unwrap(), false)
     }
 
     #[test]
@@ -115,6 +118,7 @@ mod tests {
         assert_eq!(rates.charge(user(1), 10, 0), Err(TooMuch::OfUser));
         assert_eq!(rates.charge(user(1), 10, 500_000), Ok(()));
         assert_eq!(rates.charge(user(1), 10, 500_000), Err(TooMuch::OfUser));
+        assert_eq!(rates.charge((user(1).0, true), 10, 500_000), Ok(()));
     }
 
     #[test]

@@ -21,12 +21,12 @@ use crate::{
 /// Configuration, the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
     let config = process.configure(Config::load)?;
-    let listen = config.gateway.listen;
+    let (listen, limit) = (config.gateway.listen, config.gateway.read_bytes_per_s());
     let (supervisor, health) = (process.supervisor(), process.health());
     let access = Access::start(&config.ingest.auth, supervisor)?;
     let gateway = start(config, &access, supervisor, health).await?;
     process
-        .listen_with(&access, "gateway.listen", listen, gateway)
+        .listen_with(&access, "gateway.listen", listen, gateway, Some(limit))
         .await?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::{
     time::Instant,
 };
 
+use access::CallerQuota;
 use event_log::{KafkaConfig, LogEnds, LogReader};
 use ingest::Poster;
 use message_store::MessageStore;
@@ -46,6 +47,8 @@ pub(crate) struct Gateway {
     hub: Mutex<Hub>,
     is_reading: AtomicBool,
     connections: watch::Sender<usize>,
+    /// What one user may have of them, with a stream or without.
+    pub(crate) places: Arc<CallerQuota>,
     next_connection: AtomicU64,
     started: Instant,
 }
@@ -95,6 +98,7 @@ impl Gateway {
             hub: Mutex::new(Hub::new(limits, 0, &PartitionMap::new())),
             is_reading: AtomicBool::new(false),
             connections: watch::Sender::new(0),
+            places: CallerQuota::new(usize::MAX, config.gateway.max_connections_of_user()),
             next_connection: AtomicU64::new(0),
             started: Instant::now(),
         })

@@ -20,7 +20,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     let access = Access::start(&config.auth, supervisor)?;
     let api = start(config, &access, supervisor, health).await?;
     process
-        .listen_with(&access, "query_api.listen", listen, api)
+        .listen_with(&access, "query_api.listen", listen, api, None)
         .await?;
     Ok(())
 }

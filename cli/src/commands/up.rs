@@ -14,6 +14,7 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     let mut gateway = process.configure(gateway::Config::load)?;
     let (ingest_listen, query_listen) = (ingest.ingest.listen, query.query_api.listen);
     let gateway_listen = gateway.gateway.listen;
+    let limit = gateway.gateway.read_bytes_per_s();
     let http: HttpConfig = process.source().section("http")?;
     let mut origins = Vec::new();
     if gateway.gateway.page.is_none() && gateway_listen.ip().is_loopback() {
@@ -47,6 +48,7 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
             "ingest.listen",
             ingest_listen,
             allow_origins(producers, &origins),
+            None,
         )
         .await?;
     process
@@ -55,10 +57,17 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
             "query_api.listen",
             query_listen,
             allow_origins(readers, &origins),
+            None,
         )
         .await?;
     process
-        .listen_with(&access, "gateway.listen", gateway_listen, devices)
+        .listen_with(
+            &access,
+            "gateway.listen",
+            gateway_listen,
+            devices,
+            Some(limit),
+        )
         .await?;
     Ok(())
 }

@@ -99,9 +99,19 @@ pub enum BindError {
 pub struct Listener {
     pub(crate) tcp: TcpListener,
     pub(crate) tls: Option<ServerTls>,
+    pub(crate) read_bytes_per_s: Option<u32>,
 }
 
 impl Listener {
+    /// Reads at most so many bytes a second of each connection, and ten seconds' worth at once; without this as many as come.
+    #[must_use]
+    pub fn read_at_most(self, bytes_per_s: Option<u32>) -> Self {
+        Self {
+            read_bytes_per_s: bytes_per_s,
+            ..self
+        }
+    }
+
     /// The address in use.
     ///
     /// # Errors
@@ -135,5 +145,9 @@ pub async fn bind_listener(
                 reason,
             },
         })?;
-    Ok(Listener { tcp, tls })
+    Ok(Listener {
+        tcp,
+        tls,
+        read_bytes_per_s: None,
+    })
 }

@@ -7,6 +7,7 @@ mod causes;
 pub mod config;
 mod cors;
 mod health;
+mod limited_reads;
 mod listener_policy;
 mod metrics;
 mod middleware;

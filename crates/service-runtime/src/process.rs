@@ -87,10 +87,11 @@ impl Process {
         addr: SocketAddr,
         api: Router,
     ) -> Result<SocketAddr, BindError> {
-        self.listen_with(&self.http, setting, addr, api).await
+        self.listen_with(&self.http, setting, addr, api, None).await
     }
 
-    /// As [`Process::listen`], with a policy of its own. `api` brings its own authentication.
+    /// As [`Process::listen`], with a policy of its own. `api` brings its own authentication. Of each connection `read_bytes_per_s` are read at
+    /// most ([`Listener::read_at_most`](crate::Listener::read_at_most)).
     ///
     /// # Errors
     /// As [`bind_listener`].
@@ -100,8 +101,10 @@ impl Process {
         setting: &str,
         addr: SocketAddr,
         api: Router,
+        read_bytes_per_s: Option<u32>,
     ) -> Result<SocketAddr, BindError> {
         let listener = bind_listener(setting, addr, policy, &self.http).await?;
+        let listener = listener.read_at_most(read_bytes_per_s);
         let addr = listener.local_addr().unwrap_or(addr);
         let api = match policy.answers_anyone() {
             true => require_own_host(api, &self.http.allowed_origins),

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::limited_reads::LimitedReads;
 use crate::tls::ServerTls;
 use crate::{HttpConfig, Listener, Shutdown, allow_origins, too_many_connections};
 
@@ -44,7 +45,11 @@ pub async fn serve(
     http: &HttpConfig,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let Listener { tcp, tls } = listener;
+    let Listener {
+        tcp,
+        tls,
+        read_bytes_per_s,
+    } = listener;
     let server = Arc::new(Server {
         builder: connection_builder(http),
         router: allow_origins(router, &http.allowed_origins)
@@ -53,6 +58,7 @@ pub async fn serve(
         shutdown: shutdown.clone(),
         too_many: too_many_connections::response(http.max_connections).await,
         tls: tls.clone(),
+        read_bytes_per_s,
     });
     let connections = TaskTracker::new();
     tokio::select! {
@@ -80,6 +86,7 @@ struct Server {
     router: Router,
     shutdown: Shutdown,
     tls: Option<ServerTls>,
+    read_bytes_per_s: Option<u32>,
     /// The response to connections above the limit.
     too_many: Vec<u8>,
 }
@@ -113,14 +120,14 @@ impl Server {
     /// Serves one connection, after the TLS handshake where there is one.
     async fn serve(&self, stream: TcpStream) {
         let Some(tls) = &self.tls else {
-            return self.serve_http(stream).await;
+            return self.serve_limited(stream).await;
         };
         let shaken = tokio::select! {
             shaken = timeout(tls.handshake_timeout, tls.acceptor.accept(stream)) => shaken,
             () = self.shutdown.soft().cancelled() => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.serve_http(stream).await,
+            Ok(Ok(stream)) => self.serve_limited(stream).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
             Err(_elapsed) => debug!("TLS handshake timed out"),
         }
@@ -140,6 +147,13 @@ impl Server {
                     too_many_connections::refuse(stream, &self.too_many).await;
                 }
             }
+        }
+    }
+
+    async fn serve_limited<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+        match self.read_bytes_per_s {
+            Some(limit) => self.serve_http(LimitedReads::new(stream, limit)).await,
+            None => self.serve_http(stream).await,
         }
     }
 

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use problem::json::Object;
 use schemas::{
     ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId,
@@ -9,6 +11,9 @@ use utoipa::ToSchema;
 
 use super::values::{Id, ShortId, ShortText};
 
+/// What a frame may be.
+pub(super) const TYPES: &str = "hello, resume, send, read, pong, typing or focus";
+
 /// A frame from the device.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -17,15 +22,15 @@ pub(crate) enum ClientFrame {
     Hello(Hello),
     /// After `sync_required`: the token of the sync's last answer.
     Resume(Resume),
-    /// A message.
+    /// A message. One of `to` and `gid` is there.
     Send(SendFrame),
-    /// A read-ack.
+    /// A read-ack. One of `peer` and `gid` is there.
     Read(ReadFrame),
     /// The answer to a ping: everything before it is handled.
     Pong {},
-    /// The user types.
+    /// The user types. One of `to` and `gid` is there.
     Typing(TypingFrame),
-    /// What the user looks at, in place of what it was before.
+    /// What the user looks at, in place of what it was before. At most one of `peer` and `gid` is there.
     Focus(FocusFrame),
 }
 
@@ -114,9 +119,11 @@ pub(crate) struct SendFrame {
     #[serde(default)]
     #[schema(value_type = Option<Id>)]
     pub(crate) gid: Option<GroupId>,
-    /// The author's own id of this send: with the same one it is the same message.
+    /// The author's own id of this send: with the same one it is the same message. 1 to 64 bytes of UTF-8 without control characters.
     #[schema(value_type = String, min_length = 1, max_length = 64)]
     pub(crate) client_msg_id: ClientMsgId,
+    /// The text: UTF-8 without NUL, at most 16,384 bytes of it where the operator has set no other limit (`ingest.max_msg_bytes`).
+    #[schema(min_length = 1, max_length = 65_535)]
     pub(crate) msg: String,
 }
 
@@ -228,11 +235,15 @@ impl ReadFrame {
     }
 }
 
-/// A number, which ingest looks at, or what is right in its words.
+/// A number, or what is right in the words of ingest.
 fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let wrong = || format!("is {value}; must be a message's number, 1 or more");
-    value.as_i64().ok_or_else(|| D::Error::custom(wrong()))
+    checked_mid(value.as_i64(), &value).map_err(D::Error::custom)
+}
+
+pub(super) fn checked_mid(mid: Option<i64>, given: &impl fmt::Display) -> Result<i64, String> {
+    let wrong = || format!("is {given}; must be a message's number, 1 or more");
+    mid.filter(|mid| *mid > 0).ok_or_else(wrong)
 }
 
 /// What `field` says, or `gid` in its place.

@@ -44,13 +44,18 @@ pub(crate) enum ServerFrame<'a> {
     Refused {
         #[serde(rename = "ref")]
         reference: &'a str,
+        /// For good: `invalid-field`, `unprocessable-field` (words that are not taken), `forbidden`; or as decided on the log: `malformed`, `too-large`,
+        /// `conflict` (the `client_msg_id` is of another message), `too-many-conversations`, `blocked`, `unknown-group`, `not-a-member`, `muted`,
+        /// `dissolved`. For the moment, with `retry`: `too-many-under-way`, `too-many-requests`, `rate-limited`, `unavailable`, `unknown-outcome`,
+        /// `internal`. A later version may have others.
         reason: &'a str,
         detail: &'a str,
         #[serde(skip_serializing_if = "is_false")]
         #[schema(value_type = Option<bool>)]
         retry: bool,
     },
-    /// What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on.
+    /// What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on, but for a first
+    /// frame that is no `hello`.
     Error {
         detail: &'a str,
     },

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, ServerFrame,
-    from_client::{FocusFrame, TypingFrame},
+    from_client::{FocusFrame, TYPES, TypingFrame},
     values::ShortText,
 };
 
@@ -50,10 +50,7 @@ impl TryFrom<String> for Kind {
             "pong" => Self::Pong,
             "typing" => Self::Typing,
             "focus" => Self::Focus,
-            _ => {
-                let right = "hello, resume, send, read, pong, typing or focus";
-                return Err(format!("is {name:?}; must be {right}"));
-            }
+            _ => return Err(format!("is {name:?}; must be {TYPES}")),
         })
     }
 }
@@ -71,8 +68,7 @@ struct Head {
 fn no_frame(text: &[u8]) -> NoFrame {
     let Object(Head { kind, reference }) = match from_slice(text) {
         Ok(head) => head,
-        // Of a call over HTTP it is the body.
-        Err(problem) => return problem.detail.replacen("body", "frame", 1).into(),
+        Err(problem) => return of_frame(&problem).into(),
     };
     let wrong = match kind {
         Kind::Hello => wrong_in::<Hello>(text),
@@ -87,8 +83,18 @@ fn no_frame(text: &[u8]) -> NoFrame {
     let wrong = wrong.or_else(|| from_slice::<ClientFrame>(text).err());
     NoFrame {
         reference: reference.filter(|_| [Kind::Send, Kind::Read].contains(&kind)),
-        detail: wrong.map_or_else(String::new, |problem| problem.detail),
+        detail: wrong.as_ref().map_or_else(String::new, of_frame),
     }
+}
+
+/// Where the whole of it is wrong, that of a call over HTTP is its body.
+fn of_frame(Problem { detail, .. }: &Problem) -> String {
+    for (body, frame) in [("the body ", "the frame "), ("body ", "frame ")] {
+        if let Some(wrong) = detail.strip_prefix(body) {
+            return format!("{frame}{wrong}");
+        }
+    }
+    detail.clone()
 }
 
 fn wrong_in<T: DeserializeOwned>(frame: &[u8]) -> Option<Problem> {
@@ -125,6 +131,10 @@ mod tests {
                 "the frame is not valid JSON: EOF while parsing an object at column 24",
             ),
             ("[]", "frame is an array; must be an object"),
+            (
+                r#"{"type":"focus","peer":1e400}"#,
+                "the frame is not valid JSON: number out of range at column 28",
+            ),
             ("{}", "type is missing; must be present"),
             (r#"{"type":5}"#, "type is integer `5`; must be a string"),
             (
@@ -241,7 +251,7 @@ mod tests {
             let expected = (reference.map(str::to_owned), detail.to_owned());
             assert_eq!(wrong(&text), expected, "{text}");
         }
-        for mid in ["\"3\"", "1.5", "null", "9223372036854775808"] {
+        for mid in ["\"3\"", "1.5", "null", "0", "-1", "9223372036854775808"] {
             let read = format!(r#"{{"type":"read","ref":"8","peer":"2","mid":{mid}}}"#);
             let detail = format!("mid is {mid}; must be a message's number, 1 or more");
             assert_eq!(wrong(&read), (Some("8".to_owned()), detail));

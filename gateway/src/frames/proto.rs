@@ -15,7 +15,7 @@ use schemas::{
 
 use super::{
     ClientFrame, Hello, NoFrame, PresenceBody, ReadFrame, Resume, SendFrame, ServerFrame, Since,
-    from_client::{Device, FocusFrame, TypingFrame},
+    from_client::{Device, FocusFrame, TYPES, TypingFrame, checked_mid},
     from_server::EventFrame,
     values::{At, ShortText},
 };
@@ -26,14 +26,19 @@ use super::{
 /// What is wrong, for the developer of the device.
 pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, NoFrame> {
     let decoded = proto::ClientFrame::decode(bytes);
-    let frame = decoded.map_err(|error| format!("frame is no ClientFrame: {error}"))?;
+    let wrong = |error| {
+        format!(
+            "the frame is no ClientFrame: {error}; must be chat.v1.ClientFrame (JSON is tidemark.v1.json)"
+        )
+    };
+    let frame = decoded.map_err(wrong)?;
     Ok(match frame.frame {
         Some(Client::Hello(hello)) => ClientFrame::Hello(hello_frame(hello)?),
         Some(Client::Resume(resume)) => ClientFrame::Resume(Resume {
             since: resume.since,
         }),
         Some(Client::Send(send)) => {
-            let reference = ShortText::try_from(send.r#ref).map_err(of("ref"))?;
+            let reference = reference(send.r#ref)?;
             let answered = answered(&reference);
             ClientFrame::Send(SendFrame {
                 to: id("to", send.to).map_err(&answered)?,
@@ -45,12 +50,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, NoFrame> {
             })
         }
         Some(Client::Read(read)) => {
-            let reference = ShortText::try_from(read.r#ref).map_err(of("ref"))?;
+            let reference = reference(read.r#ref)?;
             let answered = answered(&reference);
             ClientFrame::Read(ReadFrame {
                 peer: id("peer", read.peer).map_err(&answered)?,
                 gid: id("gid", read.gid).map_err(&answered)?,
-                mid: read.mid,
+                mid: checked_mid(Some(read.mid), &read.mid)
+                    .map_err(|wrong| answered(of("mid")(wrong)))?,
                 reference,
             })
         }
@@ -63,8 +69,16 @@ pub(super) fn parse(bytes: &[u8]) -> Result<ClientFrame, NoFrame> {
             peer: id("peer", focus.peer)?,
             gid: id("gid", focus.gid)?,
         }),
-        None => return Err("frame is none that this gateway knows".to_owned().into()),
+        None => return Err(format!("type is not known here; must be {TYPES}").into()),
     })
+}
+
+/// An empty one is one that is missing.
+fn reference(text: String) -> Result<ShortText, String> {
+    match text.as_str() {
+        "" => Err("ref is missing; must be present".to_owned()),
+        _ => text.try_into().map_err(of("ref")),
+    }
 }
 
 fn hello_frame(hello: client_frame::Hello) -> Result<Hello, String> {

@@ -59,13 +59,25 @@ fn chg() -> impl Strategy<Value = Chg> {
     (0..=i64::MAX).prop_map(|chg| chg.try_into().unwrap())
 }
 
+/// Some of what JSON writes longer than it is.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![".+", "[\u{1}-\u{1f}\"\\\\a]{1,99}"]
+}
+
 fn class() -> impl Strategy<Value = DeviceClass> {
     proptest::sample::select(DeviceClass::ALL.to_vec())
 }
 
 fn message() -> impl Strategy<Value = Body> {
-    (uid(), recipient(), "[a-z]{1,64}", ".*", mid(), ordinal()).prop_map(
-        |(srcid, to, id, msg, mid, n)| {
+    (
+        uid(),
+        recipient(),
+        "[a-z\"\\\\]{1,64}",
+        text(),
+        mid(),
+        ordinal(),
+    )
+        .prop_map(|(srcid, to, id, msg, mid, n)| {
             let client_msg_id = id.try_into().unwrap();
             Body::Message(Message {
                 srcid,
@@ -75,8 +87,7 @@ fn message() -> impl Strategy<Value = Body> {
                 mid,
                 n,
             })
-        },
-    )
+        })
 }
 
 fn read_position() -> impl Strategy<Value = Body> {
@@ -95,7 +106,7 @@ fn read_position() -> impl Strategy<Value = Body> {
 
 fn message_change() -> impl Strategy<Value = Body> {
     let change = prop_oneof![
-        ".+".prop_map(Change::Edit),
+        text().prop_map(Change::Edit),
         proptest::sample::select(vec![
             Change::Recall,
             Change::Delete,
@@ -146,7 +157,7 @@ fn contact_change() -> impl Strategy<Value = Body> {
 fn profile() -> impl Strategy<Value = Body> {
     let extra = proptest::sample::select(vec![r"{}", r#"{"a":[1,null]}"#]);
     let extra = option::of(extra.prop_map(str::to_owned));
-    (uid(), ".+", option::of("http://.{1,9}"), extra).prop_map(|(uid, nick, avatar, extra)| {
+    (uid(), text(), option::of("http://.{1,9}"), extra).prop_map(|(uid, nick, avatar, extra)| {
         Body::Profile(Profile {
             uid,
             nick,
@@ -171,7 +182,7 @@ fn group_change() -> impl Strategy<Value = Body> {
         muted,
         joined,
     });
-    let settings = (".+", uid(), any::<[bool; 4]>()).prop_map(
+    let settings = (text(), uid(), any::<[bool; 4]>()).prop_map(
         |(name, owner, [open, whole_history, muted, dissolved])| GroupSettings {
             name,
             owner,
@@ -187,9 +198,9 @@ fn group_change() -> impl Strategy<Value = Body> {
         uid(),
         kind,
         settings,
-        0..1_000_i64,
+        0..=i64::MAX,
         mid(),
-        vec(member, 0..3),
+        vec(member, 0..20),
     )
         .prop_map(
             |(gid, by, kind, settings, member_count, last_mid, members)| {
@@ -267,12 +278,13 @@ fn client_frame() -> impl Strategy<Value = Value> {
             }
             hello
         });
-    let send = (".*", id(), any::<bool>(), ".*", ".*").prop_map(|(reference, to, is_group, id, msg)| {
+    // An empty ref is none in protobuf.
+    let send = (".+", id(), any::<bool>(), ".*", ".*").prop_map(|(reference, to, is_group, id, msg)| {
         let to_what = if is_group { "gid" } else { "to" };
         json!({"type": "send", "ref": reference, to_what: to.to_string(), "client_msg_id": id, "msg": msg})
     });
     let read =
-        (".*", id(), any::<bool>(), any::<i64>()).prop_map(|(reference, peer, is_group, mid)| {
+        (".+", id(), any::<bool>(), any::<i64>()).prop_map(|(reference, peer, is_group, mid)| {
             let of_what = if is_group { "gid" } else { "peer" };
             json!({"type": "read", "ref": reference, of_what: peer.to_string(), "mid": mid})
         });
@@ -291,6 +303,14 @@ proptest! {
     #[test]
     fn an_event_says_the_same_in_both_formats(event in event()) {
         assert_same(&event_frame(&event));
+    }
+
+    #[test]
+    fn no_frame_of_an_event_is_longer_than_it_counts(event in event()) {
+        for format in Format::ALL {
+            let length = event.frame(format).len();
+            prop_assert!(length <= event.frame_bytes, "{length}, not {}: {event:?}", event.frame_bytes);
+        }
     }
 
     #[test]
@@ -360,6 +380,7 @@ fn what_is_no_frame_of_protobuf_names_the_field_and_the_ref() {
             Some("7"),
             "client_msg_id is empty; must be",
         ),
+        (send("", "5", "a"), None, "ref is missing; must be present"),
         (
             send(&long, "5", "a"),
             None,
@@ -386,5 +407,11 @@ fn a_frame_of_the_other_kind_is_none() {
         Format::Proto,
         WebSocketMessage::binary(vec![0xfa, 0x07, 0x00]),
     );
-    assert!(unknown.unwrap_err().detail.contains("knows"));
+    let detail = "type is not known here; must be hello, resume, send, read, pong, typing or focus";
+    assert_eq!(unknown.unwrap_err().detail, detail);
+    let json = parsed(Format::Proto, WebSocketMessage::binary("{}"));
+    let detail = json.unwrap_err().detail;
+    for part in ["chat.v1.ClientFrame", "tidemark.v1.json"] {
+        assert!(detail.contains(part), "{detail}");
+    }
 }

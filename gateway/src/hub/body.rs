@@ -31,6 +31,38 @@ fn audience(by: UserId, to: Recipient) -> Audience {
     }
 }
 
+/// The most bytes that its frame has in any format. JSON has more of every field, and at most so much besides texts.
+pub(super) fn frame_bytes(event: &Event) -> usize {
+    match &event.body {
+        Body::Message(message) => {
+            230 + json_bytes(&message.msg) + json_bytes(message.client_msg_id.as_str())
+        }
+        Body::ReadPosition(_) => 190,
+        Body::MessageChange(change) => 255 + change.change.msg().map_or(0, json_bytes),
+        Body::ContactChange(_) => 255,
+        Body::Profile(profile) => {
+            let avatar = profile.avatar.as_deref().map_or(0, json_bytes);
+            // JSON already.
+            let extra = profile.extra.as_ref().map_or(0, String::len);
+            120 + json_bytes(&profile.nick) + avatar + extra
+        }
+        Body::GroupChange(change) => {
+            330 + json_bytes(&change.settings.name) + 76 * change.members.len()
+        }
+        Body::Control(_) | Body::Progress => 0,
+    }
+}
+
+/// The length of a text in JSON, without quotes; at least that.
+fn json_bytes(text: &str) -> usize {
+    let length = |byte| match byte {
+        b'"' | b'\\' => 2,
+        ..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(length).sum()
+}
+
 /// What is to be said to a user in place of a message of a group, or of a change to one that all members see.
 pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
     let (to, mid, chg, author) = match &event.event.body {

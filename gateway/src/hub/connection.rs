@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     /// Those that began later have higher ones.
     number: u64,
     format: Format,
+    /// It only reads as its user: it is none of the user's devices.
+    is_reader: bool,
     state: Mutex<State>,
     /// Something waits, or the connection is to end.
     changed: Notify,
@@ -82,6 +84,7 @@ impl Connection {
         Self {
             number,
             format,
+            is_reader: false,
             state: Mutex::new(State {
                 queue: Queue::new(device.uid, queue_bytes),
                 ahead: PartitionMap::new(),
@@ -92,6 +95,18 @@ impl Connection {
             changed: Notify::new(),
             device,
         }
+    }
+
+    /// Of who may read as the user, and not act.
+    pub(crate) fn of_reader(self) -> Self {
+        Self {
+            is_reader: true,
+            ..self
+        }
+    }
+
+    pub(super) fn is_reader(&self) -> bool {
+        self.is_reader
     }
 
     pub(crate) fn uid(&self) -> UserId {

@@ -2,7 +2,10 @@
 
 use schemas::{EventPosition, event::Event};
 
-use super::{audience::Audience, body::audience_of};
+use super::{
+    audience::Audience,
+    body::{audience_of, frame_bytes},
+};
 use crate::encoded::Encodings;
 
 /// An event of `chat.events`. Its frame is encoded once in each format, however many devices get it.
@@ -13,15 +16,13 @@ pub(crate) struct RingEvent {
     pub(crate) audience: Audience,
     /// About what it takes in the ring.
     pub(crate) bytes: usize,
-    /// About what its frame has.
+    /// What its frame has at most.
     pub(crate) frame_bytes: usize,
     pub(crate) encodings: Encodings,
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
 const OVERHEAD_BYTES: usize = 400;
-/// What a frame has besides its texts: names, numbers and the position.
-const FRAME_OVERHEAD_BYTES: usize = 150;
 
 impl RingEvent {
     /// `value_bytes` is the length of the record's value.
@@ -29,10 +30,10 @@ impl RingEvent {
         Self {
             at,
             audience: audience_of(&event),
+            frame_bytes: frame_bytes(&event),
             event,
             // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
             bytes: OVERHEAD_BYTES + 4 * value_bytes,
-            frame_bytes: FRAME_OVERHEAD_BYTES + value_bytes,
             encodings: Encodings::default(),
         }
     }

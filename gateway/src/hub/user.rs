@@ -41,9 +41,19 @@ impl ConnectedUser {
 
     /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class where there are as many as
     /// there may be. One that began before another of its device, and got its stream later, ends itself: the device is gone from it.
+    /// A reader takes nobody's place.
     pub(super) fn connect(&mut self, connection: &Arc<Connection>, max_devices: usize) {
+        if !connection.is_reader() {
+            self.take_places(connection, max_devices);
+        }
+        self.idle_since_ms = None;
+        self.connections.push(Arc::clone(connection));
+    }
+
+    fn take_places(&self, connection: &Connection, max_devices: usize) {
         let device = connection.device();
-        let live = self.connections.iter().filter(|other| !other.is_ending());
+        let is_live = |other: &&Arc<Connection>| !other.is_ending() && !other.is_reader();
+        let live = self.connections.iter().filter(is_live);
         let (same, others): (Vec<_>, Vec<_>) = live
             .filter(|other| other.device().id == device.id || other.device().class == device.class)
             .partition(|other| other.device().id == device.id);
@@ -55,8 +65,6 @@ impl ConnectedUser {
                 replaced.replace();
             }
         }
-        self.idle_since_ms = None;
-        self.connections.push(Arc::clone(connection));
     }
 
     pub(super) fn disconnect(&mut self, connection: &Arc<Connection>, now_ms: u64) {
@@ -120,6 +128,22 @@ mod tests {
         user.connect(&second, 2);
         user.connect(&first, 2);
         assert!(is_replaced(&first) && !is_replaced(&second));
+    }
+
+    #[test]
+    fn a_reader_takes_nobodys_place_and_nobody_takes_its() {
+        let mut user = ConnectedUser::default();
+        let own = connection(1, "a", DeviceClass::Pc);
+        let reader = |number, id| {
+            let reader = Arc::into_inner(connection(number, id, DeviceClass::Pc));
+            Arc::new(reader.unwrap().of_reader())
+        };
+        let readers = [reader(0, "b"), reader(2, "a"), reader(3, "b")];
+        user.connect(&readers[0], 1);
+        user.connect(&own, 1);
+        user.connect(&readers[1], 1);
+        user.connect(&readers[2], 1);
+        assert!(!is_replaced(&own) && !readers.iter().any(|reader| is_replaced(reader)));
     }
 
     #[test]

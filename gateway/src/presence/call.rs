@@ -59,8 +59,10 @@ pub(crate) async fn get_presence(
 }
 
 fn users(given: &[String]) -> Result<BTreeSet<UserId>, Problem> {
-    let right =
-        format_args!("1 to {MAX_USERS} uids, decimal integers from 1, with commas between them");
+    let right = format_args!(
+        "1 to {MAX_USERS} uids, decimal integers from 1 to {}, with commas between them",
+        i64::MAX
+    );
     let texts = || given.iter().flat_map(|text| text.split(','));
     let count = texts().count();
     if count > MAX_USERS {
@@ -95,7 +97,7 @@ mod tests {
             assert_eq!(parsed(wrong), None, "{wrong:?}");
         }
         let wrong = users(&["1,x".to_owned()]).unwrap_err();
-        let right = "must be 1 to 100 uids, decimal integers from 1, with commas between them";
+        let right = "must be 1 to 100 uids, decimal integers from 1 to 9223372036854775807, with commas between them";
         assert_eq!(wrong.detail, format!("uid has \"x\"; {right}"));
     }
 }

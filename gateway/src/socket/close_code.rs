@@ -18,31 +18,50 @@ const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// What a close has room for, besides its code.
 const MAX_REASON_BYTES: usize = 123;
 
-/// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CloseCode {
+/// Makes the enum, the list of all codes, and what the gateway says with each.
+macro_rules! close_codes {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $reason:literal;)*) => {
+        /// Why the gateway closes. Below 4100 the device comes back with its token, from there on it does not.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum CloseCode {
+            $($(#[$doc])* $name = $code,)*
+        }
+
+        impl CloseCode {
+            pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
+
+            pub(crate) fn reason(self) -> &'static str {
+                match self {
+                    $(Self::$name => $reason,)*
+                }
+            }
+        }
+    };
+}
+
+close_codes! {
     /// A frame breaks the rules of WebSocket itself.
-    ProtocolError = 1002,
+    ProtocolError = 1002, "protocol error";
     /// The gateway ends.
-    GoingAway = 4000,
+    GoingAway = 4000, "the gateway ends: come back with your token";
     /// The device takes its frames too slowly.
-    QueueFull = 4001,
-    /// No hello, pong or progress in time.
-    TimedOut = 4002,
+    QueueFull = 4001, "too much waits: come back with your token";
+    /// No hello, pong, resume or progress in time.
+    TimedOut = 4002, "no answer in time: come back with your token";
     /// The user's devices send too much.
-    TooFast = 4003,
+    TooFast = 4003, "too many frames or bytes of this user: come back later";
     /// All devices together do.
-    Overloaded = 4004,
+    Overloaded = 4004, "too many frames or bytes of all devices: come back later";
     /// The token or key of the connection has ended.
-    Expired = 4005,
+    Expired = 4005, "the token has expired: come back with a new one";
     /// Frames that are none, or no hello first.
-    Malformed = 4100,
+    Malformed = 4100, "frames that are none";
     /// Another connection has taken its place.
-    Replaced = 4101,
+    Replaced = 4101, "another connection has taken its place";
     /// A frame is larger than a frame may be.
-    TooLarge = 4103,
+    TooLarge = 4103, "a frame is too large";
     /// A binary frame on JSON, or a text frame on protobuf.
-    WrongKind = 4104,
+    WrongKind = 4104, "tidemark.v1.json has text frames, tidemark.v1.proto binary ones";
 }
 
 /// A close by the gateway.
@@ -76,20 +95,6 @@ impl Close {
 }
 
 impl CloseCode {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::ProtocolError,
-        Self::GoingAway,
-        Self::QueueFull,
-        Self::TimedOut,
-        Self::TooFast,
-        Self::Overloaded,
-        Self::Malformed,
-        Self::Replaced,
-        Self::Expired,
-        Self::TooLarge,
-        Self::WrongKind,
-    ];
-
     /// Whether the device comes back with its token.
     pub(crate) fn comes_back(self) -> bool {
         (self as u16) < 4100
@@ -97,22 +102,6 @@ impl CloseCode {
 
     pub(super) fn because(self, detail: String) -> Close {
         Close { code: self, detail }
-    }
-
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Self::ProtocolError => "protocol error",
-            Self::GoingAway => "the gateway ends: come back with your token",
-            Self::QueueFull => "too much waits: come back with your token",
-            Self::TimedOut => "no answer in time: come back with your token",
-            Self::TooFast => "too many frames or bytes of this user: come back later",
-            Self::Overloaded => "too many frames or bytes of all devices: come back later",
-            Self::Malformed => "frames that are none",
-            Self::Replaced => "another connection has taken its place",
-            Self::Expired => "the token has expired: come back with a new one",
-            Self::TooLarge => "a frame is too large",
-            Self::WrongKind => "tidemark.v1.json has text frames, tidemark.v1.proto binary ones",
-        }
     }
 }
 

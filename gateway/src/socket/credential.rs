@@ -34,9 +34,11 @@ pub(crate) async fn token_from_subprotocol(mut request: Request, next: Next) -> 
     (challenge, Problem::unauthenticated(detail)).into_response()
 }
 
-/// Whether a subprotocol is offered that is not the caller's token.
+/// Whether a subprotocol is offered that is not the caller's token, or what is no text.
 pub(super) fn offers_another(headers: &HeaderMap) -> bool {
-    offered(headers).any(|name| !name.starts_with(PREFIX))
+    let mut values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    values.any(|value| value.to_str().is_err())
+        || offered(headers).any(|name| !name.starts_with(PREFIX))
 }
 
 /// What authentication has to see; `None` where there is no such subprotocol.
@@ -65,4 +67,23 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let offered = offered.filter_map(|value| value.to_str().ok());
     offered.flat_map(|value| value.split(',').map(str::trim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_no_subprotocol_and_what_is_no_text_is_an_unknown_one() {
+        for (offered, is_another) in [
+            (&b"bearer.a"[..], false),
+            (b"bearer.a, graphql-ws", true),
+            (b"bearer.a\xff", true),
+        ] {
+            let offered = HeaderValue::from_bytes(offered).unwrap();
+            let headers = [(header::SEC_WEBSOCKET_PROTOCOL, offered)];
+            assert_eq!(offers_another(&headers.into_iter().collect()), is_another);
+        }
+        assert!(!offers_another(&HeaderMap::new()));
+    }
 }

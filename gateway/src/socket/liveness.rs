@@ -6,6 +6,8 @@ use tokio::time::Instant;
 
 /// Events without a ping, behind which a device that has nothing left to read gets one: a token after a burst.
 const BURST: usize = 100;
+/// A device that has to sync may take the time of so many answers for it: two minutes by default.
+const SYNC_ANSWERS: u32 = 15;
 
 /// Pings and their answers: one ping at a time is under way.
 pub(super) struct Liveness {
@@ -13,6 +15,8 @@ pub(super) struct Liveness {
     answer_time: Duration,
     next_ping: Instant,
     ping: Ping,
+    /// Until when the device has to resume, if it was told to sync.
+    resume_by: Option<Instant>,
     events: usize,
 }
 
@@ -31,6 +35,7 @@ impl Liveness {
             answer_time,
             next_ping: now + interval,
             ping: Ping::None,
+            resume_by: None,
             events: 0,
         }
     }
@@ -40,12 +45,23 @@ impl Liveness {
         self.next_ping
     }
 
-    /// When the device has to have answered, if a ping is unanswered.
+    /// When the device has to have answered, if a ping is unanswered or it has to sync.
     pub(super) fn answer_by(&self) -> Option<Instant> {
-        match self.ping {
+        let pong_by = match self.ping {
             Ping::Unanswered(_, by) => Some(by),
             Ping::None | Ping::Queued => None,
-        }
+        };
+        pong_by.into_iter().chain(self.resume_by).min()
+    }
+
+    /// The device was told to sync.
+    pub(super) fn sync_required(&mut self, now: Instant) {
+        self.resume_by = Some(now + SYNC_ANSWERS * self.answer_time);
+    }
+
+    /// It has its stream.
+    pub(super) fn welcomed(&mut self) {
+        self.resume_by = None;
     }
 
     /// Whether to ping now.
@@ -106,5 +122,20 @@ mod tests {
         assert_eq!((liveness.pong(), liveness.answer_by()), (None, None));
         assert_eq!(liveness.next_ping(), now + 25 * second);
         assert!(liveness.begin_ping(now));
+    }
+
+    #[test]
+    fn who_has_to_sync_has_two_minutes_to_resume() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut liveness = Liveness::new(25 * second, 8 * second, now);
+        liveness.sync_required(now);
+        assert_eq!(liveness.answer_by(), Some(now + 120 * second));
+        liveness.ping_written(None, now + second);
+        assert_eq!(liveness.answer_by(), Some(now + 9 * second));
+        liveness.pong();
+        assert_eq!(liveness.answer_by(), Some(now + 120 * second));
+        liveness.welcomed();
+        assert_eq!(liveness.answer_by(), None);
     }
 }

@@ -31,6 +31,9 @@ const READ_BUFFER_BYTES: usize = 1_024;
 /// Frames that wait together are written together, up to so many bytes. A connection that had so much keeps the buffer.
 const WRITE_BUFFER_BYTES: usize = 4_096;
 
+/// After this a connection that was one too many may be tried again, seconds.
+const RETRY_AFTER_S: u64 = 1;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectQuery {
@@ -44,6 +47,8 @@ struct Peer {
     uid: UserId,
     caller: Caller,
     until: ValidUntil,
+    /// It may read as the user and not act: nothing that it does is the user's.
+    is_reader: bool,
 }
 
 /// Upgrades to a WebSocket.
@@ -76,9 +81,15 @@ pub(crate) async fn connect(
     if !is_open || gateway.connection_count() >= gateway.config.max_connections {
         return Err(Problem::unavailable(
             "this gateway takes no connections at present",
-            1,
+            RETRY_AFTER_S,
         ));
     }
+    let Some(place) = gateway.places.try_acquire(&caller, 1) else {
+        let mut problem = Problem::too_many_requests(RETRY_AFTER_S);
+        let most = gateway.config.max_connections_of_user();
+        problem.detail = format!("this user has {most} connections to this gateway; must be fewer");
+        return Err(problem);
+    };
     let upgrade = upgrade.protocols(Format::ALL.map(Format::subprotocol));
     if upgrade.selected_protocol().is_none() && offers_another(&headers) {
         let [json, proto] = Format::ALL.map(Format::subprotocol);
@@ -89,9 +100,15 @@ pub(crate) async fn connect(
         ));
     }
     let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
-    let peer = Peer { uid, caller, until };
+    let peer = Peer {
+        uid,
+        is_reader: caller.may_send_as(uid, "uid").is_err(),
+        caller,
+        until,
+    };
     let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
+        let _place = place;
         if let Some(_permit) = gateway.connection_permit() {
             Session::run(&gateway, peer, format, socket).await;
         }

@@ -110,8 +110,11 @@ impl<'a> Session<'a> {
         Instant::now().checked_add(Duration::try_from(left).unwrap_or_default())
     }
 
-    /// The device has handled everything that a token covers.
+    /// The device has handled everything that a token covers. Of a reader nothing is kept.
     fn handled(&mut self, token: Arc<str>) {
+        if self.peer.is_reader {
+            return;
+        }
         self.handled = Some((token, SystemTime::now().into()));
         let now = Instant::now();
         if now >= self.save_at {

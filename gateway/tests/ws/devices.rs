@@ -1,9 +1,16 @@
 //! Devices that come back, take each other's places, and go with their gateway.
 
-use access::test_issuer::{Parties, SigningKey, claims, jwks};
-use serde_json::json;
+use access::{
+    Scope,
+    test_issuer::{Parties, SigningKey, claims, jwks},
+};
+use schemas::UserId;
+use serde_json::{Value, json};
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::{Error, http::HeaderValue};
+use tokio_tungstenite::tungstenite::{
+    Error,
+    http::{HeaderValue, Request},
+};
 
 use crate::{
     deployment::{Deployment, PATIENCE, message, token},
@@ -155,15 +162,106 @@ async fn a_connection_ends_with_its_token() {
     let (code, frames) = device.closed().await;
     assert_eq!((code, &frames[0]["type"]), (4005, &json!("welcome")));
     // Nobody is somebody else, or nobody.
-    let mut request = gateway.request(other);
-    let bearer = format!("Bearer {}", key.token(&claims));
-    let bearer = HeaderValue::try_from(bearer).unwrap();
-    request.headers_mut().insert("authorization", bearer);
+    let request = request_with(&gateway, other, &key.token(&claims));
     assert!(Device::connect(request).await.is_err());
     let (problem, headers) = refused(gateway.request(me)).await;
     assert_eq!(problem.status, 401);
     assert_eq!(headers["www-authenticate"], "Bearer realm=\"tidemark\"");
     for way in ["Authorization: Bearer <token", "subprotocol bearer.<token>"] {
         assert!(problem.detail.contains(way), "{problem}");
+    }
+}
+
+fn request_with(gateway: &Gateway, uid: UserId, credential: &str) -> Request<()> {
+    let mut request = gateway.request(uid);
+    let bearer = HeaderValue::try_from(format!("Bearer {credential}")).unwrap();
+    request.headers_mut().insert("authorization", bearer);
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_read_is_none_of_the_users_devices() {
+    let dir = tempfile::tempdir().unwrap();
+    let parties = Parties::new(dir.path());
+    let key = parties.service(&[Scope::ReadAny]);
+    let gateway = Gateway::start_with(|config| {
+        config.ingest.auth = parties.config();
+        config.gateway.max_devices = 1;
+    })
+    .await;
+    let log = gateway.deployment;
+    let [me, peer] = Deployment::users(25);
+    let own = Device::connect(request_with(&gateway, me, &parties.token(me))).await;
+    let mut own = own.unwrap();
+    own.hello("a", Some(Some(&token(25, 0)))).await;
+    assert_eq!(own.frame().await["type"], "welcome");
+    let next = log.emit(message([peer, me], "1", 1)).await + 1;
+    own.event("message").await;
+    let mut readers = Vec::new();
+    for id in ["a", "b"] {
+        let reader = Device::connect(request_with(&gateway, me, &key)).await;
+        let mut reader = reader.unwrap();
+        // The token that is kept is not for it.
+        reader.hello(id, None).await;
+        let answer = json!({"type": "sync_required", "after_ms": 0});
+        assert_eq!(reader.frame().await, answer);
+        let resume = json!({"type": "resume", "since": token(25, next)});
+        reader.send(&resume).await;
+        assert_eq!(reader.frame().await["type"], "welcome");
+        let typing = json!({"type": "typing", "to": peer});
+        reader.send(&typing).await;
+        assert_eq!(reader.content().await["type"], "error");
+        readers.push(reader);
+    }
+    log.emit(message([peer, me], "2", 2)).await;
+    for device in readers.iter_mut().chain([&mut own]) {
+        device.event("message").await;
+    }
+    drop(own);
+    let presence = format!("http://{}/v1/presence?uid={me}", gateway.addr);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let asked = reqwest::Client::new().get(&presence).bearer_auth(&key);
+        let answer: Value = asked.send().await.unwrap().json().await.unwrap();
+        if answer["items"][0]["online"] == json!(false) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "readers are shown: {answer}");
+    }
+    drop(readers);
+    gateway.stop().await;
+    let kept = log.devices(me).await.into_iter();
+    let kept: Vec<_> = kept
+        .map(|row| (row.device.to_string(), row.token))
+        .collect();
+    assert_eq!(kept, [("a".to_owned(), token(25, 0))]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_a_user_are_counted_without_a_stream_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let parties = Parties::new(dir.path());
+    let gateway = Gateway::start_with(|config| {
+        config.ingest.auth = parties.config();
+        config.gateway.max_devices = 1;
+    })
+    .await;
+    let [me, other] = Deployment::users(26);
+    let request = |uid| request_with(&gateway, uid, &parties.token(uid));
+    let mut devices = Vec::new();
+    for id in ["a", "b", "c", "d"] {
+        let mut device = Device::connect(request(me)).await.unwrap();
+        device.hello(id, Some(None)).await;
+        assert_eq!(device.frame().await["type"], "sync_required");
+        devices.push(device);
+    }
+    let (problem, _) = refused(request(me)).await;
+    assert_eq!(problem.status, 429);
+    assert!(problem.detail.contains("has 4 connections"), "{problem}");
+    assert!(Device::connect(request(other)).await.is_ok());
+    devices.pop();
+    let deadline = Instant::now() + PATIENCE;
+    while Device::connect(request(me)).await.is_err() {
+        assert!(Instant::now() < deadline, "its place is not free");
     }
 }

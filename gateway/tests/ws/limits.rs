@@ -173,13 +173,34 @@ async fn gone_without_an_answer(subprotocol: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_has_to_sync_and_does_not_resume_comes_back_later() {
+    let gateway = gateway(|config| (config.ping_seconds, config.answer_seconds) = (1, 1)).await;
+    let [me, _] = Deployment::users(35);
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(None)).await;
+    let begun = Instant::now();
+    let close = loop {
+        match device.next().await {
+            Ok(Message::Close(Some(close))) => break close,
+            Ok(Message::Text(_)) => assert!(begun.elapsed() < PATIENCE, "it stays"),
+            other => panic!("no close but {other:?}"),
+        }
+        // The gateway may have closed already.
+        let _ = device.send_raw(Message::text(r#"{"type":"pong"}"#)).await;
+    };
+    assert_eq!(u16::from(close.code), 4002);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn frames_and_bytes_of_a_user_and_of_all_are_limited() {
     let pong = || Message::text(r#"{"type":"pong"}"#);
     let of_user = gateway(|config| config.user_frames_per_s = 1).await;
     assert_eq!(flood(&mut stream(&of_user).await, pong()).await, 4003);
-    // Also frames of WebSocket itself.
+    // Also frames of WebSocket itself, and what comes before the hello.
     let ping = Message::Ping("x".into());
-    assert_eq!(flood(&mut stream(&of_user).await, ping).await, 4003);
+    assert_eq!(flood(&mut stream(&of_user).await, ping.clone()).await, 4003);
+    let [me, _] = Deployment::users(30);
+    assert_eq!(flood(&mut of_user.connect(me).await, ping).await, 4003);
     let of_all = gateway(|config| config.frames_per_s = 1).await;
     assert_eq!(flood(&mut stream(&of_all).await, pong()).await, 4004);
     let long = || Message::text(format!(r#"{{"type":"pong"{}}}"#, " ".repeat(5_000)));

@@ -45,7 +45,7 @@ impl Server {
                 let access = Access::start(&config.auth, supervisor)?;
                 let api = ingest::start(config, &access, supervisor, health).await?;
                 let addr = process
-                    .listen_with(&access, "ingest.listen", listen, api)
+                    .listen_with(&access, "ingest.listen", listen, api, None)
                     .await?;
                 started.send((addr, process.supervisor().shutdown()))?;
                 Ok(())

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::routing::{get, post};
 use reqwest::{Client, StatusCode};
 use service_runtime::HttpConfig;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -227,4 +228,29 @@ async fn connections_beyond_the_limit_are_told_so() {
     timeout(PATIENCE, served)
         .await
         .expect("the slot is free again");
+}
+
+/// By a clock that goes on only where everybody waits.
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_beyond_the_limit_is_read_later() {
+    let http = || HttpConfig {
+        header_read_timeout_ms: 600_000,
+        ..HttpConfig::default()
+    };
+    let router = || Router::new().route("/", post(async |body: Bytes| body.len().to_string()));
+    let request =
+        "POST / HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 200000\r\n\r\n";
+    let request = request.to_owned() + &"x".repeat(200_000);
+    for (limit, least_s, most_s) in [(None, 0, 1), (Some(1_000), 100, 200)] {
+        let server = Server::start_reading(router(), http(), limit).await;
+        let begun = Instant::now();
+        let mut stream = TcpStream::connect(server.addr).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("\r\n\r\n200000"), "{answer}");
+        // Ten seconds' worth comes at once, and what is read last, 64 KiB at most, is not waited for.
+        let took_s = begun.elapsed().as_secs();
+        assert!((least_s..most_s).contains(&took_s), "{limit:?}: {took_s} s");
+    }
 }

@@ -23,9 +23,15 @@ pub struct Server {
 
 impl Server {
     pub async fn start(router: Router, http: HttpConfig) -> Self {
+        Self::start_reading(router, http, None).await
+    }
+
+    /// Starts one that reads so many bytes a second of a connection.
+    pub async fn start_reading(router: Router, http: HttpConfig, per_s: Option<u32>) -> Self {
         let listener = bind_listener("test.bind", any_port(), &http, &http)
             .await
-            .unwrap();
+            .unwrap()
+            .read_at_most(per_s);
         let (addr, shutdown) = (listener.local_addr().unwrap(), Shutdown::new());
         let watched = shutdown.clone();
         let task = tokio::spawn(async move { serve(listener, router, &http, watched).await });

@@ -8,7 +8,10 @@ use rand::Rng as _;
 use schemas::SyncToken;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Complaints, Session};
+use super::{
+    Session,
+    reading::{Complaints, charge},
+};
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
     hub::{Connection, DeviceOf, NoStream, StoredMemberships},
@@ -36,7 +39,7 @@ impl<'a> Session<'a> {
         mut socket: WebSocket,
     ) -> Option<(Self, Since)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
-        let hello = timeout(answer_time, read(&mut socket, format)).await;
+        let hello = timeout(answer_time, read(gateway, peer, format, &mut socket)).await;
         let Hello {
             device: Object(device),
             since,
@@ -52,12 +55,16 @@ impl<'a> Session<'a> {
             id: device.id,
             class: device.class,
         };
+        let connection = match gateway.connection(of, format) {
+            connection if peer.is_reader => connection.of_reader(),
+            connection => connection,
+        };
         let now = Instant::now();
         let session = Session {
             gateway,
             peer,
             socket,
-            connection: Arc::new(gateway.connection(of, format)),
+            connection: Arc::new(connection),
             name: device.name.0,
             is_streaming: false,
             syncs: 0,
@@ -76,8 +83,8 @@ impl<'a> Session<'a> {
         let device = self.connection.device().clone();
         match since {
             Since::Token(since) => self.begin(&since).await,
-            Since::Nothing => self.require_sync(None, NoStream::SyncRequired).await,
-            Since::Lost => {
+            // What is kept is the token of the user's own device.
+            Since::Lost if !self.peer.is_reader => {
                 let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
                 let kept = kept.await.unwrap_or_else(|error| {
                     tracing::debug!(%error, "the token of a device is not read");
@@ -88,6 +95,7 @@ impl<'a> Session<'a> {
                     None => self.require_sync(None, NoStream::SyncRequired).await,
                 }
             }
+            Since::Nothing | Since::Lost => self.require_sync(None, NoStream::SyncRequired).await,
         }
     }
 
@@ -121,8 +129,11 @@ impl<'a> Session<'a> {
             Ok(()) => {
                 metrics::hello("resumed");
                 self.is_streaming = true;
-                let connection = &self.connection;
-                self.gateway.presence.enter(connection, self.begun);
+                self.liveness.welcomed();
+                if !self.peer.is_reader {
+                    let connection = &self.connection;
+                    self.gateway.presence.enter(connection, self.begun);
+                }
                 let token = since.to_string();
                 let frame = ServerFrame::Welcome {
                     resumed: true,
@@ -145,6 +156,7 @@ impl<'a> Session<'a> {
         metrics::hello(why.as_str());
         let pauses = why != NoStream::SyncRequired || self.syncs > 0;
         self.syncs += 1;
+        self.liveness.sync_required(Instant::now());
         let after_ms = match pauses {
             true => rand::rng().random_range(500..2_000),
             false => 0,
@@ -155,14 +167,24 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The first frame.
-async fn read(socket: &mut WebSocket, format: Format) -> Result<Hello, Ended> {
+/// The first frame of the device's own.
+async fn read(
+    gateway: &Gateway,
+    peer: &Peer,
+    format: Format,
+    socket: &mut WebSocket,
+) -> Result<Hello, Ended> {
     let message = loop {
-        match socket.recv().await {
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_))) | None => return Err(None),
-            Some(Ok(message)) => break message,
+        let message = match socket.recv().await {
+            Some(Ok(message)) => message,
             Some(Err(error)) => return Err(of_error(error)),
+            None => return Err(None),
+        };
+        charge(gateway, peer, &message)?;
+        match message {
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(_) => return Err(None),
+            Message::Text(_) | Message::Binary(_) => break message,
         }
     };
     let detail = match format.parse(&message) {

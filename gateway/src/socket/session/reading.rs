@@ -11,9 +11,11 @@ use crate::{
     frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
     rates::TooMuch,
     socket::{
+        Peer,
         close_code::{CloseCode, Ended},
         posting,
     },
+    state::Gateway,
 };
 
 /// Frames that are none in a minute, before the connection is closed.
@@ -46,7 +48,7 @@ impl<'a> Session<'a> {
         message: Message,
         posting: &mut Option<Posting<'a>>,
     ) -> Result<(), Ended> {
-        self.charge(&message)?;
+        charge(self.gateway, self.peer, &message)?;
         match message {
             Message::Close(_) => return Err(None),
             // axum answers pings by itself.
@@ -76,6 +78,10 @@ impl<'a> Session<'a> {
             Ok(ClientFrame::Read(frame)) => {
                 let reading = async move { posting::read(gateway, peer, &connection, frame).await };
                 *posting = Some(Box::pin(reading));
+            }
+            Ok(ClientFrame::Typing(_)) if self.peer.is_reader => {
+                let detail = "typing is of the user: a service types with the scope send:any";
+                return self.complain(detail.to_owned()).await;
             }
             Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
                 Ok(to) => self.type_to(to),
@@ -107,25 +113,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn charge(&self, message: &Message) -> Result<(), Ended> {
-        let bytes = match message {
-            Message::Text(text) => text.len(),
-            Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
-            Message::Close(_) => return Ok(()),
-        };
-        let charged = self
-            .gateway
-            .rates
-            .charge(self.peer.uid, bytes, self.gateway.now_us());
-        charged.map_err(|too_much| {
-            let code = match too_much {
-                TooMuch::OfUser => CloseCode::TooFast,
-                TooMuch::InAll => CloseCode::Overloaded,
-            };
-            Some(code.into())
-        })
-    }
-
     pub(super) async fn complain(&mut self, detail: String) -> Result<(), Ended> {
         if self.complaints.add(Instant::now()) {
             return Err(Some(CloseCode::Malformed.because(detail)));
@@ -133,6 +120,24 @@ impl<'a> Session<'a> {
         self.write_frame(&ServerFrame::Error { detail: &detail })
             .await
     }
+}
+
+/// Counts a frame, whatever it is.
+pub(super) fn charge(gateway: &Gateway, peer: &Peer, message: &Message) -> Result<(), Ended> {
+    let bytes = match message {
+        Message::Text(text) => text.len(),
+        Message::Binary(bytes) | Message::Ping(bytes) | Message::Pong(bytes) => bytes.len(),
+        Message::Close(_) => return Ok(()),
+    };
+    let by = (peer.uid, peer.is_reader);
+    let charged = gateway.rates.charge(by, bytes, gateway.now_us());
+    charged.map_err(|too_much| {
+        let code = match too_much {
+            TooMuch::OfUser => CloseCode::TooFast,
+            TooMuch::InAll => CloseCode::Overloaded,
+        };
+        Some(code.into())
+    })
 }
 
 #[cfg(test)]

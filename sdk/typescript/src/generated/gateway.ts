@@ -129,7 +129,7 @@ export interface components {
          * @description A time: RFC 3339 in UTC. One that has no such form, which no store takes, is the epoch.
          */
         Time: string;
-        /** @description What the user looks at, in place of what it was before. */
+        /** @description What the user looks at, in place of what it was before. At most one of `peer` and `gid` is there. */
         "device.focus": {
             gid?: components["schemas"]["Id"] | null;
             peer?: components["schemas"]["Id"] | null;
@@ -152,7 +152,7 @@ export interface components {
             /** @enum {string} */
             type: "pong";
         };
-        /** @description A read-ack. */
+        /** @description A read-ack. One of `peer` and `gid` is there. */
         "device.read": {
             gid?: components["schemas"]["Id"] | null;
             /**
@@ -171,11 +171,12 @@ export interface components {
             /** @enum {string} */
             type: "resume";
         };
-        /** @description A message. */
+        /** @description A message. One of `to` and `gid` is there. */
         "device.send": {
-            /** @description The author's own id of this send: with the same one it is the same message. */
+            /** @description The author's own id of this send: with the same one it is the same message. 1 to 64 bytes of UTF-8 without control characters. */
             client_msg_id: string;
             gid?: components["schemas"]["Id"] | null;
+            /** @description The text: UTF-8 without NUL, at most 16,384 bytes of it where the operator has set no other limit (`ingest.max_msg_bytes`). */
             msg: string;
             /** @description Of the device's own choice; answers have it. */
             ref: string;
@@ -183,7 +184,7 @@ export interface components {
             /** @enum {string} */
             type: "send";
         };
-        /** @description The user types. */
+        /** @description The user types. One of `to` and `gid` is there. */
         "device.typing": {
             gid?: components["schemas"]["Id"] | null;
             to?: components["schemas"]["Id"] | null;
@@ -197,7 +198,10 @@ export interface components {
             /** @enum {string} */
             type: "accepted";
         };
-        /** @description What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on. */
+        /**
+         * @description What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on, but for a first
+         *     frame that is no `hello`.
+         */
         "gateway.error": {
             detail: string;
             /** @enum {string} */
@@ -292,6 +296,12 @@ export interface components {
         /** @description A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`. */
         "gateway.refused": {
             detail: string;
+            /**
+             * @description For good: `invalid-field`, `unprocessable-field` (words that are not taken), `forbidden`; or as decided on the log: `malformed`, `too-large`,
+             *     `conflict` (the `client_msg_id` is of another message), `too-many-conversations`, `blocked`, `unknown-group`, `not-a-member`, `muted`,
+             *     `dissolved`. For the moment, with `retry`: `too-many-under-way`, `too-many-requests`, `rate-limited`, `unavailable`, `unknown-outcome`,
+             *     `internal`. A later version may have others.
+             */
             reason: string;
             ref: string;
             retry?: boolean;

@@ -1,0 +1,93 @@
+//! A connection of which so many bytes a second are read and no more. What else is sent waits with the sender.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep_until},
+};
+
+/// A pause of so long lets a client send so much at once.
+const BURST: Duration = Duration::from_secs(10);
+
+pub(crate) struct LimitedReads<S> {
+    stream: S,
+    bytes_per_s: u32,
+    /// When the whole burst is available again.
+    spent_until: Instant,
+    /// More than the burst is spent.
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> LimitedReads<S> {
+    pub(crate) fn new(stream: S, bytes_per_s: u32) -> Self {
+        Self {
+            stream,
+            bytes_per_s,
+            spent_until: Instant::now(),
+            pause: None,
+        }
+    }
+
+    /// What the last read exceeds the burst by is waited for before the next.
+    fn spend(&mut self, bytes: usize) {
+        let now = Instant::now();
+        let time = Duration::from_secs(bytes as u64) / self.bytes_per_s;
+        self.spent_until = self.spent_until.max(now) + time;
+        if self.spent_until > now + BURST {
+            self.pause = Some(Box::pin(sleep_until(self.spent_until - BURST)));
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedReads<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(context));
+            self.pause = None;
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        self.spend(buffer.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedReads<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
