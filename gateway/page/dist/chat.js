@@ -785,7 +785,8 @@ function isRefused(item) {
 }
 var Outbox = class {
   #items = /* @__PURE__ */ new Map();
-  #written = /* @__PURE__ */ new Set();
+  /** Where in the queue, and whether it is accepted. */
+  #written = /* @__PURE__ */ new Map();
   #changed = /* @__PURE__ */ new Set();
   #lastSeq = 0;
   /** With what was stored. */
@@ -833,13 +834,24 @@ var Outbox = class {
   }
   /** What may be written now; it counts as written from here on. */
   takeFrames() {
+    const postingTo = /* @__PURE__ */ new Set();
+    for (const [seq, isAccepted] of this.#written) {
+      const item = this.#items.get(seq);
+      if (item?.kind === "send" && !isAccepted)
+        postingTo.add(item.chat);
+    }
     const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW)
         break;
       if (this.#written.has(item.seq) || isRefused(item))
         continue;
-      this.#written.add(item.seq);
+      if (item.kind === "send") {
+        if (postingTo.has(item.chat))
+          continue;
+        postingTo.add(item.chat);
+      }
+      this.#written.set(item.seq, false);
       frames.push(frameOf(item));
     }
     return frames;
@@ -870,10 +882,19 @@ var Outbox = class {
         this.#remove(item.seq);
     }
   }
-  /** A read-ack is done once it is on the log; a send waits for its number. */
+  /** A read-ack is done once it is on the log; a send waits for its number, and the next one to its conversation does not. */
   accepted(ref) {
-    if (this.#items.get(Number(ref))?.kind === "read")
+    const seq = Number(ref);
+    if (this.#items.get(seq)?.kind === "read")
       this.answered(ref);
+    else if (this.#written.has(seq))
+      this.#written.set(seq, true);
+  }
+  /** It is refused for now, and holds back what is behind it in its conversation. */
+  hold(ref) {
+    const seq = Number(ref);
+    if (this.#written.has(seq))
+      this.#written.set(seq, false);
   }
   /** It is to be written again. */
   again(ref) {
@@ -1935,6 +1956,7 @@ var Device = class _Device {
     this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
   }
   #againLater(ref) {
+    this.#outbox.hold(ref);
     const { signal } = this.#connected;
     void sleep(RETRY_MS2, signal).then(() => {
       if (signal.aborted)

@@ -368,6 +368,7 @@ export class Device {
   }
 
   #againLater(ref: string): void {
+    this.#outbox.hold(ref);
     const { signal } = this.#connected;
     void sleep(RETRY_MS, signal).then(() => {
       // Everything goes out again on the next connection.
