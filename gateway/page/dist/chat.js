@@ -235,7 +235,7 @@ var Connection = class {
     this.onPing = onPing;
     const bearer = token === void 0 ? [] : [`bearer.${token}`];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
-    this.#expect(HANDSHAKE_MS, "no handshake in time");
+    this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
       this.#expect(SILENCE_MS, "the gateway is silent");
@@ -244,7 +244,7 @@ var Connection = class {
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
     this.#socket.onerror = () => {
       if (!this.#wasOpen)
-        this.#end("the handshake fails", 0);
+        this.#end(`${url}: the handshake fails`, 0);
     };
     this.#socket.onclose = ({ code, reason }) => {
       const ownCode = code >= 4e3 && code < 5e3 ? code : 0;
@@ -481,8 +481,9 @@ function checkDevice(device) {
   if (!DEVICE_CLASSES.includes(device.class)) {
     throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`);
   }
-  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
-    throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
+  checkText("device.id", device.id);
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
+    throw new RangeError(`device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`);
   }
   const { name = "" } = device;
   checkText("device.name", name);
@@ -521,11 +522,15 @@ function checkMessage(msg, clientMsgId, maxMsgBytes) {
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  if (msg.includes("\0")) {
+    throw new RangeError("a message must be without NUL");
+  }
   if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
     throw new RangeError("a message must be well-formed Unicode");
   }
-  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
+  if (!isId || bytes(clientMsgId) > 64) {
+    throw new RangeError("a client_msg_id must have 1 to 64 bytes, without control characters");
   }
 }
 function isWellFormed(text) {
@@ -730,8 +735,7 @@ var Link = class {
     let connection;
     try {
       const token = await askToken(this.settings.token);
-      const url = this.#url(token);
-      connection = new Connection(Socket, url, token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, hello, onPing);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -748,20 +752,18 @@ var Link = class {
       this.#connection = null;
     }
   }
-  #url(token) {
+  /** A service is nobody's device without a uid. */
+  #url() {
     const { gateways, uid } = this.settings;
     const gateway = gateways[this.#gateway % gateways.length];
-    return `${gateway}/v1/connect${token === void 0 ? `?uid=${uid}` : ""}`;
+    return `${gateway}/v1/connect?uid=${uid}`;
   }
-  /** Throws what the next connection would end with, too. */
+  /** Throws what the next connection would end with, too. What cannot be read is none of that: another gateway may be of another version. */
   #reason(error) {
-    if (error instanceof ConnectionEnded) {
-      if (error.comesBack)
-        return error;
-    }
-    if (error instanceof ServiceError && error.isRetryable)
-      return error;
-    throw error;
+    const ends = error instanceof ConnectionEnded ? !error.comesBack : error instanceof ServiceError && !error.isRetryable;
+    if (ends)
+      throw error;
+    return error instanceof Error ? error : new Error(String(error));
   }
 };
 function sleep(ms, signal) {
@@ -863,13 +865,15 @@ var Outbox = class {
       this.#remove(item.seq);
     return item;
   }
-  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where it was answered before. */
   refuse(ref, refusal) {
     const item = this.#items.get(Number(ref));
-    if (item?.kind === "read")
-      this.#remove(item.seq);
-    if (item?.kind !== "send" || isRefused(item))
+    if (item === void 0 || isRefused(item))
       return null;
+    if (item.kind === "read") {
+      this.#remove(item.seq);
+      return item;
+    }
     const refused = { ...item, refused: refusal };
     this.#written.delete(item.seq);
     this.#add(refused);
@@ -1579,7 +1583,7 @@ var Updates = class {
 var Subscriber = class {
   unsubscribe;
   #waiting = [];
-  /** A chat waits once, however often it changes, and so do who types and who is there: what waits is bounded by what there is. */
+  /** A chat waits once, however often it changes, and so do who types and who is there. Others wait each for itself, so an iterator has to be read, or ended by `return`. */
   #once = /* @__PURE__ */ new Map();
   #wake = null;
   #ended = null;
@@ -1865,6 +1869,8 @@ var Device = class _Device {
       arrived: () => this.#exclusively(async () => {
         for (let frame; (frame = this.#link.take()) !== void 0; ) {
           await this.#take(frame);
+          if (getsOn(frame))
+            this.#link.getsOn();
           this.#saver.saveSoon();
         }
       }),
@@ -1885,8 +1891,6 @@ var Device = class _Device {
       this.#link.write({ type: "resume", since });
   }
   async #take(frame) {
-    if (getsOn(frame))
-      this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
@@ -1970,8 +1974,8 @@ var Device = class _Device {
     this.#flush();
     if (item === null)
       return;
-    const { chat, clientMsgId } = item;
-    this.#updates.emit({ type: "refused", chat, clientMsgId, reason, detail });
+    const { chat } = item;
+    this.#updates.emit(item.kind === "read" ? { type: "read_refused", chat, mid: item.mid, reason, detail } : { type: "refused", chat, clientMsgId: item.clientMsgId, reason, detail });
   }
   #flush() {
     if (!this.#isConnected)

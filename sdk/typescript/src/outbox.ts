@@ -133,11 +133,14 @@ export class Outbox {
     return item;
   }
 
-  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
-  refuse(ref: string, refusal: Refusal): RefusedSend | null {
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where it was answered before. */
+  refuse(ref: string, refusal: Refusal): RefusedSend | QueuedRead | null {
     const item = this.#items.get(Number(ref));
-    if (item?.kind === "read") this.#remove(item.seq);
-    if (item?.kind !== "send" || isRefused(item)) return null;
+    if (item === undefined || isRefused(item)) return null;
+    if (item.kind === "read") {
+      this.#remove(item.seq);
+      return item;
+    }
     const refused = { ...item, refused: refusal };
     this.#written.delete(item.seq);
     this.#add(refused);

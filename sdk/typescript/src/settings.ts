@@ -147,9 +147,10 @@ function checkDevice(device: DeviceSettings["device"]): void {
       `device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`,
     );
   }
-  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
+  checkText("device.id", device.id);
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
     throw new RangeError(
-      "device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'",
+      `device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`,
     );
   }
   const { name = "" } = device;
@@ -206,12 +207,18 @@ export function checkMessage(
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  if (msg.includes("\0")) {
+    throw new RangeError("a message must be without NUL");
+  }
   // Half of a character is no text.
   if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
     throw new RangeError("a message must be well-formed Unicode");
   }
-  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
+  if (!isId || bytes(clientMsgId) > 64) {
+    throw new RangeError(
+      "a client_msg_id must have 1 to 64 bytes, without control characters",
+    );
   }
 }
 

@@ -58,6 +58,7 @@ test("a refused send stays until it is dismissed, and is not written again", () 
   outbox.drainChanges();
   const refusal = { reason: "blocked", detail: "the user has blocked you" };
   const item = outbox.refuse("1", refusal);
+  assert.equal(outbox.refuse("2", refusal)?.kind, "read");
   assert.equal(outbox.refuse("2", refusal), null, "a read-ack is done");
   assert.equal(outbox.refuse("1", refusal), null);
   assert.equal(outbox.refuse("3", refusal), null);

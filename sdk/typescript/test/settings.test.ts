@@ -52,8 +52,9 @@ const WRONG: [string, object, RegExp][] = [
     { device: { id: "a", class: "tv" } },
     /must be pc or mobile, not tv/,
   ],
-  ["no id", { device: { class: "pc" } }, /device.id must be/],
-  ["an id with a space", { device: { id: "a b", class: "pc" } }, /device.id/],
+  ["no id", { device: { class: "pc" } }, /device.id must be .* is absent/],
+  ["a number as id", { device: { id: 5, class: "pc" } }, /id must be a string/],
+  ["an id with a space", { device: { id: "a b", class: "pc" } }, /, not a b/],
   [
     "a long name",
     { device: { id: "a", class: "pc", name: "x".repeat(65) } },

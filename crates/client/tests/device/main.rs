@@ -209,6 +209,49 @@ async fn what_is_refused_for_the_moment_goes_out_again_before_what_is_behind_it(
 }
 
 #[tokio::test]
+async fn a_read_that_is_refused_is_told() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    device.read(peer(), mid(3));
+    let read = meanwhile(&mut device, connection.receive()).await;
+    let (reason, detail) = ("forbidden".to_owned(), "the caller may not".to_owned());
+    let refused =
+        json!({"type": "refused", "ref": read["ref"], "reason": reason, "detail": detail});
+    connection.send(refused).await;
+    let (of, mid) = (peer(), mid(3));
+    let expected = Update::ReadRefused {
+        of,
+        mid,
+        reason,
+        detail,
+    };
+    assert_eq!(soon(device.next()).await.unwrap(), expected);
+    assert_eq!(device.outbox().items().len(), 0);
+}
+
+/// A gateway takes neither before its welcome, and passes on one `typing` a second.
+#[tokio::test]
+async fn typing_waits_for_nothing_and_focus_for_the_stream() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let (mut connection, _) = meanwhile(&mut device, scripted.accept()).await;
+    device.typing(peer());
+    device.focus(Some(peer()));
+    let before = meanwhile(&mut device, connection.receive_all()).await;
+    assert!(before.is_empty(), "{before:?}");
+    connection
+        .send(json!({"type": "welcome", "resumed": true}))
+        .await;
+    let focus = meanwhile(&mut device, connection.receive()).await;
+    assert_eq!(focus, json!({"type": "focus", "peer": "2"}));
+    for _ in 0..3 {
+        device.typing(peer());
+    }
+    let typing = meanwhile(&mut device, connection.receive_all()).await;
+    assert_eq!(typing, [json!({"type": "typing", "to": "2"})]);
+}
+
+#[tokio::test]
 async fn a_device_that_is_not_to_come_back_does_not() {
     let scripted = Scripted::start().await;
     let (mut device, connection) = connect(&scripted).await;
