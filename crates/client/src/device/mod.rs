@@ -240,25 +240,33 @@ impl Device {
         while let Some(missing) = self.missing(of) {
             let reader = ChatReader::new(&self.client, &self.state, of);
             let mut asked = Box::pin(ask(reader, missing));
-            let mut is_current = true;
-            while is_current {
+            loop {
                 let heard = tokio::select! {
                     page = &mut asked => return page.map(Some),
                     heard = self.link.wait_for_ping(), if self.ended.is_none() => heard,
                 };
-                let known = self.updates.len();
-                let mut handled = heard;
-                while let (Ok(()), Some(frame)) = (&handled, self.link.take_waiting()) {
-                    handled = self.take(frame);
+                if self.take_waiting(heard, of) {
+                    break;
                 }
-                if let Err(error) = handled {
-                    self.failed(error);
-                }
-                let mut heard = self.updates.iter().skip(known);
-                is_current = !heard.any(|update| *update == Update::Chat(of));
             }
         }
         Ok(None)
+    }
+
+    /// Takes the frames up to a ping, or none where the connection is gone. Whether the chat has changed.
+    fn take_waiting(&mut self, heard: Result<(), ClientError>, of: Recipient) -> bool {
+        let known = self.updates.len();
+        let taken = heard.and_then(|()| {
+            while let Some(frame) = self.link.take_waiting() {
+                self.take(frame)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = taken {
+            self.failed(error);
+        }
+        let mut learned = self.updates.range(known..);
+        learned.any(|update| *update == Update::Chat(of))
     }
 
     /// Takes a page of a sync. Behind the last one the stream goes on.
