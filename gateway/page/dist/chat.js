@@ -1,80 +1,5 @@
 // Written by `npm run build` in gateway/page.
 
-// src/address.ts
-var PLACES = 2;
-function devicesOf(hash) {
-  const parts = hash.slice(1).split("+").filter(Boolean);
-  const users = [];
-  const wrong = [];
-  for (const part of parts) {
-    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
-    if (uid === void 0) wrong.push(part);
-    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
-  }
-  const problem = [
-    ...wrong.map((part) => `“${part}” in the address is no device.`),
-    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
-    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
-    ...users.length > PLACES ? ["The page has two devices."] : []
-  ].join(" ");
-  return { users: users.slice(0, PLACES), problem };
-}
-function addressOf(users) {
-  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
-  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
-}
-
-// src/dom.ts
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false) made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children);
-  return made;
-}
-function button(text, attributes, onClick) {
-  const made = element("button", { type: "button", ...attributes }, text);
-  made.addEventListener("click", onClick);
-  return made;
-}
-function field(label, attributes) {
-  const input = element("input", { autocomplete: "off", ...attributes });
-  return { row: element("label", {}, label, input), input };
-}
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-var KeyedList = class {
-  constructor(parent, keyOf2, make) {
-    this.parent = parent;
-    this.keyOf = keyOf2;
-    this.make = make;
-  }
-  #rows = /* @__PURE__ */ new Map();
-  update(items) {
-    const keys = new Set(items.map(this.keyOf));
-    for (const [key, row] of this.#rows) {
-      if (keys.has(key)) continue;
-      row.node.remove();
-      this.#rows.delete(key);
-    }
-    let before = this.parent.firstElementChild;
-    for (const item of items) {
-      const row = this.#row(item);
-      row.update(item);
-      if (row.node === before) before = before.nextElementSibling;
-      else this.parent.insertBefore(row.node, before);
-    }
-  }
-  #row(item) {
-    const key = this.keyOf(item);
-    const row = this.#rows.get(key) ?? this.make(item);
-    this.#rows.set(key, row);
-    return row;
-  }
-};
-
 // ../../sdk/typescript/dist/frames.js
 var DEVICE_CLASSES = ["pc", "mobile"];
 function parsePosition(at) {
@@ -397,6 +322,7 @@ var ChatFetch = class {
 };
 
 // ../../sdk/typescript/dist/settings.js
+var LARGEST_ID = "9223372036854775807";
 var NAMES = {
   uid: true,
   device: true,
@@ -497,12 +423,14 @@ function checkChat(chat) {
 }
 function checkId(name, id) {
   checkText(name, id);
-  const largest = "9223372036854775807";
-  const isShorter = id.length < largest.length;
-  const fits = isShorter || id.length === largest.length && id <= largest;
-  if (!/^[1-9]\d*$/.test(id) || !fits) {
-    throw new RangeError(`${name} must be a decimal number from 1 to ${largest}, not ${id}`);
+  if (!isUid(id)) {
+    throw new RangeError(`${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`);
   }
+}
+function isUid(text) {
+  const more = text.length - LARGEST_ID.length;
+  const fits = more < 0 || more === 0 && text <= LARGEST_ID;
+  return /^[1-9]\d*$/.test(text) && fits;
 }
 function checkMid(mid) {
   if (!Number.isSafeInteger(mid) || mid < 1) {
@@ -2068,6 +1996,89 @@ function completed(transaction) {
   });
 }
 
+// src/address.ts
+var PLACES = 2;
+function devicesOf(hash) {
+  const parts = hash.slice(1).split("+").filter(Boolean);
+  const users = [];
+  const wrong = [];
+  for (const part of parts) {
+    const [, uid = "", cls] = /^(\d+)\/(pc|mobile)$/.exec(part) ?? [];
+    if (!isUid(uid)) wrong.push(part);
+    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
+  }
+  const problem = [
+    ...wrong.map((part) => `“${part}” in the address is no device.`),
+    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
+    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
+    ...users.length > PLACES ? ["The page has two devices."] : []
+  ].join(" ");
+  return { users: users.slice(0, PLACES), problem };
+}
+function addressOf(users) {
+  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
+  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
+}
+
+// src/dom.ts
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+function button(text, attributes, onClick) {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+function field(label, attributes) {
+  const input = element("input", { autocomplete: "off", ...attributes });
+  return { row: element("label", {}, label, input), input };
+}
+function uidField(label) {
+  return field(label, {
+    inputmode: "numeric",
+    pattern: "[1-9][0-9]*",
+    title: "The number of a user: digits only, from 1 on",
+    required: true
+  });
+}
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+var KeyedList = class {
+  constructor(parent, keyOf2, make) {
+    this.parent = parent;
+    this.keyOf = keyOf2;
+    this.make = make;
+  }
+  #rows = /* @__PURE__ */ new Map();
+  update(items) {
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.#rows) {
+      if (keys.has(key)) continue;
+      row.node.remove();
+      this.#rows.delete(key);
+    }
+    let before = this.parent.firstElementChild;
+    for (const item of items) {
+      const row = this.#row(item);
+      row.update(item);
+      if (row.node === before) before = before.nextElementSibling;
+      else this.parent.insertBefore(row.node, before);
+    }
+  }
+  #row(item) {
+    const key = this.keyOf(item);
+    const row = this.#rows.get(key) ?? this.make(item);
+    this.#rows.set(key, row);
+    return row;
+  }
+};
+
 // src/times.ts
 var TIME = { hour: "2-digit", minute: "2-digit" };
 var DAY = { day: "numeric", month: "short" };
@@ -2300,14 +2311,16 @@ async function awaitOutcome(query, accepted) {
     if (outcome.state === "refused") {
       throw new Error(reasonText(outcome.reason));
     }
-    if (outcome.state !== "pending" || Date.now() > end) return;
+    if (outcome.state !== "pending") return;
+    if (Date.now() > end) {
+      throw new Error("it is not known yet, and may still be done");
+    }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS3));
   }
 }
 
 // src/group-dialogs.ts
 var BEHIND_MS = 1e4;
-var RETRY_MS4 = 300;
 var Dialog = class {
   node;
   problem = element("p", { class: "problem", role: "alert" });
@@ -2337,13 +2350,12 @@ var Dialog = class {
 function uidsOf(text) {
   const uids = new Set(text.split(/[\s,;]+/).filter((word) => word !== ""));
   for (const uid of uids) {
-    if (!/^[1-9][0-9]*$/.test(uid)) throw new Error(`${uid} is not the number of a user`);
+    if (!isUid(uid)) throw new Error(`${uid} is not the number of a user`);
   }
   return [...uids];
 }
 function openNewChat(parent, open) {
-  const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-  const uid = field("Number of the user", { ...attributes, required: true });
+  const uid = uidField("Number of the user");
   const submit = element(
     "button",
     { type: "submit", class: "primary" },
@@ -2443,25 +2455,14 @@ function openMembers(session, parent, key) {
   });
 }
 async function membersOf(session, key) {
-  const end = Date.now() + BEHIND_MS;
-  for (; ; ) {
-    const chat = session.device.chats.get(key);
-    const count = chat?.with.type === "group" ? chat.with.memberCount : 0;
-    try {
-      const members = await storedMembers(session, key);
-      if (members.length === count || Date.now() > end) return members;
-    } catch (error) {
-      if (Date.now() > end) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS4));
-  }
-}
-async function storedMembers(session, key) {
   const [, gid] = splitKey(key);
+  const { token } = session.device;
+  const after = token === null ? {} : { after: [token] };
   const members = [];
   let cursor;
   do {
-    const query = { uid: session.uid, ...cursor ? { cursor } : {} };
+    const of = { uid: session.uid, timeout_ms: BEHIND_MS };
+    const query = { ...of, ...after, ...cursor ? { cursor } : {} };
     const path = "/v1/groups/{gid}/members";
     const page = await session.query.get(path, { gid }, query);
     members.push(...page.items);
@@ -3106,7 +3107,7 @@ function deleted(name) {
 }
 
 // src/session.ts
-var RETRY_MS5 = 500;
+var RETRY_MS4 = 500;
 var Session = class _Session {
   constructor(settings, user, slot, network, device) {
     this.user = user;
@@ -3268,7 +3269,7 @@ var Session = class _Session {
     this.#isCompleting = false;
     const chat = this.device.chats.get(key);
     const isBehind = chat !== void 0 && missing(chat) !== null;
-    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS5);
+    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS4);
     else await this.complete();
   }
   async #readUpTo(chat) {
@@ -3347,8 +3348,7 @@ var SignIn = class {
       one.append(element("span", { class: "about" }, about));
       users.append(element("li", {}, one));
     }
-    const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-    const uid = field("Or any other number", { ...attributes, required: true });
+    const uid = uidField("Or any other number");
     const form = this.#form(
       uid.row,
       () => this.#begin({ uid: uid.input.value })
@@ -3389,7 +3389,7 @@ function subjectOf(token) {
   try {
     const text = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
     const { sub } = JSON.parse(text);
-    return typeof sub === "string" && /^[1-9]\d*$/.test(sub) ? sub : null;
+    return typeof sub === "string" && isUid(sub) ? sub : null;
   } catch {
     return null;
   }

@@ -27,6 +27,8 @@ export interface DeviceSettings {
   fetch?: typeof fetch;
 }
 
+const LARGEST_ID = "9223372036854775807";
+
 const NAMES: Record<keyof DeviceSettings, true> = {
   uid: true,
   device: true,
@@ -171,14 +173,18 @@ export function checkChat(chat: ChatKey): void {
 /** Throws a `TypeError` or `RangeError` for what is no uid or gid. */
 export function checkId(name: string, id: string): void {
   checkText(name, id);
-  const largest = "9223372036854775807";
-  const isShorter = id.length < largest.length;
-  const fits = isShorter || (id.length === largest.length && id <= largest);
-  if (!/^[1-9]\d*$/.test(id) || !fits) {
+  if (!isUid(id)) {
     throw new RangeError(
-      `${name} must be a decimal number from 1 to ${largest}, not ${id}`,
+      `${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`,
     );
   }
+}
+
+/** Whether a text is the number of a user; those of groups are as those. */
+export function isUid(text: string): boolean {
+  const more = text.length - LARGEST_ID.length;
+  const fits = more < 0 || (more === 0 && text <= LARGEST_ID);
+  return /^[1-9]\d*$/.test(text) && fits;
 }
 
 /** Throws a `RangeError` for what is no number of a message. */
