@@ -70,7 +70,9 @@ fn is_http(url: &str, _context: &()) -> garde::Result {
             Err(garde::Error::new("has a user or password; must be without"))
         }
         Ok(url) if is_base(&url) => Ok(()),
-        _ => Err(garde::Error::new("must be like http://10.0.0.5:7301")),
+        _ => Err(garde::Error::new(
+            "must be like http://10.0.0.5:7301 (ingest; query 7302, gateway 7308)",
+        )),
     }
 }
 

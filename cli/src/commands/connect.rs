@@ -38,7 +38,7 @@ enum Line {
 /// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
 ///
 /// # Errors
-/// The configuration, no gateway that answers, one that turns the device away, lines that could not be sent, or messages that were refused.
+/// The configuration, no gateway that answers, one that turns the device away, lines that could not be sent, or messages or read-acks that were refused.
 pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow::Result<()> {
     let settings = DeviceSettings {
         gateways: vec![gateway_url(context)?],
@@ -65,7 +65,7 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
                 let update = update?;
                 match &update {
                     Update::Connected => connected = true,
-                    Update::Refused { .. } => refused += 1,
+                    Update::Refused { .. } | Update::ReadRefused { .. } => refused += 1,
                     Update::Disconnected(why) if !connected && begun.elapsed() > REACH_TIMEOUT => {
                         return Err(unreachable(why).into());
                     }
@@ -85,7 +85,7 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
         }
     }
     ensure!(wrong == 0, "{wrong} lines were not sent");
-    ensure!(refused == 0, "{refused} messages were refused");
+    ensure!(refused == 0, "{refused} messages or read-acks were refused");
     Ok(())
 }
 
@@ -193,6 +193,14 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
             detail,
         } => json!({ "refused": {
             "client_msg_id": client_msg_id.as_str(), "reason": reason, "detail": detail,
+        } }),
+        Update::ReadRefused {
+            of,
+            mid,
+            reason,
+            detail,
+        } => json!({ "read_refused": {
+            "chat": name(of), "mid": mid.get(), "reason": reason, "detail": detail,
         } }),
         Update::Error(detail) => json!({ "error": detail }),
         Update::Typing(chat, from) => json!({ "typing": { "chat": name(chat), "from": from } }),

@@ -1,80 +1,5 @@
 // Written by `npm run build` in gateway/page.
 
-// src/address.ts
-var PLACES = 2;
-function devicesOf(hash) {
-  const parts = hash.slice(1).split("+").filter(Boolean);
-  const users = [];
-  const wrong = [];
-  for (const part of parts) {
-    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
-    if (uid === void 0) wrong.push(part);
-    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
-  }
-  const problem = [
-    ...wrong.map((part) => `“${part}” in the address is no device.`),
-    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
-    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
-    ...users.length > PLACES ? ["The page has two devices."] : []
-  ].join(" ");
-  return { users: users.slice(0, PLACES), problem };
-}
-function addressOf(users) {
-  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
-  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
-}
-
-// src/dom.ts
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false) made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children);
-  return made;
-}
-function button(text, attributes, onClick) {
-  const made = element("button", { type: "button", ...attributes }, text);
-  made.addEventListener("click", onClick);
-  return made;
-}
-function field(label, attributes) {
-  const input = element("input", { autocomplete: "off", ...attributes });
-  return { row: element("label", {}, label, input), input };
-}
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-var KeyedList = class {
-  constructor(parent, keyOf2, make) {
-    this.parent = parent;
-    this.keyOf = keyOf2;
-    this.make = make;
-  }
-  #rows = /* @__PURE__ */ new Map();
-  update(items) {
-    const keys = new Set(items.map(this.keyOf));
-    for (const [key, row] of this.#rows) {
-      if (keys.has(key)) continue;
-      row.node.remove();
-      this.#rows.delete(key);
-    }
-    let before = this.parent.firstElementChild;
-    for (const item of items) {
-      const row = this.#row(item);
-      row.update(item);
-      if (row.node === before) before = before.nextElementSibling;
-      else this.parent.insertBefore(row.node, before);
-    }
-  }
-  #row(item) {
-    const key = this.keyOf(item);
-    const row = this.#rows.get(key) ?? this.make(item);
-    this.#rows.set(key, row);
-    return row;
-  }
-};
-
 // ../../sdk/typescript/dist/frames.js
 var DEVICE_CLASSES = ["pc", "mobile"];
 function parsePosition(at) {
@@ -235,7 +160,7 @@ var Connection = class {
     this.onPing = onPing;
     const bearer = token === void 0 ? [] : [`bearer.${token}`];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
-    this.#expect(HANDSHAKE_MS, "no handshake in time");
+    this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
       this.#expect(SILENCE_MS, "the gateway is silent");
@@ -244,7 +169,7 @@ var Connection = class {
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
     this.#socket.onerror = () => {
       if (!this.#wasOpen)
-        this.#end("the handshake fails", 0);
+        this.#end(`${url}: the handshake fails`, 0);
     };
     this.#socket.onclose = ({ code, reason }) => {
       const ownCode = code >= 4e3 && code < 5e3 ? code : 0;
@@ -397,6 +322,7 @@ var ChatFetch = class {
 };
 
 // ../../sdk/typescript/dist/settings.js
+var LARGEST_ID = "9223372036854775807";
 var NAMES = {
   uid: true,
   device: true,
@@ -481,8 +407,9 @@ function checkDevice(device) {
   if (!DEVICE_CLASSES.includes(device.class)) {
     throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`);
   }
-  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
-    throw new RangeError("device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'");
+  checkText("device.id", device.id);
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
+    throw new RangeError(`device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`);
   }
   const { name = "" } = device;
   checkText("device.name", name);
@@ -496,12 +423,14 @@ function checkChat(chat) {
 }
 function checkId(name, id) {
   checkText(name, id);
-  const largest = "9223372036854775807";
-  const isShorter = id.length < largest.length;
-  const fits = isShorter || id.length === largest.length && id <= largest;
-  if (!/^[1-9]\d*$/.test(id) || !fits) {
-    throw new RangeError(`${name} must be a decimal number from 1 to ${largest}, not ${id}`);
+  if (!isUid(id)) {
+    throw new RangeError(`${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`);
   }
+}
+function isUid(text) {
+  const more = text.length - LARGEST_ID.length;
+  const fits = more < 0 || more === 0 && text <= LARGEST_ID;
+  return /^[1-9]\d*$/.test(text) && fits;
 }
 function checkMid(mid) {
   if (!Number.isSafeInteger(mid) || mid < 1) {
@@ -521,11 +450,15 @@ function checkMessage(msg, clientMsgId, maxMsgBytes) {
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  if (msg.includes("\0")) {
+    throw new RangeError("a message must be without NUL");
+  }
   if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
     throw new RangeError("a message must be well-formed Unicode");
   }
-  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
+  if (!isId || bytes(clientMsgId) > 64) {
+    throw new RangeError("a client_msg_id must have 1 to 64 bytes, without control characters");
   }
 }
 function isWellFormed(text) {
@@ -730,8 +663,7 @@ var Link = class {
     let connection;
     try {
       const token = await askToken(this.settings.token);
-      const url = this.#url(token);
-      connection = new Connection(Socket, url, token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, hello, onPing);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -748,20 +680,18 @@ var Link = class {
       this.#connection = null;
     }
   }
-  #url(token) {
+  /** A service is nobody's device without a uid. */
+  #url() {
     const { gateways, uid } = this.settings;
     const gateway = gateways[this.#gateway % gateways.length];
-    return `${gateway}/v1/connect${token === void 0 ? `?uid=${uid}` : ""}`;
+    return `${gateway}/v1/connect?uid=${uid}`;
   }
-  /** Throws what the next connection would end with, too. */
+  /** Throws what the next connection would end with, too. What cannot be read is none of that: another gateway may be of another version. */
   #reason(error) {
-    if (error instanceof ConnectionEnded) {
-      if (error.comesBack)
-        return error;
-    }
-    if (error instanceof ServiceError && error.isRetryable)
-      return error;
-    throw error;
+    const ends = error instanceof ConnectionEnded ? !error.comesBack : error instanceof ServiceError && !error.isRetryable;
+    if (ends)
+      throw error;
+    return error instanceof Error ? error : new Error(String(error));
   }
 };
 function sleep(ms, signal) {
@@ -785,7 +715,8 @@ function isRefused(item) {
 }
 var Outbox = class {
   #items = /* @__PURE__ */ new Map();
-  #written = /* @__PURE__ */ new Set();
+  /** Where in the queue, and whether it is accepted. */
+  #written = /* @__PURE__ */ new Map();
   #changed = /* @__PURE__ */ new Set();
   #lastSeq = 0;
   /** With what was stored. */
@@ -833,13 +764,24 @@ var Outbox = class {
   }
   /** What may be written now; it counts as written from here on. */
   takeFrames() {
+    const postingTo = /* @__PURE__ */ new Set();
+    for (const [seq, isAccepted] of this.#written) {
+      const item = this.#items.get(seq);
+      if (item?.kind === "send" && !isAccepted)
+        postingTo.add(item.chat);
+    }
     const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW)
         break;
       if (this.#written.has(item.seq) || isRefused(item))
         continue;
-      this.#written.add(item.seq);
+      if (item.kind === "send") {
+        if (postingTo.has(item.chat))
+          continue;
+        postingTo.add(item.chat);
+      }
+      this.#written.set(item.seq, false);
       frames.push(frameOf(item));
     }
     return frames;
@@ -851,13 +793,15 @@ var Outbox = class {
       this.#remove(item.seq);
     return item;
   }
-  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where it was answered before. */
   refuse(ref, refusal) {
     const item = this.#items.get(Number(ref));
-    if (item?.kind === "read")
-      this.#remove(item.seq);
-    if (item?.kind !== "send" || isRefused(item))
+    if (item === void 0 || isRefused(item))
       return null;
+    if (item.kind === "read") {
+      this.#remove(item.seq);
+      return item;
+    }
     const refused = { ...item, refused: refusal };
     this.#written.delete(item.seq);
     this.#add(refused);
@@ -870,10 +814,19 @@ var Outbox = class {
         this.#remove(item.seq);
     }
   }
-  /** A read-ack is done once it is on the log; a send waits for its number. */
+  /** A read-ack is done once it is on the log; a send waits for its number, and the next one to its conversation does not. */
   accepted(ref) {
-    if (this.#items.get(Number(ref))?.kind === "read")
+    const seq = Number(ref);
+    if (this.#items.get(seq)?.kind === "read")
       this.answered(ref);
+    else if (this.#written.has(seq))
+      this.#written.set(seq, true);
+  }
+  /** It is refused for now, and holds back what is behind it in its conversation. */
+  hold(ref) {
+    const seq = Number(ref);
+    if (this.#written.has(seq))
+      this.#written.set(seq, false);
   }
   /** It is to be written again. */
   again(ref) {
@@ -1558,7 +1511,7 @@ var Updates = class {
 var Subscriber = class {
   unsubscribe;
   #waiting = [];
-  /** A chat waits once, however often it changes, and so do who types and who is there: what waits is bounded by what there is. */
+  /** A chat waits once, however often it changes, and so do who types and who is there. Others wait each for itself, so an iterator has to be read, or ended by `return`. */
   #once = /* @__PURE__ */ new Map();
   #wake = null;
   #ended = null;
@@ -1844,6 +1797,8 @@ var Device = class _Device {
       arrived: () => this.#exclusively(async () => {
         for (let frame; (frame = this.#link.take()) !== void 0; ) {
           await this.#take(frame);
+          if (getsOn(frame))
+            this.#link.getsOn();
           this.#saver.saveSoon();
         }
       }),
@@ -1864,8 +1819,6 @@ var Device = class _Device {
       this.#link.write({ type: "resume", since });
   }
   async #take(frame) {
-    if (getsOn(frame))
-      this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
@@ -1935,6 +1888,7 @@ var Device = class _Device {
     this.#updates.emit({ type: "sent", chat, clientMsgId, mid });
   }
   #againLater(ref) {
+    this.#outbox.hold(ref);
     const { signal } = this.#connected;
     void sleep(RETRY_MS2, signal).then(() => {
       if (signal.aborted)
@@ -1948,8 +1902,8 @@ var Device = class _Device {
     this.#flush();
     if (item === null)
       return;
-    const { chat, clientMsgId } = item;
-    this.#updates.emit({ type: "refused", chat, clientMsgId, reason, detail });
+    const { chat } = item;
+    this.#updates.emit(item.kind === "read" ? { type: "read_refused", chat, mid: item.mid, reason, detail } : { type: "refused", chat, clientMsgId: item.clientMsgId, reason, detail });
   }
   #flush() {
     if (!this.#isConnected)
@@ -2041,6 +1995,89 @@ function completed(transaction) {
     transaction.onabort = () => reject(transaction.error);
   });
 }
+
+// src/address.ts
+var PLACES = 2;
+function devicesOf(hash) {
+  const parts = hash.slice(1).split("+").filter(Boolean);
+  const users = [];
+  const wrong = [];
+  for (const part of parts) {
+    const [, uid = "", cls] = /^(\d+)\/(pc|mobile)$/.exec(part) ?? [];
+    if (!isUid(uid)) wrong.push(part);
+    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
+  }
+  const problem = [
+    ...wrong.map((part) => `“${part}” in the address is no device.`),
+    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
+    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
+    ...users.length > PLACES ? ["The page has two devices."] : []
+  ].join(" ");
+  return { users: users.slice(0, PLACES), problem };
+}
+function addressOf(users) {
+  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
+  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
+}
+
+// src/dom.ts
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+function button(text, attributes, onClick) {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+function field(label, attributes) {
+  const input = element("input", { autocomplete: "off", ...attributes });
+  return { row: element("label", {}, label, input), input };
+}
+function uidField(label) {
+  return field(label, {
+    inputmode: "numeric",
+    pattern: "[1-9][0-9]*",
+    title: "The number of a user: digits only, from 1 on",
+    required: true
+  });
+}
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+var KeyedList = class {
+  constructor(parent, keyOf2, make) {
+    this.parent = parent;
+    this.keyOf = keyOf2;
+    this.make = make;
+  }
+  #rows = /* @__PURE__ */ new Map();
+  update(items) {
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.#rows) {
+      if (keys.has(key)) continue;
+      row.node.remove();
+      this.#rows.delete(key);
+    }
+    let before = this.parent.firstElementChild;
+    for (const item of items) {
+      const row = this.#row(item);
+      row.update(item);
+      if (row.node === before) before = before.nextElementSibling;
+      else this.parent.insertBefore(row.node, before);
+    }
+  }
+  #row(item) {
+    const key = this.keyOf(item);
+    const row = this.#rows.get(key) ?? this.make(item);
+    this.#rows.set(key, row);
+    return row;
+  }
+};
 
 // src/times.ts
 var TIME = { hour: "2-digit", minute: "2-digit" };
@@ -2274,14 +2311,16 @@ async function awaitOutcome(query, accepted) {
     if (outcome.state === "refused") {
       throw new Error(reasonText(outcome.reason));
     }
-    if (outcome.state !== "pending" || Date.now() > end) return;
+    if (outcome.state !== "pending") return;
+    if (Date.now() > end) {
+      throw new Error("it is not known yet, and may still be done");
+    }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS3));
   }
 }
 
 // src/group-dialogs.ts
 var BEHIND_MS = 1e4;
-var RETRY_MS4 = 300;
 var Dialog = class {
   node;
   problem = element("p", { class: "problem", role: "alert" });
@@ -2311,13 +2350,12 @@ var Dialog = class {
 function uidsOf(text) {
   const uids = new Set(text.split(/[\s,;]+/).filter((word) => word !== ""));
   for (const uid of uids) {
-    if (!/^[1-9][0-9]*$/.test(uid)) throw new Error(`${uid} is not the number of a user`);
+    if (!isUid(uid)) throw new Error(`${uid} is not the number of a user`);
   }
   return [...uids];
 }
 function openNewChat(parent, open) {
-  const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-  const uid = field("Number of the user", { ...attributes, required: true });
+  const uid = uidField("Number of the user");
   const submit = element(
     "button",
     { type: "submit", class: "primary" },
@@ -2417,25 +2455,14 @@ function openMembers(session, parent, key) {
   });
 }
 async function membersOf(session, key) {
-  const end = Date.now() + BEHIND_MS;
-  for (; ; ) {
-    const chat = session.device.chats.get(key);
-    const count = chat?.with.type === "group" ? chat.with.memberCount : 0;
-    try {
-      const members = await storedMembers(session, key);
-      if (members.length === count || Date.now() > end) return members;
-    } catch (error) {
-      if (Date.now() > end) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS4));
-  }
-}
-async function storedMembers(session, key) {
   const [, gid] = splitKey(key);
+  const { token } = session.device;
+  const after = token === null ? {} : { after: [token] };
   const members = [];
   let cursor;
   do {
-    const query = { uid: session.uid, ...cursor ? { cursor } : {} };
+    const of = { uid: session.uid, timeout_ms: BEHIND_MS };
+    const query = { ...of, ...after, ...cursor ? { cursor } : {} };
     const path = "/v1/groups/{gid}/members";
     const page = await session.query.get(path, { gid }, query);
     members.push(...page.items);
@@ -3080,7 +3107,7 @@ function deleted(name) {
 }
 
 // src/session.ts
-var RETRY_MS5 = 500;
+var RETRY_MS4 = 500;
 var Session = class _Session {
   constructor(settings, user, slot, network, device) {
     this.user = user;
@@ -3242,7 +3269,7 @@ var Session = class _Session {
     this.#isCompleting = false;
     const chat = this.device.chats.get(key);
     const isBehind = chat !== void 0 && missing(chat) !== null;
-    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS5);
+    if (isBehind) setTimeout(() => void this.complete(), RETRY_MS4);
     else await this.complete();
   }
   async #readUpTo(chat) {
@@ -3321,8 +3348,7 @@ var SignIn = class {
       one.append(element("span", { class: "about" }, about));
       users.append(element("li", {}, one));
     }
-    const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-    const uid = field("Or any other number", { ...attributes, required: true });
+    const uid = uidField("Or any other number");
     const form = this.#form(
       uid.row,
       () => this.#begin({ uid: uid.input.value })
@@ -3363,7 +3389,7 @@ function subjectOf(token) {
   try {
     const text = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
     const { sub } = JSON.parse(text);
-    return typeof sub === "string" && /^[1-9]\d*$/.test(sub) ? sub : null;
+    return typeof sub === "string" && isUid(sub) ? sub : null;
   } catch {
     return null;
   }

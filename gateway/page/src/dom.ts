@@ -35,6 +35,16 @@ export function field(
   return { row: element("label", {}, label, input), input };
 }
 
+/** An input for the number of a user. */
+export function uidField(label: string): ReturnType<typeof field> {
+  return field(label, {
+    inputmode: "numeric",
+    pattern: "[1-9][0-9]*",
+    title: "The number of a user: digits only, from 1 on",
+    required: true,
+  });
+}
+
 /** Sets a text only where it differs: what a screen reader has begun to read goes on. */
 export function setText(node: HTMLElement, text: string): void {
   if (node.textContent !== text) node.textContent = text;

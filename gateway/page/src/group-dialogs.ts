@@ -1,11 +1,10 @@
-import { checkChat, splitKey, type ChatKey } from "@tidemark/client";
-import { button, element, field } from "./dom.js";
+import { checkChat, isUid, splitKey, type ChatKey } from "@tidemark/client";
+import { button, element, field, uidField } from "./dom.js";
 import { awaitOutcome, errorText } from "./outcomes.js";
 import type { Session } from "./session.js";
 
-/** How long the stores may be behind what a device knows, and how often they are asked again. */
+/** How long the stores may be behind what a device knows. */
 const BEHIND_MS = 10_000;
-const RETRY_MS = 300;
 
 interface Member {
   uid: string;
@@ -50,7 +49,7 @@ class Dialog {
 function uidsOf(text: string): string[] {
   const uids = new Set(text.split(/[\s,;]+/).filter((word) => word !== ""));
   for (const uid of uids) {
-    if (!/^[1-9][0-9]*$/.test(uid)) throw new Error(`${uid} is not the number of a user`);
+    if (!isUid(uid)) throw new Error(`${uid} is not the number of a user`);
   }
   return [...uids];
 }
@@ -60,8 +59,7 @@ export function openNewChat(
   parent: HTMLElement,
   open: (key: ChatKey) => void,
 ): void {
-  const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-  const uid = field("Number of the user", { ...attributes, required: true });
+  const uid = uidField("Number of the user");
   const submit = element(
     "button",
     { type: "submit", class: "primary" },
@@ -178,31 +176,16 @@ export function openMembers(
     });
 }
 
-/** The members that the stores have, once these are as many as the device knows of: a group that has just begun is stored a moment later. */
+/** The members as the device knows the group: one that has just begun is stored a moment later. */
 async function membersOf(session: Session, key: ChatKey): Promise<Member[]> {
-  const end = Date.now() + BEHIND_MS;
-  for (;;) {
-    const chat = session.device.chats.get(key);
-    const count = chat?.with.type === "group" ? chat.with.memberCount : 0;
-    try {
-      const members = await storedMembers(session, key);
-      if (members.length === count || Date.now() > end) return members;
-    } catch (error) {
-      if (Date.now() > end) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-  }
-}
-
-async function storedMembers(
-  session: Session,
-  key: ChatKey,
-): Promise<Member[]> {
   const [, gid] = splitKey(key);
+  const { token } = session.device;
+  const after = token === null ? {} : { after: [token] };
   const members: Member[] = [];
   let cursor: string | null | undefined;
   do {
-    const query = { uid: session.uid, ...(cursor ? { cursor } : {}) };
+    const of = { uid: session.uid, timeout_ms: BEHIND_MS };
+    const query = { ...of, ...after, ...(cursor ? { cursor } : {}) };
     const path = "/v1/groups/{gid}/members";
     const page = await session.query.get(path, { gid }, query);
     members.push(...page.items);

@@ -32,7 +32,7 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What was accepted may be refused on the log. Throws the reason. */
+/** What was accepted may be refused on the log. Throws the reason, or that nothing is known of it in time. */
 export async function awaitOutcome(
   query: Service<QueryPaths>,
   accepted: { partition: number; offset: number },
@@ -48,7 +48,10 @@ export async function awaitOutcome(
     if (outcome.state === "refused") {
       throw new Error(reasonText(outcome.reason));
     }
-    if (outcome.state !== "pending" || Date.now() > end) return;
+    if (outcome.state !== "pending") return;
+    if (Date.now() > end) {
+      throw new Error("it is not known yet, and may still be done");
+    }
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 }

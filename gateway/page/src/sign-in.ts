@@ -1,5 +1,5 @@
-import type { DeviceClass } from "@tidemark/client";
-import { button, element, field } from "./dom.js";
+import { isUid, type DeviceClass } from "@tidemark/client";
+import { button, element, field, uidField } from "./dom.js";
 import type { User } from "./session.js";
 
 /** Users of the demo, and what there is to see of them. */
@@ -52,8 +52,7 @@ export class SignIn {
       one.append(element("span", { class: "about" }, about));
       users.append(element("li", {}, one));
     }
-    const attributes = { inputmode: "numeric", pattern: "[1-9][0-9]*" };
-    const uid = field("Or any other number", { ...attributes, required: true });
+    const uid = uidField("Or any other number");
     const form = this.#form(uid.row, () =>
       this.#begin({ uid: uid.input.value }),
     );
@@ -100,7 +99,7 @@ function subjectOf(token: string): string | null {
   try {
     const text = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
     const { sub } = JSON.parse(text) as { sub?: unknown };
-    return typeof sub === "string" && /^[1-9]\d*$/.test(sub) ? sub : null;
+    return typeof sub === "string" && isUid(sub) ? sub : null;
   } catch {
     return null;
   }

@@ -50,16 +50,16 @@ export class Connection {
     // A browser sets no header of a WebSocket.
     const bearer = token === undefined ? [] : [`bearer.${token}`];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
-    this.#expect(HANDSHAKE_MS, "no handshake in time");
+    this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
       this.#expect(SILENCE_MS, "the gateway is silent");
       this.write(hello());
     };
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
-    // Node 20 says no more than this of a handshake that fails.
+    // Nobody says more than this of a handshake that fails.
     this.#socket.onerror = () => {
-      if (!this.#wasOpen) this.#end("the handshake fails", 0);
+      if (!this.#wasOpen) this.#end(`${url}: the handshake fails`, 0);
     };
     this.#socket.onclose = ({ code, reason }) => {
       const ownCode = code >= 4000 && code < 5000 ? code : 0;

@@ -278,6 +278,7 @@ export class Device {
         this.#exclusively(async () => {
           for (let frame; (frame = this.#link.take()) !== undefined;) {
             await this.#take(frame);
+            if (getsOn(frame)) this.#link.getsOn();
             this.#saver.saveSoon();
           }
         }),
@@ -299,7 +300,6 @@ export class Device {
   }
 
   async #take(frame: ServerFrame): Promise<void> {
-    if (getsOn(frame)) this.#link.getsOn();
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
@@ -368,6 +368,7 @@ export class Device {
   }
 
   #againLater(ref: string): void {
+    this.#outbox.hold(ref);
     const { signal } = this.#connected;
     void sleep(RETRY_MS, signal).then(() => {
       // Everything goes out again on the next connection.
@@ -381,8 +382,12 @@ export class Device {
     const item = this.#outbox.refuse(ref, { reason, detail });
     this.#flush();
     if (item === null) return;
-    const { chat, clientMsgId } = item;
-    this.#updates.emit({ type: "refused", chat, clientMsgId, reason, detail });
+    const { chat } = item;
+    this.#updates.emit(
+      item.kind === "read"
+        ? { type: "read_refused", chat, mid: item.mid, reason, detail }
+        : { type: "refused", chat, clientMsgId: item.clientMsgId, reason, detail },
+    );
   }
 
   #flush(): void {

@@ -21,7 +21,7 @@ export type {
   QueryPaths,
   ServiceSettings,
 } from "./rest.js";
-export { checkChat } from "./settings.js";
+export { checkChat, isUid } from "./settings.js";
 export type { DeviceSettings, TokenSource } from "./settings.js";
 export type { StoredHead } from "./state.js";
 export { MemoryStorage } from "./storage.js";

@@ -130,8 +130,7 @@ export class Link {
     let connection: Connection;
     try {
       const token = await askToken(this.settings.token);
-      const url = this.#url(token);
-      connection = new Connection(Socket, url, token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, hello, onPing);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -149,19 +148,21 @@ export class Link {
     }
   }
 
-  #url(token: string | undefined): string {
+  /** A service is nobody's device without a uid. */
+  #url(): string {
     const { gateways, uid } = this.settings;
     const gateway = gateways[this.#gateway % gateways.length];
-    return `${gateway}/v1/connect${token === undefined ? `?uid=${uid}` : ""}`;
+    return `${gateway}/v1/connect?uid=${uid}`;
   }
 
-  /** Throws what the next connection would end with, too. */
+  /** Throws what the next connection would end with, too. What cannot be read is none of that: another gateway may be of another version. */
   #reason(error: unknown): Error {
-    if (error instanceof ConnectionEnded) {
-      if (error.comesBack) return error;
-    }
-    if (error instanceof ServiceError && error.isRetryable) return error;
-    throw error;
+    const ends =
+      error instanceof ConnectionEnded
+        ? !error.comesBack
+        : error instanceof ServiceError && !error.isRetryable;
+    if (ends) throw error;
+    return error instanceof Error ? error : new Error(String(error));
   }
 }
 

@@ -44,10 +44,14 @@ function isRefused(item: QueueItem): item is RefusedSend {
   return item.kind === "send" && item.refused !== undefined;
 }
 
-/** What a device has to tell its gateway, in order. Everything goes out again on each new connection until it is answered. */
+/**
+ * What a device has to tell its gateway, in order. Everything goes out again on each new connection until it is answered. Of the sends to one
+ * conversation each waits until the one before it is accepted, which is when its place in the conversation is decided.
+ */
 export class Outbox {
   readonly #items = new Map<number, QueueItem>();
-  readonly #written = new Set<number>();
+  /** Where in the queue, and whether it is accepted. */
+  readonly #written = new Map<number, boolean>();
   #changed = new Set<number>();
   #lastSeq = 0;
 
@@ -103,11 +107,20 @@ export class Outbox {
 
   /** What may be written now; it counts as written from here on. */
   takeFrames(): ClientFrame[] {
+    const postingTo = new Set<ChatKey>();
+    for (const [seq, isAccepted] of this.#written) {
+      const item = this.#items.get(seq);
+      if (item?.kind === "send" && !isAccepted) postingTo.add(item.chat);
+    }
     const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW) break;
       if (this.#written.has(item.seq) || isRefused(item)) continue;
-      this.#written.add(item.seq);
+      if (item.kind === "send") {
+        if (postingTo.has(item.chat)) continue;
+        postingTo.add(item.chat);
+      }
+      this.#written.set(item.seq, false);
       frames.push(frameOf(item));
     }
     return frames;
@@ -120,11 +133,14 @@ export class Outbox {
     return item;
   }
 
-  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where there is no such send. */
-  refuse(ref: string, refusal: Refusal): RefusedSend | null {
+  /** A send that is refused stays, for the user to see, and a read-ack is done. `null` where it was answered before. */
+  refuse(ref: string, refusal: Refusal): RefusedSend | QueuedRead | null {
     const item = this.#items.get(Number(ref));
-    if (item?.kind === "read") this.#remove(item.seq);
-    if (item?.kind !== "send" || isRefused(item)) return null;
+    if (item === undefined || isRefused(item)) return null;
+    if (item.kind === "read") {
+      this.#remove(item.seq);
+      return item;
+    }
     const refused = { ...item, refused: refusal };
     this.#written.delete(item.seq);
     this.#add(refused);
@@ -138,9 +154,17 @@ export class Outbox {
     }
   }
 
-  /** A read-ack is done once it is on the log; a send waits for its number. */
+  /** A read-ack is done once it is on the log; a send waits for its number, and the next one to its conversation does not. */
   accepted(ref: string): void {
-    if (this.#items.get(Number(ref))?.kind === "read") this.answered(ref);
+    const seq = Number(ref);
+    if (this.#items.get(seq)?.kind === "read") this.answered(ref);
+    else if (this.#written.has(seq)) this.#written.set(seq, true);
+  }
+
+  /** It is refused for now, and holds back what is behind it in its conversation. */
+  hold(ref: string): void {
+    const seq = Number(ref);
+    if (this.#written.has(seq)) this.#written.set(seq, false);
   }
 
   /** It is to be written again. */

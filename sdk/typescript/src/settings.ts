@@ -27,6 +27,8 @@ export interface DeviceSettings {
   fetch?: typeof fetch;
 }
 
+const LARGEST_ID = "9223372036854775807";
+
 const NAMES: Record<keyof DeviceSettings, true> = {
   uid: true,
   device: true,
@@ -147,9 +149,10 @@ function checkDevice(device: DeviceSettings["device"]): void {
       `device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`,
     );
   }
-  if (!/^[\w.-]{1,64}$/.test(device.id ?? "")) {
+  checkText("device.id", device.id);
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
     throw new RangeError(
-      "device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-'",
+      `device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`,
     );
   }
   const { name = "" } = device;
@@ -170,14 +173,18 @@ export function checkChat(chat: ChatKey): void {
 /** Throws a `TypeError` or `RangeError` for what is no uid or gid. */
 export function checkId(name: string, id: string): void {
   checkText(name, id);
-  const largest = "9223372036854775807";
-  const isShorter = id.length < largest.length;
-  const fits = isShorter || (id.length === largest.length && id <= largest);
-  if (!/^[1-9]\d*$/.test(id) || !fits) {
+  if (!isUid(id)) {
     throw new RangeError(
-      `${name} must be a decimal number from 1 to ${largest}, not ${id}`,
+      `${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`,
     );
   }
+}
+
+/** Whether a text is the number of a user; those of groups are as those. */
+export function isUid(text: string): boolean {
+  const more = text.length - LARGEST_ID.length;
+  const fits = more < 0 || (more === 0 && text <= LARGEST_ID);
+  return /^[1-9]\d*$/.test(text) && fits;
 }
 
 /** Throws a `RangeError` for what is no number of a message. */
@@ -206,12 +213,18 @@ export function checkMessage(
   if (msg === "" || bytes(msg) > maxMsgBytes) {
     throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
   }
+  if (msg.includes("\0")) {
+    throw new RangeError("a message must be without NUL");
+  }
   // Half of a character is no text.
   if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
     throw new RangeError("a message must be well-formed Unicode");
   }
-  if (clientMsgId === "" || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes");
+  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
+  if (!isId || bytes(clientMsgId) > 64) {
+    throw new RangeError(
+      "a client_msg_id must have 1 to 64 bytes, without control characters",
+    );
   }
 }
 

@@ -21,6 +21,14 @@ export type Update =
       reason: string;
       detail: string;
     }
+  /** A read-ack will not be done, and is not repeated. */
+  | {
+      type: "read_refused";
+      chat: ChatKey;
+      mid: number;
+      reason: string;
+      detail: string;
+    }
   /** The storage fails, and why; or it works again. */
   | { type: "storage"; problem: string | null }
   /** Somebody types in a chat, at this moment. */
@@ -67,7 +75,7 @@ type Result = IteratorResult<Update, undefined>;
 
 class Subscriber implements AsyncIterableIterator<Update> {
   readonly #waiting: { update: Update }[] = [];
-  /** A chat waits once, however often it changes, and so do who types and who is there: what waits is bounded by what there is. */
+  /** A chat waits once, however often it changes, and so do who types and who is there. Others wait each for itself, so an iterator has to be read, or ended by `return`. */
   readonly #once = new Map<string, { update: Update }>();
   #wake: (() => void) | null = null;
   #ended: { error: unknown } | null = null;

@@ -193,6 +193,32 @@ test("a send that is refused is done, and one refused for now is not", async () 
   assert.deepEqual(own.refused, []);
 });
 
+/** As of a gateway without Kafka, which comes back: `one` is refused for now, and `two` would not be. */
+test("a send that is refused for now goes out again before those behind it", async () => {
+  const own = await open();
+  const updates = own.updates();
+  const connection = await welcome();
+  await until(updates, "connected");
+  await own.send(PEER, "one", "a");
+  await own.send(PEER, "two", "b");
+  await own.send(GROUP, "elsewhere", "c");
+  const texts: unknown[] = [];
+  const next = async (): Promise<void> => {
+    const frame = await connection.next();
+    texts.push(frame?.type === "send" ? frame.msg : frame?.type);
+  };
+  await next();
+  await next();
+  const busy = { reason: "unavailable", detail: "", retry: true };
+  connection.send({ type: "refused", ref: "1", ...busy });
+  await next();
+  connection.send({ type: "ping", token: TOKEN });
+  await next();
+  connection.send({ type: "accepted", ref: "1", at: "17:1" });
+  await next();
+  assert.deepEqual(texts, ["one", "elsewhere", "one", "pong", "two"]);
+});
+
 test("a device that is told not to come back does not", async () => {
   const updates = (await open()).updates();
   const connection = await welcome();
@@ -210,7 +236,8 @@ test("a device comes back with a new token where the old one has expired", async
   const token = () => `t${(tokens += 1)}`;
   await open({ token });
   const first = await welcome();
-  assert.match(first.target, /^\/v1\/connect tidemark.v1.json, ?bearer.t1$/);
+  const target = /^\/v1\/connect\?uid=1000 tidemark.v1.json, ?bearer.t1$/;
+  assert.match(first.target, target, "the key of a service is nobody's");
   first.close(4005, "the token has expired");
   const second = await welcome();
   assert.match(second.target, /bearer.t3$/);
@@ -261,6 +288,9 @@ test("handshakes that fail without a word make the device ask over HTTP", async 
   const problem = { status: 401, detail: "the token is not valid" };
   answers = [() => Response.json(problem, { status: 401 })];
   const updates = (await open()).updates();
+  const reason = `${gateway.url}/v1/connect?uid=${ME}: the handshake fails`;
+  const failed = { type: "disconnected", reason };
+  assert.deepEqual(await until(updates, "disconnected"), failed);
   await assert.rejects(until(updates, "connected"), /token is not valid/);
   assert.equal(gateway.handshakes, 3);
 });
@@ -461,6 +491,41 @@ test("frames of later versions and of nobody do no harm", async () => {
   await welcome();
 });
 
+test("a device comes back after frames that cannot be read, and does not hurry", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  const updates = (await open()).updates();
+  const unreadable = [
+    { ...event(11, 1), at: "17" },
+    { type: "ping", token: "of a later version" },
+    { type: "head", at: null },
+  ];
+  for (const frame of unreadable) {
+    const connection = await welcome();
+    await until(updates, "connected");
+    connection.sendText(JSON.stringify(frame));
+    await until(updates, "disconnected");
+  }
+  const connection = await welcome();
+  const pauses = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(pauses.includes(400), String(pauses));
+  connection.send(event(11, 1));
+  await until(updates, "chat");
+});
+
+test("a read-ack that is refused is told", async () => {
+  const own = await open();
+  const updates = own.updates();
+  const connection = await welcome();
+  await own.read(PEER, 3);
+  await connection.next();
+  const refusal = { reason: "forbidden", detail: "the caller may not" };
+  connection.send({ type: "refused", ref: "1", ...refusal });
+  const expected = { type: "read_refused", chat: PEER, mid: 3, ...refusal };
+  assert.deepEqual(await until(updates, "read_refused"), expected);
+  assert.deepEqual(own.unanswered, []);
+});
+
 /** A storage that can be full. */
 class SmallStorage extends MemoryStorage {
   isFull = true;
@@ -481,7 +546,6 @@ test("a device whose storage fails goes on, says so once, and stores everything 
   const full = { type: "storage", problem: "the disk is full" };
   assert.deepEqual(await until(updates, "storage"), full);
   assert.equal(own.storageProblem, "the disk is full");
-  await connection.next();
   await connection.next();
   connection.send({ type: "sent", ref: "1", mid: 1 });
   connection.send(event(10, 1));
@@ -532,6 +596,9 @@ test("what cannot be sent is refused here", async () => {
     [PEER, "😀".slice(1), "a"],
     [PEER, "text", "😀".slice(0, 1)],
     [PEER, "", "a"],
+    [PEER, "a\0b", "a"],
+    [PEER, "text", ""],
+    [PEER, "text", "a\u0085"],
     [PEER, "ü".repeat(8_193), "a"],
     [PEER, "text", "x".repeat(65)],
   ];

@@ -17,6 +17,7 @@ type Step = {
   accepted?: string;
   sent?: string;
   refused?: string;
+  held?: string;
   again?: string;
   disconnected?: true;
 };
@@ -24,7 +25,7 @@ type Step = {
 function take(outbox: Outbox, step: Step): void {
   const { send, sends = 0, read, frames, written, unanswered } = step;
   if (send) outbox.send(send.chat, send.client_msg_id, send.msg);
-  for (let n = 0; n < sends; n += 1) outbox.send(PEER, `id-${n}`, "text");
+  for (let n = 0; n < sends; n += 1) outbox.send(`user:${1001 + n}`, `id-${n}`, "text");
   if (read) outbox.read(read.chat, read.mid);
   if (frames) assert.deepEqual(outbox.takeFrames(), frames);
   if (written) {
@@ -37,14 +38,17 @@ function take(outbox: Outbox, step: Step): void {
   if (step.accepted) outbox.accepted(step.accepted);
   if (step.sent) outbox.answered(step.sent);
   if (step.refused) outbox.refuse(step.refused, { reason: "", detail: "" });
+  if (step.held) outbox.hold(step.held);
   if (step.again) outbox.again(step.again);
   if (step.disconnected) outbox.disconnected();
 }
 
-test("an outbox does what that of the device in Rust does", () => {
-  const outbox = new Outbox();
-  for (const step of readVector<Step[]>("outbox.json")) take(outbox, step);
-});
+for (const name of ["outbox.json", "outbox-order.json"]) {
+  test(`an outbox does what that of the device in Rust does (${name})`, () => {
+    const outbox = new Outbox();
+    for (const step of readVector<Step[]>(name)) take(outbox, step);
+  });
+}
 
 test("a refused send stays until it is dismissed, and is not written again", () => {
   const outbox = new Outbox();
@@ -54,6 +58,7 @@ test("a refused send stays until it is dismissed, and is not written again", () 
   outbox.drainChanges();
   const refusal = { reason: "blocked", detail: "the user has blocked you" };
   const item = outbox.refuse("1", refusal);
+  assert.equal(outbox.refuse("2", refusal)?.kind, "read");
   assert.equal(outbox.refuse("2", refusal), null, "a read-ack is done");
   assert.equal(outbox.refuse("1", refusal), null);
   assert.equal(outbox.refuse("3", refusal), null);

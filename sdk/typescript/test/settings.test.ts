@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Device, Service, splitKey, type ChatKey } from "../src/index.js";
+import { Device, isUid, Service, splitKey, type ChatKey } from "../src/index.js";
 import { checkSettings, type DeviceSettings } from "../src/settings.js";
 
 const GOOD: DeviceSettings = {
@@ -52,8 +52,9 @@ const WRONG: [string, object, RegExp][] = [
     { device: { id: "a", class: "tv" } },
     /must be pc or mobile, not tv/,
   ],
-  ["no id", { device: { class: "pc" } }, /device.id must be/],
-  ["an id with a space", { device: { id: "a b", class: "pc" } }, /device.id/],
+  ["no id", { device: { class: "pc" } }, /device.id must be .* is absent/],
+  ["a number as id", { device: { id: 5, class: "pc" } }, /id must be a string/],
+  ["an id with a space", { device: { id: "a b", class: "pc" } }, /, not a b/],
   [
     "a long name",
     { device: { id: "a", class: "pc", name: "x".repeat(65) } },
@@ -97,6 +98,15 @@ for (const [name, more, message] of WRONG) {
 test("without settings it is said which there are", async () => {
   const refusal = { name: "TypeError", message: /an object with uid, device/ };
   await assert.rejects(Device.open(undefined as never), refusal);
+});
+
+test("a uid is a decimal number of 63 bits", () => {
+  const most = "9223372036854775807";
+  for (const uid of ["1", "1000", most]) assert.ok(isUid(uid), uid);
+  const more = "9223372036854775808";
+  for (const uid of ["", "0", "01", "-1", "1 ", "1\n", "x", more, `1${most}`]) {
+    assert.ok(!isUid(uid), uid);
+  }
 });
 
 test("where there is no WebSocket, it is said what has one", (context) => {

@@ -177,10 +177,9 @@ impl Link {
     }
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
-        let mut url = format!("{}/v1/connect", self.url().trim_end_matches('/'));
-        if self.settings.token.is_none() {
-            url = format!("{url}?uid={}", self.uid);
-        }
+        let base = self.url().trim_end_matches('/');
+        // A service is nobody's device without a uid.
+        let url = format!("{base}/v1/connect?uid={}", self.uid);
         let uri = url
             .parse()
             .map_err(|error| ClientError::InvalidSettings(format!("{url} is no URL: {error}")))?;
@@ -228,6 +227,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde::Deserialize;
+    use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
     use super::*;
     use crate::{Problem, device::tests::connected};
@@ -286,6 +286,25 @@ mod tests {
             let is_short = device.link.pauses.0 == FIRST_PAUSE;
             assert_eq!(json!(is_short), case["gets_on"], "{case}");
         }
+    }
+
+    /// Nothing would be different on the next connection.
+    #[tokio::test]
+    async fn pauses_grow_where_a_ping_cannot_be_read() {
+        let mut device = connected();
+        device.link.disconnect(None);
+        let token = Some("of a later version".to_owned());
+        device.take(ServerFrame::Ping { token }).unwrap_err();
+        assert!(device.link.pauses.0 > FIRST_PAUSE);
+    }
+
+    #[tokio::test]
+    async fn the_key_of_a_service_says_for_whom() {
+        let mut device = connected();
+        device.link.settings.token = Some("key".to_owned());
+        let request = device.link.request().unwrap();
+        let request = request.into_client_request().unwrap();
+        assert_eq!(request.uri().query(), Some("uid=1"));
     }
 
     #[test]

@@ -40,6 +40,9 @@ use self::{
 };
 use crate::{Client, ClientError, SyncAnswer};
 
+/// A gateway passes on as much.
+const TYPING_EVERY: Duration = Duration::from_secs(1);
+
 /// A device that is connected, or tries to be.
 pub struct Device {
     client: Client,
@@ -52,6 +55,7 @@ pub struct Device {
     is_connected: bool,
     /// What the user looks at.
     focus: Option<Recipient>,
+    typed_at: Option<Instant>,
     /// What [`Self::next`] has yet to return.
     updates: VecDeque<Update>,
     /// Why the device does not come back.
@@ -78,6 +82,7 @@ impl Device {
             syncing: JoinSet::new(),
             is_connected: false,
             focus: None,
+            typed_at: None,
             updates: VecDeque::new(),
             ended: None,
         })
@@ -165,16 +170,22 @@ impl Device {
         self.flush();
     }
 
-    /// Says that the user types in a chat. Lost where there is no connection.
+    /// Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection.
     pub fn typing(&mut self, to: Recipient) {
-        let frame = with_chat(json!({"type": "typing"}), "to", to);
-        self.link.write(&frame);
+        if self.is_connected && self.typed_at.is_none_or(|at| at.elapsed() >= TYPING_EVERY) {
+            self.typed_at = Some(Instant::now());
+            let frame = with_chat(json!({"type": "typing"}), "to", to);
+            self.link.write(&frame);
+        }
     }
 
     /// Says which chat the user looks at, or none: [`Update::Presence`] tells whether its user is there, and [`Update::Typing`] who types in it if it
     /// is a group.
     pub fn focus(&mut self, at: Option<Recipient>) {
         self.focus = at;
+        if !self.is_connected {
+            return;
+        }
         let nothing = json!({"type": "focus"});
         let frame = match at {
             Some(at) => with_chat(nothing, "peer", at),
@@ -229,25 +240,33 @@ impl Device {
         while let Some(missing) = self.missing(of) {
             let reader = ChatReader::new(&self.client, &self.state, of);
             let mut asked = Box::pin(ask(reader, missing));
-            let mut is_current = true;
-            while is_current {
+            loop {
                 let heard = tokio::select! {
                     page = &mut asked => return page.map(Some),
                     heard = self.link.wait_for_ping(), if self.ended.is_none() => heard,
                 };
-                let known = self.updates.len();
-                let mut handled = heard;
-                while let (Ok(()), Some(frame)) = (&handled, self.link.take_waiting()) {
-                    handled = self.take(frame);
+                if self.take_waiting(heard, of) {
+                    break;
                 }
-                if let Err(error) = handled {
-                    self.failed(error);
-                }
-                let mut heard = self.updates.iter().skip(known);
-                is_current = !heard.any(|update| *update == Update::Chat(of));
             }
         }
         Ok(None)
+    }
+
+    /// Takes the frames up to a ping, or none where the connection is gone. Whether the chat has changed.
+    fn take_waiting(&mut self, heard: Result<(), ClientError>, of: Recipient) -> bool {
+        let known = self.updates.len();
+        let taken = heard.and_then(|()| {
+            while let Some(frame) = self.link.take_waiting() {
+                self.take(frame)?;
+            }
+            Ok(())
+        });
+        if let Err(error) = taken {
+            self.failed(error);
+        }
+        let mut learned = self.updates.range(known..);
+        learned.any(|update| *update == Update::Chat(of))
     }
 
     /// Takes a page of a sync. Behind the last one the stream goes on.
@@ -272,12 +291,10 @@ impl Device {
 
     fn take(&mut self, frame: ServerFrame) -> Result<(), ClientError> {
         // A welcome alone is not: a gateway may close for what is sent behind it.
-        if matches!(
+        let gets_on = matches!(
             frame,
             ServerFrame::Event(_) | ServerFrame::Sent { .. } | ServerFrame::Ping { .. }
-        ) {
-            self.link.gets_on();
-        }
+        );
         let update = match frame {
             ServerFrame::Welcome { .. } => {
                 self.is_connected = true;
@@ -318,6 +335,9 @@ impl Device {
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
+        if gets_on {
+            self.link.gets_on();
+        }
         self.updates.extend(update);
         Ok(())
     }
@@ -332,8 +352,10 @@ impl Device {
             }
             ServerFrame::Sent { reference, mid } => {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
-                let id = self.answered(&reference);
-                id.map(|id| Update::Sent(id, mid))
+                match self.answered(&reference)? {
+                    QueueItem::Send { client_msg_id, .. } => Some(Update::Sent(client_msg_id, mid)),
+                    QueueItem::Read { .. } => None,
+                }
             }
             ServerFrame::Refused {
                 reference,
@@ -348,25 +370,28 @@ impl Device {
                 reason,
                 detail,
                 ..
-            } => self
-                .answered(&reference)
-                .map(|client_msg_id| Update::Refused {
+            } => Some(match self.answered(&reference)? {
+                QueueItem::Send { client_msg_id, .. } => Update::Refused {
                     client_msg_id,
                     reason,
                     detail,
-                }),
+                },
+                QueueItem::Read { of, mid } => Update::ReadRefused {
+                    of,
+                    mid,
+                    reason,
+                    detail,
+                },
+            }),
             _ => None,
         }
     }
 
-    /// A message that was answered, by its `ref`.
-    fn answered(&mut self, reference: &str) -> Option<ClientMsgId> {
+    /// What was answered, by its `ref`.
+    fn answered(&mut self, reference: &str) -> Option<QueueItem> {
         let answered = self.outbox.answered(reference);
         self.flush();
-        match answered? {
-            QueueItem::Send { client_msg_id, .. } => Some(client_msg_id),
-            QueueItem::Read { .. } => None,
-        }
+        answered
     }
 
     /// Writes what is next, as much as may be under way.

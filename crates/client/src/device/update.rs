@@ -25,6 +25,17 @@ pub enum Update {
         /// For people.
         detail: String,
     },
+    /// A read-ack will not be done, and is not repeated.
+    ReadRefused {
+        /// The chat.
+        of: Recipient,
+        /// The newest message that was read.
+        mid: Mid,
+        /// `forbidden` …
+        reason: String,
+        /// For people.
+        detail: String,
+    },
     /// A gateway did not understand a frame, for this reason; the connection goes on.
     Error(String),
     /// A user types in a chat, at this moment.

@@ -26,8 +26,12 @@ fn mid(mid: i64) -> Mid {
 }
 
 fn send(device: &mut Device, msg: &str) {
+    send_to(peer(), device, msg);
+}
+
+fn send_to(to: Recipient, device: &mut Device, msg: &str) {
     let id = new_client_msg_id();
-    device.send(peer(), id, msg.to_owned()).unwrap();
+    device.send(to, id, msg.to_owned()).unwrap();
 }
 
 /// Calls of `next` that are dropped, while the gateway does something.
@@ -104,7 +108,8 @@ async fn no_more_than_a_window_is_under_way() {
     let scripted = Scripted::start().await;
     let (mut device, mut connection) = connect(&scripted).await;
     for number in 1..=40 {
-        send(&mut device, &number.to_string());
+        let to = Recipient::Group(number.try_into().unwrap());
+        send_to(to, &mut device, &number.to_string());
     }
     let frames = meanwhile(&mut device, connection.receive_all()).await;
     let texts: Vec<&str> = frames
@@ -139,7 +144,7 @@ async fn a_message_that_would_be_refused_takes_no_place_in_the_queue() {
     }
     let longest = "\u{1}".repeat(16_384);
     send(&mut device, &longest);
-    send(&mut device, "last");
+    send_to(group(), &mut device, "last");
     let frames = meanwhile(&mut device, connection.receive_all()).await;
     let texts: Vec<&str> = frames
         .iter()
@@ -174,25 +179,76 @@ async fn what_is_read_offline_is_said_once_there_is_a_connection() {
     assert_eq!(device.outbox().items().len(), 0);
 }
 
+/// As a gateway without Kafka, which comes back: `first` is refused for the moment, and `second` would not be.
 #[tokio::test]
-async fn only_what_is_refused_for_the_moment_is_written_again() {
+async fn what_is_refused_for_the_moment_goes_out_again_before_what_is_behind_it() {
     let scripted = Scripted::start().await;
     let (mut device, mut connection) = connect(&scripted).await;
     send(&mut device, "first");
     send(&mut device, "second");
+    send_to(group(), &mut device, "elsewhere");
     let frames = meanwhile(&mut device, connection.receive_all()).await;
-    let reference = &frames[1]["ref"];
+    let texts: Vec<_> = frames.iter().map(|one| one["msg"].clone()).collect();
+    assert_eq!(texts, ["first", "elsewhere"]);
+    let reference = &frames[0]["ref"];
     let refused = json!({"type": "refused", "ref": reference, "reason": "unavailable", "detail": "later", "retry": true});
     connection.send(refused).await;
     assert_eq!(
         meanwhile(&mut device, connection.receive()).await,
-        frames[1]
+        frames[0]
     );
     assert!(
         meanwhile(&mut device, connection.receive_all())
             .await
             .is_empty()
     );
+    let accepted = json!({"type": "accepted", "ref": reference, "at": "17:1"});
+    connection.send(accepted).await;
+    let next = meanwhile(&mut device, connection.receive()).await;
+    assert_eq!(next["msg"], "second");
+}
+
+#[tokio::test]
+async fn a_read_that_is_refused_is_told() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    device.read(peer(), mid(3));
+    let read = meanwhile(&mut device, connection.receive()).await;
+    let (reason, detail) = ("forbidden".to_owned(), "the caller may not".to_owned());
+    let refused =
+        json!({"type": "refused", "ref": read["ref"], "reason": reason, "detail": detail});
+    connection.send(refused).await;
+    let (of, mid) = (peer(), mid(3));
+    let expected = Update::ReadRefused {
+        of,
+        mid,
+        reason,
+        detail,
+    };
+    assert_eq!(soon(device.next()).await.unwrap(), expected);
+    assert_eq!(device.outbox().items().len(), 0);
+}
+
+/// A gateway takes neither before its welcome, and passes on one `typing` a second.
+#[tokio::test]
+async fn typing_waits_for_nothing_and_focus_for_the_stream() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let (mut connection, _) = meanwhile(&mut device, scripted.accept()).await;
+    device.typing(peer());
+    device.focus(Some(peer()));
+    let before = meanwhile(&mut device, connection.receive_all()).await;
+    assert!(before.is_empty(), "{before:?}");
+    connection
+        .send(json!({"type": "welcome", "resumed": true}))
+        .await;
+    let focus = meanwhile(&mut device, connection.receive()).await;
+    assert_eq!(focus, json!({"type": "focus", "peer": "2"}));
+    for _ in 0..3 {
+        device.typing(peer());
+    }
+    let typing = meanwhile(&mut device, connection.receive_all()).await;
+    assert_eq!(typing, [json!({"type": "typing", "to": "2"})]);
 }
 
 #[tokio::test]
