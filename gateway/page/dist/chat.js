@@ -1,5 +1,88 @@
 // Written by `npm run build` in gateway/page.
 
+// src/address.ts
+var PLACES = 2;
+function devicesOf(hash) {
+  const parts = hash.slice(1).split("+").filter(Boolean);
+  const users = [];
+  const wrong = [];
+  for (const part of parts) {
+    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
+    if (uid === void 0) wrong.push(part);
+    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
+  }
+  const problem = [
+    ...wrong.map((part) => `“${part}” in the address is no device.`),
+    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
+    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
+    ...users.length > PLACES ? ["The page has two devices."] : []
+  ].join(" ");
+  return { users: users.slice(0, PLACES), problem };
+}
+function addressOf(users) {
+  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
+  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
+}
+
+// src/dom.ts
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+function button(text, attributes, onClick) {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", onClick);
+  return made;
+}
+function field(label, attributes) {
+  const input = element("input", { autocomplete: "off", ...attributes });
+  return { row: element("label", {}, label, input), input };
+}
+function uidField(label) {
+  return field(label, {
+    inputmode: "numeric",
+    pattern: "[1-9][0-9]*",
+    title: "The number of a user: digits only, from 1 on",
+    required: true
+  });
+}
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+var KeyedList = class {
+  constructor(parent, keyOf2, make) {
+    this.parent = parent;
+    this.keyOf = keyOf2;
+    this.make = make;
+  }
+  #rows = /* @__PURE__ */ new Map();
+  update(items) {
+    const keys = new Set(items.map(this.keyOf));
+    for (const [key, row] of this.#rows) {
+      if (keys.has(key)) continue;
+      row.node.remove();
+      this.#rows.delete(key);
+    }
+    let before = this.parent.firstElementChild;
+    for (const item of items) {
+      const row = this.#row(item);
+      row.update(item);
+      if (row.node === before) before = before.nextElementSibling;
+      else this.parent.insertBefore(row.node, before);
+    }
+  }
+  #row(item) {
+    const key = this.keyOf(item);
+    const row = this.#rows.get(key) ?? this.make(item);
+    this.#rows.set(key, row);
+    return row;
+  }
+};
+
 // ../../sdk/typescript/dist/frames.js
 var DEVICE_CLASSES = ["pc", "mobile"];
 function parsePosition(at) {
@@ -1995,89 +2078,6 @@ function completed(transaction) {
     transaction.onabort = () => reject(transaction.error);
   });
 }
-
-// src/address.ts
-var PLACES = 2;
-function devicesOf(hash) {
-  const parts = hash.slice(1).split("+").filter(Boolean);
-  const users = [];
-  const wrong = [];
-  for (const part of parts) {
-    const [, uid = "", cls] = /^(\d+)\/(pc|mobile)$/.exec(part) ?? [];
-    if (!isUid(uid)) wrong.push(part);
-    else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
-  }
-  const problem = [
-    ...wrong.map((part) => `“${part}” in the address is no device.`),
-    ...wrong.length > 0 ? ["A device is a user's number and pc or mobile, as in #1000/pc."] : [],
-    ...users.slice(PLACES).map(({ uid, cls }) => `${uid}/${cls} is left out.`),
-    ...users.length > PLACES ? ["The page has two devices."] : []
-  ].join(" ");
-  return { users: users.slice(0, PLACES), problem };
-}
-function addressOf(users) {
-  const parts = users.map(({ uid, cls }) => `${uid}/${cls}`);
-  return parts.length === 0 ? "/" : `/#${parts.join("+")}`;
-}
-
-// src/dom.ts
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== false) made.setAttribute(name, value === true ? "" : value);
-  }
-  made.append(...children);
-  return made;
-}
-function button(text, attributes, onClick) {
-  const made = element("button", { type: "button", ...attributes }, text);
-  made.addEventListener("click", onClick);
-  return made;
-}
-function field(label, attributes) {
-  const input = element("input", { autocomplete: "off", ...attributes });
-  return { row: element("label", {}, label, input), input };
-}
-function uidField(label) {
-  return field(label, {
-    inputmode: "numeric",
-    pattern: "[1-9][0-9]*",
-    title: "The number of a user: digits only, from 1 on",
-    required: true
-  });
-}
-function setText(node, text) {
-  if (node.textContent !== text) node.textContent = text;
-}
-var KeyedList = class {
-  constructor(parent, keyOf2, make) {
-    this.parent = parent;
-    this.keyOf = keyOf2;
-    this.make = make;
-  }
-  #rows = /* @__PURE__ */ new Map();
-  update(items) {
-    const keys = new Set(items.map(this.keyOf));
-    for (const [key, row] of this.#rows) {
-      if (keys.has(key)) continue;
-      row.node.remove();
-      this.#rows.delete(key);
-    }
-    let before = this.parent.firstElementChild;
-    for (const item of items) {
-      const row = this.#row(item);
-      row.update(item);
-      if (row.node === before) before = before.nextElementSibling;
-      else this.parent.insertBefore(row.node, before);
-    }
-  }
-  #row(item) {
-    const key = this.keyOf(item);
-    const row = this.#rows.get(key) ?? this.make(item);
-    this.#rows.set(key, row);
-    return row;
-  }
-};
 
 // src/times.ts
 var TIME = { hour: "2-digit", minute: "2-digit" };

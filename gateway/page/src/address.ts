@@ -1,4 +1,3 @@
-import { isUid } from "@tidemark/client";
 import type { User } from "./session.js";
 
 /** So many devices has the page. */
@@ -10,8 +9,8 @@ export function devicesOf(hash: string): { users: User[]; problem: string } {
   const users: User[] = [];
   const wrong: string[] = [];
   for (const part of parts) {
-    const [, uid = "", cls] = /^(\d+)\/(pc|mobile)$/.exec(part) ?? [];
-    if (!isUid(uid)) wrong.push(part);
+    const [, uid, cls] = /^([1-9]\d*)\/(pc|mobile)$/.exec(part) ?? [];
+    if (uid === undefined) wrong.push(part);
     else users.push({ uid, cls: cls === "mobile" ? cls : "pc" });
   }
   const problem = [
