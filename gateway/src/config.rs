@@ -75,7 +75,7 @@ pub struct GatewayConfig {
     /// Bytes a second that all devices may send.
     #[garde(range(min = 1_024, max = u32::MAX))]
     pub bytes_per_s: u32,
-    /// How long the connections of a gateway count that has died, milliseconds; it says three times as often that it lives.
+    /// Lease of a gateway's entries in Redis (presence), milliseconds; it is renewed every third of it, and the entries of a gateway that has died count until its end.
     #[garde(range(min = 300, max = 600_000))]
     pub lease_ms: u64,
     /// How often a connection gets a ping with a token, seconds.

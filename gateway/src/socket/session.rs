@@ -53,7 +53,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// What is done once is boxed, here and below: a connection that waits holds nothing of it.
+    /// What is done once is boxed, here and below, so that the future of an idle connection reserves no space for it.
     pub(super) async fn run(gateway: &Arc<Gateway>, peer: Peer, format: Format, socket: WebSocket) {
         let greeted = Box::pin(Session::greet(gateway, &peer, format, socket)).await;
         let Some((mut session, since)) = greeted else {
