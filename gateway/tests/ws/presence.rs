@@ -204,7 +204,9 @@ async fn places_of_devices_are_taken_over_all_gateways() {
     let written = async |count: usize| {
         let key = format!("{}presence-{me}", here.deployment.config.redis.key_prefix);
         let client = redis::Client::open(here.deployment.config.redis.url.as_str()).unwrap();
-        let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+        let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+        let redis = client.get_multiplexed_async_connection_with_config(&config);
+        let mut redis = redis.await.unwrap();
         until(async || {
             let mut command = redis::cmd("HLEN");
             let len: usize = command.arg(&key).query_async(&mut redis).await.unwrap();

@@ -11,6 +11,9 @@ use std::{
 use redis::FromRedisValue;
 use tempfile::TempDir;
 
+/// Longer than a command takes; a test that waits for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A Redis server on a free port, with an append-only file as in production; it ends with the value.
 pub struct RedisServer {
     port: u16,
@@ -67,7 +70,12 @@ impl RedisServer {
     /// Sends a command of a test's own, on a connection of its own.
     pub async fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
         let client = redis::Client::open(self.url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        // Its own half a second is too short where the machine is busy.
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connection.await.unwrap();
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         command.query_async(&mut connection).await.unwrap()

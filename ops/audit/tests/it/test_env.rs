@@ -519,7 +519,11 @@ impl TestEnv {
     /// A command to Redis; the key, its second word, is without prefix.
     pub async fn redis(&self, command: &[&str]) {
         let client = redis::Client::open(TestServers::shared().redis_url.as_str()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        // Its own half a second is too short where the machine is busy.
+        let config =
+            redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connection.await.unwrap();
         let mut cmd = redis::cmd(command[0]);
         cmd.arg(format!("{}{}", self.key_prefix, command[1]))
             .arg(&command[2..]);
