@@ -411,6 +411,22 @@ async fn join_again(connection: &mut Connection) {
     connection.receive_all().await;
 }
 
+/// All three messages of the group.
+async fn answer_from_the_start(scripted: &mut Scripted) {
+    let (path, answer) = scripted.asked().await;
+    assert!(path.contains("after_mid=0"), "{path}");
+    let items: Vec<Value> = (1..=3).map(group_message).collect();
+    answer.send(json!({"items": items, "next": null})).unwrap();
+}
+
+/// The device has these three, and lacks nothing, when its fetch has ended.
+async fn fetches_all(device: &mut Device, gateway: impl Future<Output = ()>) {
+    let (fetched, ()) = soon(futures::future::join(device.fetch(group()), gateway)).await;
+    fetched.unwrap();
+    let chat = &device.state().chats()[&group()];
+    assert_eq!((chat.messages.len(), chat.missing()), (3, None));
+}
+
 #[tokio::test]
 async fn who_joins_again_while_a_page_is_fetched_gets_it_from_the_start() {
     let mut scripted = Scripted::start().await;
@@ -419,15 +435,9 @@ async fn who_joins_again_while_a_page_is_fetched_gets_it_from_the_start() {
         let (path, _answer) = scripted.asked().await;
         assert!(path.contains("after_mid=1"), "{path}");
         join_again(&mut connection).await;
-        let (path, answer) = scripted.asked().await;
-        assert!(path.contains("after_mid=0"), "{path}");
-        let items: Vec<Value> = (1..=3).map(group_message).collect();
-        answer.send(json!({"items": items, "next": null})).unwrap();
+        answer_from_the_start(&mut scripted).await;
     };
-    let (fetched, ()) = soon(futures::future::join(device.fetch(group()), gateway)).await;
-    fetched.unwrap();
-    let chat = &device.state().chats()[&group()];
-    assert_eq!((chat.messages.len(), chat.missing()), (3, None));
+    fetches_all(&mut device, gateway).await;
     assert!(!scripted.is_asked());
 }
 
@@ -447,13 +457,7 @@ async fn who_joins_again_while_changes_are_fetched_gets_the_messages_too() {
         join_again(&mut connection).await;
         let (_, answer) = scripted.asked().await;
         answer.send(nothing).unwrap();
-        let (path, answer) = scripted.asked().await;
-        assert!(path.contains("after_mid=0"), "{path}");
-        let items: Vec<Value> = (1..=3).map(group_message).collect();
-        answer.send(json!({"items": items, "next": null})).unwrap();
+        answer_from_the_start(&mut scripted).await;
     };
-    let (fetched, ()) = soon(futures::future::join(device.fetch(group()), gateway)).await;
-    fetched.unwrap();
-    let chat = &device.state().chats()[&group()];
-    assert_eq!((chat.messages.len(), chat.missing()), (3, None));
+    fetches_all(&mut device, gateway).await;
 }
