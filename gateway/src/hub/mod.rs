@@ -193,8 +193,9 @@ impl Hub {
                     .users
                     .get_mut(&uid)
                     .and_then(|user| user.spans.get_mut(&gid));
-                span.into_iter()
-                    .for_each(|span| span.end_at(event.at.next()));
+                if let Some(span) = span {
+                    span.end_at(event.at.next());
+                }
             }
         }
     }
