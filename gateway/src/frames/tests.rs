@@ -309,7 +309,7 @@ proptest! {
     fn no_frame_of_an_event_is_longer_than_it_counts(event in event()) {
         for format in Format::ALL {
             let length = event.frame(format).len();
-            prop_assert!(length <= event.frame_bytes, "{length}, not {}: {event:?}", event.frame_bytes);
+            prop_assert!(length <= event.frame_bytes(), "{length}, not {}: {event:?}", event.frame_bytes());
         }
     }
 

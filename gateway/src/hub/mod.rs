@@ -289,7 +289,7 @@ impl Hub {
         let history = History::new(uid, stored, &self.rings);
         let missed = self.missed(uid, since, &history);
         // What does not fit is not begun: a stream that breaks off before the token has moved would be asked for again and again (W8).
-        if !connection.has_room_for(missed.iter().map(|event| event.frame_bytes).sum()) {
+        if !connection.has_room_for(missed.iter().map(|event| event.frame_bytes()).sum()) {
             return Err(NoStream::SyncRequired);
         }
         let spans: HashMap<GroupId, Span> = history

@@ -161,7 +161,7 @@ impl Queue {
 
 fn bytes_of(item: &Outgoing) -> usize {
     match item {
-        Outgoing::Event(event) => event.frame_bytes,
+        Outgoing::Event(event) => event.frame_bytes(),
         Outgoing::Head(_) => HEAD_BYTES,
         Outgoing::Ping(token) => token.len(),
         Outgoing::Answer(answer) => answer.bytes(),
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn messages_of_groups_collapse_where_the_first_of_them_was() {
-        let one = message(0, 1, 2).frame_bytes;
+        let one = message(0, 1, 2).frame_bytes();
         let mut queue = Queue::new(uid(1), 5 * one);
         queue.push(Outgoing::Event(message(0, 1, 2))).unwrap();
         for (offset, gid, mid) in [(1, 7, 4), (2, 8, 1), (3, 7, 5)] {
@@ -222,7 +222,7 @@ mod tests {
     /// Both are seen by all members; what one hides is not.
     #[test]
     fn changes_of_messages_collapse_with_them() {
-        let mut queue = Queue::new(uid(2), group_message(0, 7, 1).frame_bytes);
+        let mut queue = Queue::new(uid(2), group_message(0, 7, 1).frame_bytes());
         for item in [
             group_message(1, 7, 1),
             message_change(2, 7, 1, Change::Recall),
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_comes_behind_a_change_of_a_group_is_said_behind_it() {
-        let mut queue = Queue::new(uid(2), 2 * message(0, 1, 2).frame_bytes);
+        let mut queue = Queue::new(uid(2), 2 * message(0, 1, 2).frame_bytes());
         for item in [
             group_message(1, 7, 1),
             group_message(2, 7, 2),
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_cannot_collapse_is_too_much() {
-        let one = message(0, 1, 2).frame_bytes;
+        let one = message(0, 1, 2).frame_bytes();
         let mut queue = Queue::new(uid(2), 2 * one);
         for offset in 0..2 {
             queue.push(Outgoing::Event(message(offset, 1, 2))).unwrap();
@@ -278,7 +278,7 @@ mod tests {
     fn what_waits_is_counted_as_frames() {
         let event = message(0, 1, 2);
         let frame = event.frame(Format::Json).len();
-        let counted = event.frame_bytes;
+        let counted = event.frame_bytes();
         assert!(
             (frame..2 * frame).contains(&counted),
             "{frame}, not {counted}"
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_head_that_was_written_gets_a_successor() {
-        let one = message(0, 1, 2).frame_bytes;
+        let one = message(0, 1, 2).frame_bytes();
         let mut queue = Queue::new(uid(2), 2 * one);
         for mid in 1..=3 {
             queue

@@ -1,5 +1,7 @@
 //! An event as the ring keeps it and as devices get it.
 
+use std::sync::OnceLock;
+
 use schemas::{EventPosition, event::Event};
 
 use super::{
@@ -16,8 +18,7 @@ pub(crate) struct RingEvent {
     pub(crate) audience: Audience,
     /// About what it takes in the ring.
     pub(crate) bytes: usize,
-    /// What its frame has at most.
-    pub(crate) frame_bytes: usize,
+    frame_bytes: OnceLock<usize>,
     pub(crate) encodings: Encodings,
 }
 
@@ -30,11 +31,16 @@ impl RingEvent {
         Self {
             at,
             audience: audience_of(&event),
-            frame_bytes: frame_bytes(&event),
             event,
+            frame_bytes: OnceLock::new(),
             // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
             bytes: OVERHEAD_BYTES + 4 * value_bytes,
             encodings: Encodings::default(),
         }
+    }
+
+    /// What its frame has at most. Counted the first time: most events concern nobody here.
+    pub(crate) fn frame_bytes(&self) -> usize {
+        *self.frame_bytes.get_or_init(|| frame_bytes(&self.event))
     }
 }
