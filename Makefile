@@ -30,7 +30,7 @@ clean: ## stop everything and drop its data
 test faults chaos sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
 # The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
-test: toolchain ## run all tests against servers of their own; of the fault tests a third, which one follows from the commit
+test: toolchain ## run all tests against servers of their own; of the fault tests a sixth, which one follows from the commit
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@skipped=$$(tests/system/skipped-faults $(TEST_FEATURES)) && \
 		$(TARGET_DIR)/debug/tidemark stack exec -- cargo test --locked --workspace $(TEST_FEATURES) -- --exact $$skipped
