@@ -14,10 +14,15 @@ local value = string.format('%s %.0f %.0f %s', own.class, own.connected_at, now,
 redis.call('HSET', PRESENCE, own.field, value)
 keep(seen, ARGV[8])
 
--- Of two connections of a device the earlier one goes, and of those of a class the earliest that are too many.
-local function is_earlier(one, other)
-  if one.connected_at ~= other.connected_at then return one.connected_at < other.connected_at end
-  return one.field < other.field
+-- Of two connections of a device the earlier one goes, and of those of a class the earliest that are too many. A time that is still to come was said by a
+-- clock that was ahead, before this one or before it was set back.
+local function is_before(one, other)
+  local is_ahead = one.connected_at > now
+  if is_ahead ~= (other.connected_at > now) then return is_ahead end
+  return one.connected_at < other.connected_at
+end
+local function is_first(one, other)
+  return is_before(one, other) or not is_before(other, one) and one.field < other.field
 end
 local answer = { 1, own.connected_at, #live == 0 and 1 or 0 }
 local class = { own }
@@ -26,13 +31,13 @@ for _, other in ipairs(live) do
     -- Written again.
   elseif other.device == own.device then
     -- Of the same millisecond the one that is written last is the later one.
-    local is_late = own.connected_at < other.connected_at
+    local is_late = is_before(own, other)
     answer[#answer + 1] = is_late and own.field or other.field
     if is_late then return answer end
   elseif other.class == own.class then
     class[#class + 1] = other
   end
 end
-table.sort(class, is_earlier)
+table.sort(class, is_first)
 for i = 1, #class - tonumber(ARGV[7]) do answer[#answer + 1] = class[i].field end
 return answer

@@ -14,6 +14,8 @@ use crate::hub::Connection;
 
 /// What was written is written again after this: a Redis that fails over loses its newest writes.
 const REFRESH: Duration = Duration::from_secs(600);
+/// And so is what came out as replaced.
+const RECHECK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub(super) struct Entries {
@@ -40,6 +42,8 @@ struct Entry {
     redis_connected_at: Option<TimestampMs>,
     /// When it was written under this lease, or was tried to be.
     tried_at: Option<Instant>,
+    /// It came out as replaced when it was written last.
+    seems_replaced: bool,
 }
 
 /// What is to be written next.
@@ -59,6 +63,7 @@ impl Entries {
             connected_at,
             redis_connected_at: None,
             tried_at: None,
+            seems_replaced: false,
         };
         self.connections.insert(number, entry);
         self.unwritten.insert(number);
@@ -111,7 +116,14 @@ impl Entries {
 
     /// Has up to so many connections written again that were not for long.
     pub(super) fn refresh(&mut self, now: Instant, limit: usize) {
-        let is_old = |entry: &Entry| entry.tried_at.is_some_and(|at| now >= at + REFRESH);
+        let is_old = |entry: &Entry| {
+            let after = if entry.seems_replaced {
+                RECHECK
+            } else {
+                REFRESH
+            };
+            entry.tried_at.is_some_and(|at| now >= at + after)
+        };
         let old = self.connections.iter().filter(|(_, entry)| is_old(entry));
         self.unwritten
             .extend(old.map(|(number, _)| *number).take(limit));
@@ -150,11 +162,21 @@ impl Entries {
         }
     }
 
-    /// When a connection was established, by the clock of Redis.
-    pub(super) fn set_redis_time(&mut self, number: u64, at: TimestampMs) {
-        if let Some(entry) = self.connections.get_mut(&number) {
-            entry.redis_connected_at = Some(at);
-        }
+    /// When a connection was established, by the clock of Redis. False where it has ended since: it replaces nobody.
+    pub(super) fn set_redis_time(&mut self, number: u64, at: TimestampMs) -> bool {
+        let entry = self.connections.get_mut(&number);
+        entry
+            .map(|entry| entry.redis_connected_at = Some(at))
+            .is_some()
+    }
+
+    /// Whether a connection that was written is replaced: once it comes out so twice. What seems to have come later may have ended and not be removed yet,
+    /// or have been written so late that its time is wrong.
+    pub(super) fn is_replaced(&mut self, number: u64, seems_replaced: bool) -> bool {
+        let Some(entry) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        std::mem::replace(&mut entry.seems_replaced, seems_replaced) && seems_replaced
     }
 
     /// The connection of this id, if it is one under the present lease.

@@ -12,7 +12,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{Instant, sleep_until, timeout},
 };
-use unread_store::{AddedConnection, ConnectionId, Notice, SharedConnections, UnreadError};
+use unread_store::{ConnectionId, Notice, SharedConnections, UnreadError};
 
 use super::entries::{Batch, Entries};
 use crate::config::GatewayConfig;
@@ -180,10 +180,11 @@ impl Slot {
             if answer.is_first {
                 changed.push(added.uid);
             }
-            if is_in_time {
-                self.entries()
-                    .set_redis_time(added.number, answer.connected_at);
-                self.end_replaced(added.uid, &answer).await?;
+            let number = added.number;
+            if is_in_time && self.entries().set_redis_time(number, answer.connected_at) {
+                let lease = lease.clone();
+                let own = ConnectionId { lease, number };
+                self.end_replaced(added.uid, &own, &answer.replaced).await?;
             }
         }
         for uid in changed {
@@ -195,9 +196,16 @@ impl Slot {
         })
     }
 
-    /// Ends the connections that are replaced, wherever they are. A notice that is lost is repeated when the connection is written again.
-    async fn end_replaced(&self, uid: UserId, answer: &AddedConnection) -> Result<(), UnreadError> {
-        for id in &answer.replaced {
+    /// Ends the connections that are replaced, wherever they are, when this one of the user was written. A notice that is lost is repeated when it is written again.
+    async fn end_replaced(
+        &self,
+        uid: UserId,
+        own: &ConnectionId,
+        replaced: &[ConnectionId],
+    ) -> Result<(), UnreadError> {
+        let seems_replaced = replaced.contains(own);
+        let is_replaced = self.entries().is_replaced(own.number, seems_replaced);
+        for id in replaced.iter().filter(|id| *id != own || is_replaced) {
             if !self.replace(id) {
                 let notice = Notice::Replaced(uid, id.clone());
                 self.redis.publish(&notice).await?;

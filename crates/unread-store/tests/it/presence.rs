@@ -144,6 +144,24 @@ async fn the_earliest_of_a_class_go_and_of_a_device_the_earlier_one() {
 }
 
 #[tokio::test]
+async fn who_was_connected_under_a_clock_that_was_ahead_came_before() {
+    let env = TestEnv::new().await;
+    for lease in ["a", "b"] {
+        env.conn.begin_lease(lease, LEASE_MS).await.unwrap();
+    }
+    for (number, device, class) in [(1, "x", Pc), (2, "y", Mobile), (3, "z", Mobile)] {
+        let mut ahead = connection(number, device, class, 0);
+        let now = add(&env, "a", &ahead).await.unwrap().connected_at;
+        let hours = 3_600_000 * number as i64;
+        ahead.connected_at = Some(TimestampMs(now.0 + hours));
+        assert_eq!(add(&env, "a", &ahead).await.unwrap().replaced, []);
+    }
+    let replaced = async |added| add(&env, "b", &added).await.unwrap().replaced;
+    assert_eq!(replaced(connection(1, "x", Pc, 5)).await, [id("a", 1)]);
+    assert_eq!(replaced(connection(2, "w", Mobile, 5)).await, [id("a", 2)]);
+}
+
+#[tokio::test]
 async fn a_key_of_another_type_is_no_presence_and_is_replaced() {
     let env = TestEnv::new().await;
     env.redis::<()>(&format!("SET presence-{ME} x")).await;

@@ -92,6 +92,31 @@ async fn the_oldest_of_a_class_is_replaced_at_whichever_gateway_it_is() {
 }
 
 #[tokio::test]
+async fn who_seems_to_have_come_earlier_is_replaced_unless_the_later_one_goes() {
+    let redis = RedisServer::start();
+    for goes in [true, false] {
+        let here = slot(&redis, PATIENCE, 1).await;
+        let there = slot(&redis, PATIENCE, 1).await;
+        let [earlier, later] = [1, 1].map(connection);
+        there.entries().add(&later, Instant::now());
+        there.write().await.unwrap();
+        here.entries().add(&earlier, Instant::now() - SECOND);
+        here.write().await.unwrap();
+        assert!(!is_replaced(&earlier), "at once");
+        if goes {
+            there.entries().remove(&later);
+            there.write().await.unwrap();
+        }
+        let next_renewal = Instant::now() + PATIENCE / 3;
+        here.entries().refresh(next_renewal, REFRESHED);
+        here.write().await.unwrap();
+        assert_eq!(is_replaced(&earlier), !goes);
+        here.end().await.unwrap();
+        there.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_write_that_takes_long_replaces_nobody_and_is_repeated() {
     let redis = RedisServer::start();
     let slot = slot(&redis, PATIENCE, 1).await;
