@@ -8,7 +8,7 @@ use std::{
 
 use schemas::{TimestampMs, UserId};
 use tokio::time::Instant;
-use unread_store::{ConnectionId, PresentConnection};
+use unread_store::{AddedConnection, ConnectionId, PresentConnection};
 
 use crate::hub::Connection;
 
@@ -162,21 +162,21 @@ impl Entries {
         }
     }
 
-    /// When a connection was established, by the clock of Redis. False where it has ended since: it replaces nobody.
-    pub(super) fn set_redis_time(&mut self, number: u64, at: TimestampMs) -> bool {
-        let entry = self.connections.get_mut(&number);
-        entry
-            .map(|entry| entry.redis_connected_at = Some(at))
-            .is_some()
-    }
-
-    /// Whether a connection that was written is replaced: once it comes out so twice. What seems to have come later may have ended and not be removed yet,
-    /// or have been written so late that its time is wrong.
-    pub(super) fn is_replaced(&mut self, number: u64, seems_replaced: bool) -> bool {
-        let Some(entry) = self.connections.get_mut(&number) else {
-            return false;
+    /// A connection was written under this lease; those that it replaces, which is nobody where it has ended since. It is among them itself once it comes out so
+    /// twice: what seems to have come later may have ended and not be removed yet, or have been written so late that its time is wrong.
+    pub(super) fn replaced(
+        &mut self,
+        own: &ConnectionId,
+        answer: AddedConnection,
+    ) -> Vec<ConnectionId> {
+        let Some(entry) = self.connections.get_mut(&own.number) else {
+            return Vec::new();
         };
-        std::mem::replace(&mut entry.seems_replaced, seems_replaced) && seems_replaced
+        entry.redis_connected_at = Some(answer.connected_at);
+        let mut replaced = answer.replaced;
+        let seemed_so = std::mem::replace(&mut entry.seems_replaced, replaced.contains(own));
+        replaced.retain(|id| id != own || seemed_so);
+        replaced
     }
 
     /// The connection of this id, if it is one under the present lease.
@@ -264,17 +264,22 @@ pub(super) mod tests {
         let now = Instant::now();
         let all = [1, 2].map(connection);
         let mut entries = with_lease(now, &all);
+        let id = |lease: &str| ConnectionId {
+            lease: lease.to_owned(),
+            number: 1,
+        };
         let batch = entries.take(now, 9).unwrap();
-        entries.set_redis_time(1, TimestampMs(5));
+        let answer = AddedConnection {
+            connected_at: TimestampMs(5),
+            is_first: true,
+            replaced: Vec::new(),
+        };
+        assert_eq!(entries.replaced(&id("a"), answer), []);
         entries.remove(&all[1]);
         entries.lose_lease();
         assert!(entries.take(now, 9).is_none(), "there is no lease");
         entries.begin_lease("b".to_owned(), now, now);
         entries.put_back(batch);
-        let id = |lease: &str| ConnectionId {
-            lease: lease.to_owned(),
-            number: 1,
-        };
         assert!(entries.connection(&id("a")).is_none() && entries.connection(&id("b")).is_some());
         let batch = entries.take(now, 9).unwrap();
         assert_eq!((batch.lease.as_str(), batch.ended.len()), ("b", 0));

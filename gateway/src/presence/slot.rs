@@ -180,11 +180,13 @@ impl Slot {
             if answer.is_first {
                 changed.push(added.uid);
             }
-            let number = added.number;
-            if is_in_time && self.entries().set_redis_time(number, answer.connected_at) {
-                let lease = lease.clone();
-                let own = ConnectionId { lease, number };
-                self.end_replaced(added.uid, &own, &answer.replaced).await?;
+            if is_in_time {
+                let own = ConnectionId {
+                    lease: lease.clone(),
+                    number: added.number,
+                };
+                let replaced = self.entries().replaced(&own, answer);
+                self.end_replaced(added.uid, replaced).await?;
             }
         }
         for uid in changed {
@@ -196,18 +198,15 @@ impl Slot {
         })
     }
 
-    /// Ends the connections that are replaced, wherever they are, when this one of the user was written. A notice that is lost is repeated when it is written again.
+    /// Ends the connections that are replaced, wherever they are. A notice that is lost is repeated when the one that replaces them is written again.
     async fn end_replaced(
         &self,
         uid: UserId,
-        own: &ConnectionId,
-        replaced: &[ConnectionId],
+        replaced: Vec<ConnectionId>,
     ) -> Result<(), UnreadError> {
-        let seems_replaced = replaced.contains(own);
-        let is_replaced = self.entries().is_replaced(own.number, seems_replaced);
-        for id in replaced.iter().filter(|id| *id != own || is_replaced) {
-            if !self.replace(id) {
-                let notice = Notice::Replaced(uid, id.clone());
+        for id in replaced {
+            if !self.replace(&id) {
+                let notice = Notice::Replaced(uid, id);
                 self.redis.publish(&notice).await?;
             }
         }
