@@ -100,8 +100,9 @@ impl ReadPosition {
     }
 }
 
-/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, profiles, and changes to messages and contacts.
-pub const KNOWN_RULE_VERSION: u32 = 3;
+/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, profiles, and changes to messages and contacts,
+/// version 4 commands that are applied once.
+pub const KNOWN_RULE_VERSION: u32 = 4;
 
 /// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -321,7 +321,7 @@ fn control(data: &mut &[u8]) -> Option<Command> {
     let which = byte(data)?;
     let mut given = |bit: u8| (which & bit != 0).then(|| number(data));
     Some(Command::Control(Control {
-        rule_version: given(1).map(|version| (version & 3) as u32),
+        rule_version: given(1).map(|version| version.rem_euclid(5) as u32),
         dedup_window_ms: given(2),
         dedup_max_entries: given(4),
         max_msg_bytes: given(8),

@@ -124,7 +124,7 @@ fn control() -> impl Strategy<Value = Command> {
     let entries = prop::option::of(prop_oneof![0..30_i64, 128..700_i64]);
     let per_sender = prop::option::of(0..20_i64);
     let bytes = prop::option::of(0..4_i64);
-    let version = prop::option::of(1..4_u32);
+    let version = prop::option::of(1..=KNOWN_RULE_VERSION);
     let changes = (
         prop::option::of(-1..2000_i64),
         prop::option::of(any::<bool>()),
@@ -388,7 +388,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             hash_key: keyed.then_some([7; 16].into()),
             dedup_max_per_sender: entries / 100,
             new_conversations_per_day: entries % 3,
-            rule_version: window.rem_euclid(4) as u32,
+            rule_version: window.rem_euclid(5) as u32,
             recall_window_ms: window % 500,
             ..Rules::VERSION_1
         })

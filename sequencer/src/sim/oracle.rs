@@ -510,7 +510,7 @@ impl Oracle {
         } else {
             49 * 86_400_000
         };
-        let in_bounds = (self.rules.rule_version..=3).contains(&version)
+        let in_bounds = (self.rules.rule_version..=4).contains(&version)
             && key_is_right
             && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
             && rules.new_conversations_per_day <= 1_000_000

@@ -58,8 +58,8 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         });
     }
     if rng.chance(70) {
-        // One after the other, or 3 at once; often early.
-        for version in [2, 3] {
+        // One after the other, or several at once; often early.
+        for version in [2, 3, 4] {
             let raised = rng.below(length);
             let raised = if rng.chance(50) { raised / 8 } else { raised };
             records[raised].value = Some(raise_to(version).encode().into());

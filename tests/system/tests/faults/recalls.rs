@@ -5,7 +5,7 @@ use client::Event;
 use rustix::process::Signal;
 use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, InboundPosition,
-    Mid, Recipient, UserId,
+    Mid, Recipient, UserId, event::KNOWN_RULE_VERSION,
 };
 use serde_json::Value;
 use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
@@ -18,12 +18,15 @@ const VICTIMS: [&str; 2] = ["sequencer", "projector-mysql"];
 #[test]
 fn a_thousand_recalls_leave_no_text_where_services_die() {
     run(Servers::Own(Settings::default()), async |env| {
-        until("rule version 3 everywhere", async || {
+        until("the newest rule version everywhere", async || {
             let shown = env.tidemark(&["rules", "show", "--json"]).await;
             let shown = shown.and_then(|shown| shown.json());
             let shown = shown.map_err(|error| format!("{error:#}"))?;
             let rules = shown["rules"].as_array().into_iter().flatten();
-            match rules.filter(|one| one["rule_version"] != 3).count() {
+            match rules
+                .filter(|one| one["rule_version"] != KNOWN_RULE_VERSION)
+                .count()
+            {
                 0 => Ok(()),
                 older => Err(format!("{older} partitions are under an older one")),
             }

@@ -244,7 +244,7 @@ fn rules_change_in_every_partition() {
         };
         let begun = rules(&["show"]).await?;
         ensure!(begun.len() == 64, "{begun:?}");
-        let is_newest = |rules: &Value| rules["rule_version"] == 3 && rules["hash_key"].is_null();
+        let is_newest = |rules: &Value| rules["rule_version"] == 4 && rules["hash_key"].is_null();
         ensure!(begun.iter().all(is_newest), "{begun:?}");
         let most = ["set", "--dedup-max-entries", "900000"];
         for changed in [rules(&most).await?, rules(&["show"]).await?] {
@@ -253,10 +253,10 @@ fn rules_change_in_every_partition() {
             ensure!(changed.iter().all(is_changed), "{changed:?}");
         }
         // The same version again changes nothing.
-        rules(&["set", "--rule-version", "3"]).await?;
+        rules(&["set", "--rule-version", "4"]).await?;
         for (setting, value, named) in [
             ("--rule-version", "1", "rule_version"),
-            ("--rule-version", "4", "version 4"),
+            ("--rule-version", "5", "version 5"),
             ("--dedup-max-entries", "0", "dedup_max_entries"),
             ("--dedup-window-ms", "4294967296", "dedup_window_ms"),
         ] {
