@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
 use schemas::{
-    DirectConversation, GroupId, Partition, UserId,
+    DirectConversation, GroupId, Partition, Profile, StoredProfile, UserId,
     sync::{Applied, RowKey, SyncCursor},
 };
 
@@ -55,6 +55,8 @@ pub(crate) struct Page {
     pub(crate) rows: Vec<Row>,
     /// The last row's key, where there are more.
     pub(crate) end: Option<RowKey>,
+    /// The user's own profile, where it has changed.
+    pub(crate) profile: Option<StoredProfile>,
     pub(crate) applied: Applied,
 }
 
@@ -79,6 +81,7 @@ pub(crate) async fn read(
         false => MEMBERSHIPS_AT_ONCE,
     };
     let mut tx = read.open_users().await?;
+    let profile = read.profile(&mut tx).await?;
     let mut rows = read.contacts(&mut tx, limit + 1).await?;
     let mut after = cursor.begin();
     loop {
@@ -103,6 +106,7 @@ pub(crate) async fn read(
     Ok(Page {
         end: rows.last().filter(|_| more).map(Row::key),
         rows,
+        profile,
         applied: read.applied,
     })
 }
@@ -142,6 +146,17 @@ impl Reading<'_> {
         }
         self.applied.add(of_store);
         Ok(tx)
+    }
+
+    /// On every page that does not end before the profile's partition is done: its entry of the token moves with the last of them.
+    async fn profile(&self, tx: &mut ReadTx) -> Result<Option<StoredProfile>, QueryError> {
+        let partition = Profile::partition_of(self.uid);
+        let (first, ..) = self.cursor.begin();
+        if partition < first {
+            return Ok(None);
+        }
+        let found = tx.profiles(&[self.uid]).await?.pop();
+        Ok(found.filter(|row| row.pos >= self.cursor.least_pos(partition)))
     }
 
     async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, future::pending, sync::Arc};
 use access::Caller;
 use axum::{Json, extract::State};
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, SyncToken, UserId, sync::SyncCursor};
+use schemas::{GroupId, Profile, StoredProfile, SyncToken, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -50,6 +50,9 @@ pub(crate) struct SyncAnswer {
     /// Groups that the user has left, or was removed from. None in a full answer.
     #[schema(value_type = Vec<String>, example = json!(["5001"]))]
     left: Vec<GroupId>,
+    /// The user's own profile, as it is now. Absent where it has not changed, and where the user has set none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<OwnProfile>,
     /// `since` of the next call. At most 512 characters while a partition has less than 2^40 events.
     #[schema(value_type = String, example = "AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")]
     next: SyncToken,
@@ -62,6 +65,16 @@ pub(crate) struct SyncAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, ProfileItem>>)]
     profiles: Option<ProfileItems>,
+}
+
+/// What others see of the user.
+#[derive(Debug, Serialize, ToSchema)]
+struct OwnProfile {
+    #[serde(flatten)]
+    item: ProfileItem,
+    /// Its event, in `chat.events`: an earlier one of a gateway is older than this.
+    #[schema(example = "40:7")]
+    at: String,
 }
 
 /// A conversation between two users.
@@ -84,7 +97,8 @@ struct SyncedConversation {
 
 /// Sync a device
 ///
-/// What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
+/// What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now, and the
+/// user's own profile where it was set since.
 /// Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
 /// version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
 /// every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
@@ -120,6 +134,7 @@ pub(crate) async fn get_sync(
         conversations: Vec::new(),
         groups: Vec::new(),
         left: Vec::new(),
+        profile: page.profile.map(OwnProfile::from),
         next: cursor.next(page.end, &page.applied),
         more: page.end.is_some(),
         full: cursor.full,
@@ -228,6 +243,16 @@ impl SyncAnswer {
         let joined = profiles::join(api, wanted, users, &nothing, deadline, AsOf::default());
         (self.profiles, _) = joined.await?;
         Ok(())
+    }
+}
+
+impl From<StoredProfile> for OwnProfile {
+    fn from(stored: StoredProfile) -> Self {
+        let partition = Profile::partition_of(stored.profile.uid);
+        Self {
+            at: format!("{partition}:{}", stored.pos),
+            item: stored.into(),
+        }
     }
 }
 

@@ -380,6 +380,39 @@ async fn pages_have_every_row_once_in_the_order_of_partitions() {
     }
 }
 
+/// It comes over the socket, too, so a device that slept has to be told what it missed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_users_own_profile_comes_once_it_was_set() {
+    let (mut log, service) = env().await;
+    let [me, peer, other] = users(3).try_into().unwrap();
+    log.send(peer, me, "hello");
+    log.send(other, me, "hello");
+    log.project_all().await;
+    let mut device = Device::new(me);
+    let first = device.page(&service, 200).await;
+    assert!(first.get("profile").is_none(), "{first}");
+
+    log.set_profile(peer, "Bob");
+    log.set_profile(me, "Ann");
+    log.send(peer, me, "again");
+    log.send(other, me, "again");
+    log.project_all().await;
+    let profile = |answer: &Value| answer["profile"]["nick"].as_str().map(str::to_owned);
+    // The partition of both conversations is the profile's, too: its entry moves with the last page.
+    let answers = device.sync(&service, 1).await;
+    assert!(
+        answers
+            .iter()
+            .all(|answer| profile(answer).as_deref() == Some("Ann"))
+    );
+    assert_eq!(answers.len(), 2);
+    let at = log.last_profile_at(me);
+    assert_eq!(answers[0]["profile"]["at"], json!(at));
+    assert_eq!(profile(&device.page(&service, 200).await), None);
+    let full = Device::new(me).page(&service, 200).await;
+    assert_eq!(profile(&full).as_deref(), Some("Ann"));
+}
+
 /// A page that ends within a partition fixes the partition's entry: what is read of it later may be of any time after.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_moves_between_two_pages_comes_at_the_next_sync() {

@@ -9,7 +9,7 @@ use projector_mysql::{Destination, contacts_into, messages_into};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,
-    MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap, Recipient, UserId,
+    MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap, Profile, Recipient, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -99,6 +99,24 @@ impl SyncLog {
                 .update_resume_offsets(shard, sink, &topic, &moves);
             moved.await.unwrap();
         }
+    }
+
+    pub fn set_profile(&mut self, uid: UserId, nick: &str) {
+        let profile = Profile {
+            uid,
+            nick: nick.to_owned(),
+            avatar: None,
+            extra: None,
+        };
+        self.append(Profile::partition_of(uid), Body::Profile(profile));
+    }
+
+    /// Where a user's profile was set last.
+    pub fn last_profile_at(&self, uid: UserId) -> String {
+        let partition = Profile::partition_of(uid);
+        let is_of_user = |one: &&LogEvent| matches!(&one.event.body, Body::Profile(profile) if profile.uid == uid);
+        let set = self.events[partition].iter().rfind(is_of_user);
+        format!("{partition}:{}", set.unwrap().offset)
     }
 
     /// The position behind the last event.
