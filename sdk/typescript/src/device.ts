@@ -1,7 +1,7 @@
 import { ChatFetch } from "./chat-fetch.js";
 import { splitKey, type Chat, type ChatKey } from "./chat.js";
-import type { ServerFrame } from "./frames.js";
-import { getsOn, Link, sleep, type LinkHandler } from "./link.js";
+import type { EventFrame, ServerFrame } from "./frames.js";
+import { Link, sleep, type LinkHandler } from "./link.js";
 import {
   Outbox,
   type QueueItem,
@@ -278,7 +278,6 @@ export class Device {
         this.#exclusively(async () => {
           for (let frame; (frame = this.#link.take()) !== undefined;) {
             await this.#take(frame);
-            if (getsOn(frame)) this.#link.getsOn();
             this.#saver.saveSoon();
           }
         }),
@@ -303,6 +302,7 @@ export class Device {
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
+        this.#link.welcomed();
         this.#flush();
         if (this.#focus !== null) this.#writeFocus();
         return this.#updates.emit({ type: "connected" });
@@ -311,7 +311,7 @@ export class Device {
         await this.#sync();
         return this.#resume();
       case "event":
-        return this.#changed(this.#state.takeEvent(frame));
+        return this.#takeEvent(frame);
       case "head":
         return this.#changed(this.#state.takeHead(frame));
       case "ping":
@@ -351,6 +351,13 @@ export class Device {
     }
   }
 
+  /** A gateway that tells the same again before it closes has brought the device no further. */
+  #takeEvent(frame: EventFrame): void {
+    const isNew = !this.#state.knows(frame);
+    this.#changed(this.#state.takeEvent(frame));
+    if (isNew) this.#link.getsOn();
+  }
+
   #changed(chat: ChatKey | null): void {
     if (chat === null) return;
     for (const [fetch, key] of this.#fetches) {
@@ -361,6 +368,7 @@ export class Device {
 
   #sent(ref: string, mid: number | null): void {
     const item = this.#outbox.answered(ref);
+    if (item !== null) this.#link.getsOn();
     this.#flush();
     if (item?.kind !== "send") return;
     const { chat, clientMsgId } = item;

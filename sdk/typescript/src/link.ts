@@ -20,14 +20,22 @@ export interface LinkHandler {
   probe(): Promise<void>;
 }
 
-/** Whether a device gets on that has this frame. A welcome alone is not enough: a gateway may close for what is sent behind it. */
-export function getsOn({ type }: ServerFrame): boolean {
-  return ["event", "sent", "ping"].includes(type);
-}
-
 /** They grow while the device does not get on. */
 export class Pauses {
   #ms = FIRST_PAUSE_MS;
+  #streamSince: number | null = null;
+
+  /** A stream has begun. That alone is no reason to come back soon: a gateway may welcome every device, and close. */
+  streamBegins(): void {
+    this.#streamSince = performance.now();
+  }
+
+  /** A connection has ended. The next pause is a short one if there was a stream for as long as the longest pause. */
+  connectionEnds(): void {
+    const since = this.#streamSince ?? Infinity;
+    if (performance.now() - since >= LONGEST_PAUSE_MS) this.reset();
+    this.#streamSince = null;
+  }
 
   /** Not all devices of a gateway that ends come back at once. */
   next(): number {
@@ -48,7 +56,7 @@ export class Link {
   #gateway = 0;
   #failures = 0;
   readonly #pauses = new Pauses();
-  #afterMs: number | null = null;
+  #afterMs = 0;
   #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
@@ -66,6 +74,7 @@ export class Link {
     while (!this.signal.aborted) {
       const ended = await this.#connect();
       if (this.signal.aborted) return;
+      this.#pauses.connectionEnds();
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
@@ -73,8 +82,8 @@ export class Link {
       const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
-      await sleep(this.#afterMs ?? pause, ends);
-      this.#afterMs = null;
+      await sleep(Math.max(this.#afterMs, pause), ends);
+      this.#afterMs = 0;
       this.#gateway += 1;
     }
   }
@@ -103,12 +112,17 @@ export class Link {
     this.#connection?.write(frame);
   }
 
+  /** A stream has begun. */
+  welcomed(): void {
+    this.#pauses.streamBegins();
+  }
+
   /** The device gets on: the next pause is a short one. */
   getsOn(): void {
     this.#pauses.reset();
   }
 
-  /** Ends the connection; the next one begins in so many milliseconds. */
+  /** Ends the connection; the next one begins in so many milliseconds at the earliest. */
   reconnect(afterMs: number): void {
     this.#afterMs = afterMs;
     this.#connection?.close("the gateway ends");

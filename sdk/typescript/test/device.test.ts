@@ -14,14 +14,16 @@ import {
   type StoredDevice,
   type Update,
 } from "../src/index.js";
-import type { ClientFrame } from "../src/frames.js";
+import type { ClientFrame, ServerFrame } from "../src/frames.js";
 import type { SyncAnswer } from "../src/rest.js";
+import { Pauses } from "../src/link.js";
 import { SyncToken } from "../src/token.js";
 import {
   ScriptedGateway,
   type ScriptedConnection,
 } from "./scripted-gateway.js";
 import { GROUP, groupMessage, membership } from "./state-fixture.js";
+import { readVector } from "./vectors-folder.js";
 
 /** What a test waits for comes within a few seconds, or never. */
 const test = (name: string, run: (t: TestContext) => Promise<void>) =>
@@ -511,6 +513,51 @@ test("a device comes back after frames that cannot be read, and does not hurry",
   assert.ok(pauses.includes(400), String(pauses));
   connection.send(event(11, 1));
   await until(updates, "chat");
+});
+
+test("a gateway that welcomes, pings and closes is not hurried", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  await open();
+  for (let times = 0; times < 4; times += 1) {
+    const connection = await welcome();
+    await handled(connection);
+    connection.close(1001, "away");
+  }
+  await welcome();
+  const pauses = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(pauses.includes(800), String(pauses));
+});
+
+test("neither is one that ends and asks to come back at once", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  await open();
+  for (let times = 0; times < 4; times += 1) {
+    (await welcome()).send({ type: "reconnect", after_ms: 0 });
+  }
+  await welcome();
+  const pauses = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(pauses.includes(800), String(pauses));
+});
+
+test("the next pause is a short one once the device gets on", async (t) => {
+  const own = await open();
+  const connection = await welcome();
+  await own.send(PEER, "one", "a");
+  await connection.next();
+  const resets = t.mock.method(Pauses.prototype, "reset").mock;
+  const { frames } = readVector<{
+    frames: { gets_on: boolean; frame: ServerFrame }[];
+  }>("connection.json");
+  for (const { gets_on, frame } of frames) {
+    const before = resets.callCount();
+    connection.send(frame);
+    if (frame.type === "ping") await connection.next();
+    await handled(connection);
+    const about = JSON.stringify(frame);
+    assert.equal(resets.callCount() > before, gets_on, about);
+  }
 });
 
 test("a read-ack that is refused is told", async () => {

@@ -37,6 +37,8 @@ pub(super) struct Link {
     /// When the next attempt may begin.
     not_before: Instant,
     pauses: Pauses,
+    /// When the stream of this connection began.
+    stream_since: Option<Instant>,
 }
 
 impl Link {
@@ -58,6 +60,7 @@ impl Link {
             silent_until: now,
             not_before: now,
             pauses: Pauses::default(),
+            stream_since: None,
         };
         link.request()?;
         Ok(link)
@@ -161,19 +164,29 @@ impl Link {
         }
     }
 
+    /// The stream begins. That alone is no reason to come back soon: a gateway may welcome every device, and close.
+    pub(super) fn welcomed(&mut self) {
+        self.stream_since = Some(Instant::now());
+    }
+
     /// The device gets on: the next pause is a short one.
     pub(super) fn gets_on(&mut self) {
         self.pauses = Pauses::default();
     }
 
-    /// The connection is over. The next attempt is at the next gateway, after a pause or after as long as the gateway says.
-    pub(super) fn disconnect(&mut self, after: Option<Duration>) {
+    /// The connection is over. The next attempt is at the next gateway, after a pause that is as long as the gateway says at least. It is a short one
+    /// if there was a stream for as long as the longest.
+    pub(super) fn disconnect(&mut self, at_least: Duration) {
+        let stream_since = self.stream_since.take();
+        if stream_since.is_some_and(|since| since.elapsed() >= LONGEST_PAUSE) {
+            self.gets_on();
+        }
         let pause = self.pauses.next();
         self.socket = None;
         self.connecting = JoinSet::new();
         self.waiting.clear();
         self.gateway += 1;
-        self.not_before = Instant::now() + after.unwrap_or(pause);
+        self.not_before = Instant::now() + pause.max(at_least);
     }
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
@@ -226,6 +239,7 @@ pub(super) async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, Cl
 mod tests {
     use std::collections::BTreeMap;
 
+    use schemas::Recipient;
     use serde::Deserialize;
     use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
@@ -239,6 +253,7 @@ mod tests {
         statuses: BTreeMap<String, String>,
         pauses_ms: Vec<u64>,
         spread: [f64; 2],
+        stream_ms: u64,
         frames: Vec<Value>,
     }
 
@@ -275,12 +290,14 @@ mod tests {
         }
     }
 
-    /// A gateway that welcomes and closes is not hurried.
     #[tokio::test]
-    async fn pauses_are_short_again_once_something_arrives() {
+    async fn the_next_pause_is_a_short_one_once_the_device_gets_on() {
+        let mut device = connected();
+        let id = crate::new_client_msg_id();
+        let peer = Recipient::User(2.try_into().unwrap());
+        device.send(peer, id, "one".to_owned()).unwrap();
         for case in table().frames {
-            let mut device = connected();
-            device.link.disconnect(None);
+            device.link.pauses.0 = LONGEST_PAUSE;
             let frame = serde_json::from_value(case["frame"].clone()).unwrap();
             device.take(frame).unwrap();
             let is_short = device.link.pauses.0 == FIRST_PAUSE;
@@ -288,11 +305,30 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_pause_is_a_short_one_after_a_stream_that_lasted() {
+        let lasts = Duration::from_millis(table().stream_ms);
+        for (stream, is_short) in [(Some(lasts), true), (Some(lasts / 2), false), (None, false)] {
+            let mut device = connected();
+            device.link.disconnect(Duration::ZERO);
+            if let Some(stream) = stream {
+                let welcome = json!({"type": "welcome", "resumed": true});
+                device
+                    .take(serde_json::from_value(welcome).unwrap())
+                    .unwrap();
+                device.link.stream_since = Some(Instant::now() - stream);
+            }
+            device.link.disconnect(Duration::ZERO);
+            let next = device.link.pauses.0;
+            assert_eq!(next == 2 * FIRST_PAUSE, is_short, "{stream:?}: {next:?}");
+        }
+    }
+
     /// Nothing would be different on the next connection.
     #[tokio::test]
     async fn pauses_grow_where_a_ping_cannot_be_read() {
         let mut device = connected();
-        device.link.disconnect(None);
+        device.link.disconnect(Duration::ZERO);
         let token = Some("of a later version".to_owned());
         device.take(ServerFrame::Ping { token }).unwrap_err();
         assert!(device.link.pauses.0 > FIRST_PAUSE);

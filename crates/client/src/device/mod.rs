@@ -290,14 +290,10 @@ impl Device {
     }
 
     fn take(&mut self, frame: ServerFrame) -> Result<(), ClientError> {
-        // A welcome alone is not: a gateway may close for what is sent behind it.
-        let gets_on = matches!(
-            frame,
-            ServerFrame::Event(_) | ServerFrame::Sent { .. } | ServerFrame::Ping { .. }
-        );
         let update = match frame {
             ServerFrame::Welcome { .. } => {
                 self.is_connected = true;
+                self.link.welcomed();
                 self.flush();
                 if self.focus.is_some() {
                     self.focus(self.focus);
@@ -308,7 +304,7 @@ impl Device {
                 self.sync(Duration::from_millis(after_ms));
                 None
             }
-            ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
+            ServerFrame::Event(event) => self.take_event(*event).map(Update::Chat),
             ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
             ServerFrame::Ping { token } => {
                 if let Some(token) = token {
@@ -327,7 +323,7 @@ impl Device {
             }
             ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
             ServerFrame::Reconnect { after_ms } => {
-                let after = Some(Duration::from_millis(after_ms));
+                let after = Duration::from_millis(after_ms);
                 self.disconnected("the gateway ends".into(), after);
                 None
             }
@@ -335,11 +331,16 @@ impl Device {
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
-        if gets_on {
-            self.link.gets_on();
-        }
         self.updates.extend(update);
         Ok(())
+    }
+
+    /// A gateway that tells the same again before it closes has brought the device no further.
+    fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
+        if !self.state.knows(event.at) {
+            self.link.gets_on();
+        }
+        self.state.take_event(event)
     }
 
     /// What has become of a send or a read.
@@ -352,7 +353,9 @@ impl Device {
             }
             ServerFrame::Sent { reference, mid } => {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
-                match self.answered(&reference)? {
+                let item = self.answered(&reference)?;
+                self.link.gets_on();
+                match item {
                     QueueItem::Send { client_msg_id, .. } => Some(Update::Sent(client_msg_id, mid)),
                     QueueItem::Read { .. } => None,
                 }
@@ -418,15 +421,15 @@ impl Device {
             | ClientError::InvalidResponse { .. } => false,
         };
         if !ends {
-            return self.disconnected(error.to_string(), None);
+            return self.disconnected(error.to_string(), Duration::ZERO);
         }
-        self.link.disconnect(None);
+        self.link.disconnect(Duration::ZERO);
         self.is_connected = false;
         self.ended = Some(error);
     }
 
-    fn disconnected(&mut self, why: String, after: Option<Duration>) {
-        self.link.disconnect(after);
+    fn disconnected(&mut self, why: String, at_least: Duration) {
+        self.link.disconnect(at_least);
         self.outbox.disconnected();
         self.syncing = JoinSet::new();
         self.is_connected = false;
