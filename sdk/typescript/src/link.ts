@@ -1,5 +1,11 @@
-import { Connection, ConnectionEnded } from "./connection.js";
+import {
+  bytesOf,
+  Connection,
+  ConnectionEnded,
+  type ConnectionUse,
+} from "./connection.js";
 import type { ClientFrame, ServerFrame } from "./frames.js";
+import { Pace, type Rates } from "./pace.js";
 import { ServiceError } from "./rest.js";
 import { askToken, type DeviceSettings } from "./settings.js";
 
@@ -7,6 +13,8 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 /** A browser does not say why a handshake fails. After so many in a row somebody else is asked. */
 const SILENT_FAILURES = 3;
+/** The close code of a gateway for whom the device was too fast. */
+const TOO_FAST = 4003;
 
 /** What a link is for. */
 export interface LinkHandler {
@@ -56,6 +64,8 @@ export class Link {
   #gateway = 0;
   #failures = 0;
   readonly #pauses = new Pauses();
+  /** Of all connections: a new one is no new budget. */
+  readonly #pace = new Pace();
   #afterMs = 0;
   #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
@@ -75,6 +85,8 @@ export class Link {
       const ended = await this.#connect();
       if (this.signal.aborted) return;
       this.#pauses.connectionEnds();
+      const { code } = ended instanceof ConnectionEnded ? ended : { code: 0 };
+      if (code === TOO_FAST) this.#pace.exhaust();
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
@@ -112,9 +124,17 @@ export class Link {
     this.#connection?.write(frame);
   }
 
-  /** A stream has begun. */
-  welcomed(): void {
+  /** Writes a frame unless the gateway would find it too much at present; in how many milliseconds it may be written, 0 if it was. */
+  tryWrite(frame: ClientFrame): number {
+    const wait = this.#pace.wait(bytesOf(JSON.stringify(frame)));
+    if (wait === 0) this.write(frame);
+    return wait;
+  }
+
+  /** A stream has begun, on which so much may be written. */
+  welcomed(rates: Rates): void {
     this.#pauses.streamBegins();
+    this.#pace.set(rates);
   }
 
   /** The device gets on: the next pause is a short one. */
@@ -139,12 +159,15 @@ export class Link {
   /** A connection, from the handshake to its end. */
   async #connect(): Promise<Error> {
     const Socket = this.settings.WebSocket ?? WebSocket;
-    const hello = () => this.handler.hello();
-    const onPing = () => this.#onPing();
+    const use: ConnectionUse = {
+      hello: () => this.handler.hello(),
+      onPing: () => this.#onPing(),
+      pace: this.#pace,
+    };
     let connection: Connection;
     try {
       const token = await askToken(this.settings.token);
-      connection = new Connection(Socket, this.#url(), token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, use);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
