@@ -212,7 +212,8 @@ function unseenMid(chat) {
 // ../../sdk/typescript/dist/connection.js
 var SUBPROTOCOL = "tidemark.v1.json";
 var HANDSHAKE_MS = 1e4;
-var SILENCE_MS = 6e4;
+var PING_SECONDS = 25;
+var LONGEST_MS = 2 ** 31 - 1;
 var MAX_WAITING = 1e6;
 var ConnectionEnded = class extends Error {
   code;
@@ -228,8 +229,11 @@ var ConnectionEnded = class extends Error {
     return this.code < 4100 || this.code > 4199;
   }
 };
+function silenceMs(pingSeconds = PING_SECONDS) {
+  return Math.min((2 * pingSeconds + 10) * 1e3, LONGEST_MS);
+}
 var Connection = class {
-  onPing;
+  use;
   #socket;
   #frames = [];
   /** How long the frames are that came since none waited. */
@@ -237,17 +241,18 @@ var Connection = class {
   #ended = null;
   #wake = null;
   #wasOpen = false;
+  #silenceMs = silenceMs();
   #timer;
-  /** Begins the handshake; `hello` goes out behind it. `onPing` runs when a ping waits to be handled. */
-  constructor(Socket, url, token, hello, onPing) {
-    this.onPing = onPing;
+  /** Begins the handshake; `hello` goes out after it. */
+  constructor(Socket, url, token, use) {
+    this.use = use;
     const bearer = token === void 0 ? [] : [`bearer.${token}`];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
     this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
-      this.#expect(SILENCE_MS, "the gateway is silent");
-      this.write(hello());
+      this.#expect(this.#silenceMs, "the gateway is silent");
+      this.write(use.hello());
     };
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
     this.#socket.onerror = () => {
@@ -280,9 +285,11 @@ var Connection = class {
   }
   /** What cannot be written is lost with the connection, whose end shows where it is read. */
   write(frame) {
-    if (this.#ended === null && this.#socket.readyState === 1) {
-      this.#socket.send(JSON.stringify(frame));
-    }
+    if (this.#ended !== null || this.#socket.readyState !== 1)
+      return;
+    const text = JSON.stringify(frame);
+    this.use.pace.spend(bytesOf(text));
+    this.#socket.send(text);
   }
   /** Ends it, without waiting for the other side. */
   close(reason = "closed here") {
@@ -290,10 +297,13 @@ var Connection = class {
     this.#end(reason, 0);
   }
   #receive(text) {
-    this.#expect(SILENCE_MS, "the gateway is silent");
     const frame = parse(text);
     if (frame === null)
       return this.#end(`no frame: ${text.slice(0, 80)}`, 0);
+    if (frame.type === "welcome" || frame.type === "sync_required") {
+      this.#silenceMs = silenceMs(frame.ping_seconds);
+    }
+    this.#expect(this.#silenceMs, "the gateway is silent");
     if (frame.type === "ping" && frame.token === void 0) {
       return this.write({ type: "pong" });
     }
@@ -303,7 +313,7 @@ var Connection = class {
       return this.#end("too much waits", 0);
     this.#wake?.();
     if (frame.type === "ping")
-      this.onPing();
+      this.use.onPing();
   }
   #expect(ms, otherwise) {
     clearTimeout(this.#timer);
@@ -322,6 +332,9 @@ var Connection = class {
     this.#wake?.();
   }
 };
+function bytesOf(text) {
+  return new TextEncoder().encode(text).length;
+}
 function parse(text) {
   try {
     const frame = JSON.parse(text);
@@ -401,6 +414,61 @@ var ChatFetch = class {
       this.#afterChg = state.takeMessageChanges(key, after, page);
       return this.#afterChg !== null;
     };
+  }
+};
+
+// ../../sdk/typescript/dist/pace.js
+var FRAMES_PER_S = 50;
+var BYTES_PER_S = 256 * 1024;
+var BURST_MS = 5e3;
+var Pace = class {
+  #frames = new Budget(FRAMES_PER_S);
+  #bytes = new Budget(BYTES_PER_S);
+  /** As a `welcome` says. */
+  set({ frames_per_s, bytes_per_s }) {
+    this.#frames.set(frames_per_s);
+    this.#bytes.set(bytes_per_s);
+  }
+  /** Milliseconds until a frame of so many bytes may be written: 0 for now. */
+  wait(bytes) {
+    return Math.max(this.#frames.wait(1), this.#bytes.wait(bytes));
+  }
+  /** A frame of so many bytes is written. */
+  spend(bytes) {
+    this.#frames.spend(1);
+    this.#bytes.spend(bytes);
+  }
+  /** The gateway has said that it was too much: nothing may be written at once. */
+  exhaust() {
+    this.#frames.exhaust();
+    this.#bytes.exhaust();
+  }
+};
+var Budget = class {
+  perS;
+  /** When the whole burst is available again. */
+  #wholeAt = 0;
+  constructor(perS) {
+    this.perS = perS;
+  }
+  set(perS) {
+    if (typeof perS === "number" && perS > 0)
+      this.perS = perS;
+  }
+  /** What is more than the whole burst waits for all of it. */
+  wait(amount) {
+    const now = performance.now();
+    const whole = Math.max(0, this.#wholeAt - now);
+    return Math.min(whole, Math.max(0, whole + this.#costMs(amount) - BURST_MS));
+  }
+  spend(amount) {
+    this.#wholeAt = Math.max(this.#wholeAt, performance.now()) + this.#costMs(amount);
+  }
+  exhaust() {
+    this.#wholeAt = Math.max(this.#wholeAt, performance.now() + BURST_MS);
+  }
+  #costMs(amount) {
+    return amount * 1e3 / this.perS;
   }
 };
 
@@ -648,11 +716,21 @@ function parse2(text) {
 var FIRST_PAUSE_MS = 100;
 var LONGEST_PAUSE_MS = 1e4;
 var SILENT_FAILURES = 3;
-function getsOn({ type }) {
-  return ["event", "sent", "ping"].includes(type);
-}
+var TOO_FAST = 4003;
 var Pauses = class {
   #ms = FIRST_PAUSE_MS;
+  #streamSince = null;
+  /** A stream has begun. That alone is no reason to come back soon: a gateway may welcome every device, and close. */
+  streamBegins() {
+    this.#streamSince = performance.now();
+  }
+  /** A connection has ended. The next pause is a short one if there was a stream for as long as the longest pause. */
+  connectionEnds() {
+    const since = this.#streamSince ?? Infinity;
+    if (performance.now() - since >= LONGEST_PAUSE_MS)
+      this.reset();
+    this.#streamSince = null;
+  }
   /** Not all devices of a gateway that ends come back at once. */
   next() {
     const pause = this.#ms * (0.5 + Math.random());
@@ -672,7 +750,9 @@ var Link = class {
   #gateway = 0;
   #failures = 0;
   #pauses = new Pauses();
-  #afterMs = null;
+  /** Of all connections: a new one is no new budget. */
+  #pace = new Pace();
+  #afterMs = 0;
   #onPing = () => void 0;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
@@ -688,6 +768,10 @@ var Link = class {
       const ended = await this.#connect();
       if (this.signal.aborted)
         return;
+      this.#pauses.connectionEnds();
+      const { code } = ended instanceof ConnectionEnded ? ended : { code: 0 };
+      if (code === TOO_FAST)
+        this.#pace.exhaust();
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
@@ -696,8 +780,8 @@ var Link = class {
       const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
-      await sleep(this.#afterMs ?? pause, ends);
-      this.#afterMs = null;
+      await sleep(Math.max(this.#afterMs, pause), ends);
+      this.#afterMs = 0;
       this.#gateway += 1;
     }
   }
@@ -722,11 +806,23 @@ var Link = class {
   write(frame) {
     this.#connection?.write(frame);
   }
+  /** Writes a frame unless the gateway would find it too much at present; in how many milliseconds it may be written, 0 if it was. */
+  tryWrite(frame) {
+    const wait = this.#pace.wait(bytesOf(JSON.stringify(frame)));
+    if (wait === 0)
+      this.write(frame);
+    return wait;
+  }
+  /** A stream has begun, on which so much may be written. */
+  welcomed(rates) {
+    this.#pauses.streamBegins();
+    this.#pace.set(rates);
+  }
   /** The device gets on: the next pause is a short one. */
   getsOn() {
     this.#pauses.reset();
   }
-  /** Ends the connection; the next one begins in so many milliseconds. */
+  /** Ends the connection; the next one begins in so many milliseconds at the earliest. */
   reconnect(afterMs) {
     this.#afterMs = afterMs;
     this.#connection?.close("the gateway ends");
@@ -741,12 +837,15 @@ var Link = class {
   /** A connection, from the handshake to its end. */
   async #connect() {
     const Socket = this.settings.WebSocket ?? WebSocket;
-    const hello = () => this.handler.hello();
-    const onPing = () => this.#onPing();
+    const use = {
+      hello: () => this.handler.hello(),
+      onPing: () => this.#onPing(),
+      pace: this.#pace
+    };
     let connection;
     try {
       const token = await askToken(this.settings.token);
-      connection = new Connection(Socket, this.#url(), token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, use);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -845,15 +944,17 @@ var Outbox = class {
     this.#written.delete(seq);
     this.#changed.add(seq);
   }
-  /** What may be written now; it counts as written from here on. */
-  takeFrames() {
+  /**
+   * Writes what may be written now, in order, up to what is not to be written yet: `write` says in how many milliseconds it is, 0 if it was written.
+   * Returns that.
+   */
+  write(write) {
     const postingTo = /* @__PURE__ */ new Set();
     for (const [seq, isAccepted] of this.#written) {
       const item = this.#items.get(seq);
       if (item?.kind === "send" && !isAccepted)
         postingTo.add(item.chat);
     }
-    const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW)
         break;
@@ -864,10 +965,12 @@ var Outbox = class {
           continue;
         postingTo.add(item.chat);
       }
+      const wait = write(frameOf(item));
+      if (wait > 0)
+        return wait;
       this.#written.set(item.seq, false);
-      frames.push(frameOf(item));
     }
-    return frames;
+    return 0;
   }
   /** What was answered, by its `ref`: it is done. `null` where it was answered before. */
   answered(ref) {
@@ -1425,6 +1528,10 @@ var DeviceState = class _DeviceState {
     this.#chats.set(chat.key, chat);
     this.#changed.add(chat.key);
   }
+  /** Whether an event is below the token, or there is none yet: then nothing becomes of it. */
+  knows({ at }) {
+    return this.#token === null || this.#token.covers(parsePosition(at));
+  }
   /** Takes an event; the chat that it changes. `null` where it was known already, or changes none. */
   takeEvent(event) {
     if (!this.#movesOn(parsePosition(event.at)))
@@ -1680,8 +1787,12 @@ var Device = class _Device {
   /** Ends what is for one connection only. */
   #connected = new AbortController();
   #isConnected = false;
+  /** What is next would be too fast for the gateway. */
+  #isPaced = false;
   /** What the user looks at. */
   #focus = null;
+  /** The gateway knows of it. */
+  #isFocusTold = true;
   #typedAt = 0;
   /**
    * Loads what is stored, and begins to connect. Where nothing can be loaded it begins with nothing, and stores nothing.
@@ -1776,7 +1887,7 @@ var Device = class _Device {
     this.#flush();
     await this.#saver.save();
   }
-  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
+  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection, or too much was written before. */
   typing(chat) {
     this.#checkOpen();
     checkChat(chat);
@@ -1786,7 +1897,7 @@ var Device = class _Device {
       return;
     this.#typedAt = now;
     const to = kind === "group" ? { gid: id } : { to: id };
-    this.#link.write({ type: "typing", ...to });
+    this.#link.tryWrite({ type: "typing", ...to });
   }
   /** Says which chat the user looks at, or none: updates tell whether its user is there, and who types in it if it is a group. */
   focus(chat) {
@@ -1794,13 +1905,18 @@ var Device = class _Device {
     if (chat !== null)
       checkChat(chat);
     this.#focus = chat;
-    if (this.#isConnected)
-      this.#writeFocus();
+    this.#isFocusTold = false;
+    this.#flush();
   }
+  /** In how many milliseconds it may be written; 0 if it is told. */
   #writeFocus() {
+    if (this.#isFocusTold)
+      return 0;
     const [kind, id] = this.#focus === null ? [] : splitKey(this.#focus);
     const at = id === void 0 ? {} : kind === "group" ? { gid: id } : { peer: id };
-    this.#link.write({ type: "focus", ...at });
+    const wait = this.#link.tryWrite({ type: "focus", ...at });
+    this.#isFocusTold = wait === 0;
+    return wait;
   }
   /**
    * Fetches the messages and changes of a chat that are missing. Frames wait for each page, unless a ping is among them.
@@ -1880,8 +1996,6 @@ var Device = class _Device {
       arrived: () => this.#exclusively(async () => {
         for (let frame; (frame = this.#link.take()) !== void 0; ) {
           await this.#take(frame);
-          if (getsOn(frame))
-            this.#link.getsOn();
           this.#saver.saveSoon();
         }
       }),
@@ -1905,16 +2019,16 @@ var Device = class _Device {
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
+        this.#link.welcomed(frame);
+        this.#isFocusTold = this.#focus === null;
         this.#flush();
-        if (this.#focus !== null)
-          this.#writeFocus();
         return this.#updates.emit({ type: "connected" });
       case "sync_required":
         await sleep(frame.after_ms, this.#closing.signal);
         await this.#sync();
         return this.#resume();
       case "event":
-        return this.#changed(this.#state.takeEvent(frame));
+        return this.#takeEvent(frame);
       case "head":
         return this.#changed(this.#state.takeHead(frame));
       case "ping":
@@ -1953,6 +2067,13 @@ var Device = class _Device {
       case "replaced":
     }
   }
+  /** A gateway that tells the same again before it closes has brought the device no further. */
+  #takeEvent(frame) {
+    const isNew = !this.#state.knows(frame);
+    this.#changed(this.#state.takeEvent(frame));
+    if (isNew)
+      this.#link.getsOn();
+  }
   #changed(chat) {
     if (chat === null)
       return;
@@ -1964,6 +2085,8 @@ var Device = class _Device {
   }
   #sent(ref, mid) {
     const item = this.#outbox.answered(ref);
+    if (item !== null)
+      this.#link.getsOn();
     this.#flush();
     if (item?.kind !== "send")
       return;
@@ -1988,11 +2111,19 @@ var Device = class _Device {
     const { chat } = item;
     this.#updates.emit(item.kind === "read" ? { type: "read_refused", chat, mid: item.mid, reason, detail } : { type: "refused", chat, clientMsgId: item.clientMsgId, reason, detail });
   }
+  /** Writes what waits, as fast as the gateway takes it. */
   #flush() {
-    if (!this.#isConnected)
+    if (!this.#isConnected || this.#isPaced)
       return;
-    for (const frame of this.#outbox.takeFrames())
-      this.#link.write(frame);
+    const write = (frame) => this.#link.tryWrite(frame);
+    const wait = this.#writeFocus() || this.#outbox.write(write);
+    if (wait === 0)
+      return;
+    this.#isPaced = true;
+    void sleep(wait, this.#connected.signal).then(() => {
+      this.#isPaced = false;
+      this.#flush();
+    });
   }
   async #sync() {
     await this.#reader.sync(this.#state, () => {

@@ -1,10 +1,13 @@
 import type { ClientFrame, ServerFrame } from "./frames.js";
+import type { Pace } from "./pace.js";
 
 const SUBPROTOCOL = "tidemark.v1.json";
 /** How long a gateway may take to answer a handshake. */
 const HANDSHAKE_MS = 10_000;
-/** How long a gateway may be silent: two of its pings do not come. */
-const SILENCE_MS = 60_000;
+/** How often a gateway pings that does not say. */
+const PING_SECONDS = 25;
+/** The longest that a timer waits. */
+const LONGEST_MS = 2 ** 31 - 1;
 /** So many characters of frames may wait to be handled; the gateway cannot know that they do. */
 const MAX_WAITING = 1_000_000;
 
@@ -28,6 +31,21 @@ export class ConnectionEnded extends Error {
   }
 }
 
+/** What a connection is for. */
+export interface ConnectionUse {
+  /** The first frame. */
+  hello(): ClientFrame;
+  /** A ping waits to be handled. */
+  onPing(): void;
+  /** What is written is counted here. */
+  pace: Pace;
+}
+
+/** How long a gateway may be silent that pings so often: two of its pings do not come. */
+export function silenceMs(pingSeconds = PING_SECONDS): number {
+  return Math.min((2 * pingSeconds + 10) * 1_000, LONGEST_MS);
+}
+
 /** A connection to a gateway: frames in both directions, until it ends. */
 export class Connection {
   readonly #socket: WebSocket;
@@ -37,15 +55,15 @@ export class Connection {
   #ended: ConnectionEnded | null = null;
   #wake: (() => void) | null = null;
   #wasOpen = false;
+  #silenceMs = silenceMs();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Begins the handshake; `hello` goes out behind it. `onPing` runs when a ping waits to be handled. */
+  /** Begins the handshake; `hello` goes out after it. */
   constructor(
     Socket: typeof WebSocket,
     url: string,
     token: string | undefined,
-    hello: () => ClientFrame,
-    private readonly onPing: () => void,
+    private readonly use: ConnectionUse,
   ) {
     // A browser sets no header of a WebSocket.
     const bearer = token === undefined ? [] : [`bearer.${token}`];
@@ -53,8 +71,8 @@ export class Connection {
     this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
-      this.#expect(SILENCE_MS, "the gateway is silent");
-      this.write(hello());
+      this.#expect(this.#silenceMs, "the gateway is silent");
+      this.write(use.hello());
     };
     this.#socket.onmessage = ({ data }) => this.#receive(String(data));
     // Nobody says more than this of a handshake that fails.
@@ -89,9 +107,10 @@ export class Connection {
 
   /** What cannot be written is lost with the connection, whose end shows where it is read. */
   write(frame: ClientFrame): void {
-    if (this.#ended === null && this.#socket.readyState === 1) {
-      this.#socket.send(JSON.stringify(frame));
-    }
+    if (this.#ended !== null || this.#socket.readyState !== 1) return;
+    const text = JSON.stringify(frame);
+    this.use.pace.spend(bytesOf(text));
+    this.#socket.send(text);
   }
 
   /** Ends it, without waiting for the other side. */
@@ -101,9 +120,12 @@ export class Connection {
   }
 
   #receive(text: string): void {
-    this.#expect(SILENCE_MS, "the gateway is silent");
     const frame = parse(text);
     if (frame === null) return this.#end(`no frame: ${text.slice(0, 80)}`, 0);
+    if (frame.type === "welcome" || frame.type === "sync_required") {
+      this.#silenceMs = silenceMs(frame.ping_seconds);
+    }
+    this.#expect(this.#silenceMs, "the gateway is silent");
     if (frame.type === "ping" && frame.token === undefined) {
       // There is no stream, so nothing has to be handled first; a sync may take longer than the gateway waits.
       return this.write({ type: "pong" });
@@ -112,7 +134,7 @@ export class Connection {
     this.#waiting += text.length;
     if (this.#waiting > MAX_WAITING) return this.#end("too much waits", 0);
     this.#wake?.();
-    if (frame.type === "ping") this.onPing();
+    if (frame.type === "ping") this.use.onPing();
   }
 
   #expect(ms: number, otherwise: string): void {
@@ -131,6 +153,11 @@ export class Connection {
     this.#socket.close();
     this.#wake?.();
   }
+}
+
+/** How many bytes of UTF-8 a text has. */
+export function bytesOf(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 function parse(text: string): ServerFrame | null {

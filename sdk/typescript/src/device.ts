@@ -1,7 +1,7 @@
 import { ChatFetch } from "./chat-fetch.js";
 import { splitKey, type Chat, type ChatKey } from "./chat.js";
-import type { ServerFrame } from "./frames.js";
-import { getsOn, Link, sleep, type LinkHandler } from "./link.js";
+import type { ClientFrame, EventFrame, ServerFrame } from "./frames.js";
+import { Link, sleep, type LinkHandler } from "./link.js";
 import {
   Outbox,
   type QueueItem,
@@ -45,8 +45,12 @@ export class Device {
   /** Ends what is for one connection only. */
   #connected = new AbortController();
   #isConnected = false;
+  /** What is next would be too fast for the gateway. */
+  #isPaced = false;
   /** What the user looks at. */
   #focus: ChatKey | null = null;
+  /** The gateway knows of it. */
+  #isFocusTold = true;
   #typedAt = 0;
 
   /**
@@ -167,7 +171,7 @@ export class Device {
     await this.#saver.save();
   }
 
-  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection. */
+  /** Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection, or too much was written before. */
   typing(chat: ChatKey): void {
     this.#checkOpen();
     checkChat(chat);
@@ -176,7 +180,7 @@ export class Device {
     if (!this.#isConnected || Math.abs(now - this.#typedAt) < TYPING_MS) return;
     this.#typedAt = now;
     const to = kind === "group" ? { gid: id } : { to: id };
-    this.#link.write({ type: "typing", ...to });
+    this.#link.tryWrite({ type: "typing", ...to });
   }
 
   /** Says which chat the user looks at, or none: updates tell whether its user is there, and who types in it if it is a group. */
@@ -184,14 +188,19 @@ export class Device {
     this.#checkOpen();
     if (chat !== null) checkChat(chat);
     this.#focus = chat;
-    if (this.#isConnected) this.#writeFocus();
+    this.#isFocusTold = false;
+    this.#flush();
   }
 
-  #writeFocus(): void {
+  /** In how many milliseconds it may be written; 0 if it is told. */
+  #writeFocus(): number {
+    if (this.#isFocusTold) return 0;
     const [kind, id] = this.#focus === null ? [] : splitKey(this.#focus);
     const at =
       id === undefined ? {} : kind === "group" ? { gid: id } : { peer: id };
-    this.#link.write({ type: "focus", ...at });
+    const wait = this.#link.tryWrite({ type: "focus", ...at });
+    this.#isFocusTold = wait === 0;
+    return wait;
   }
 
   /**
@@ -278,7 +287,6 @@ export class Device {
         this.#exclusively(async () => {
           for (let frame; (frame = this.#link.take()) !== undefined;) {
             await this.#take(frame);
-            if (getsOn(frame)) this.#link.getsOn();
             this.#saver.saveSoon();
           }
         }),
@@ -303,15 +311,16 @@ export class Device {
     switch (frame.type) {
       case "welcome":
         this.#isConnected = true;
+        this.#link.welcomed(frame);
+        this.#isFocusTold = this.#focus === null;
         this.#flush();
-        if (this.#focus !== null) this.#writeFocus();
         return this.#updates.emit({ type: "connected" });
       case "sync_required":
         await sleep(frame.after_ms, this.#closing.signal);
         await this.#sync();
         return this.#resume();
       case "event":
-        return this.#changed(this.#state.takeEvent(frame));
+        return this.#takeEvent(frame);
       case "head":
         return this.#changed(this.#state.takeHead(frame));
       case "ping":
@@ -351,6 +360,13 @@ export class Device {
     }
   }
 
+  /** A gateway that tells the same again before it closes has brought the device no further. */
+  #takeEvent(frame: EventFrame): void {
+    const isNew = !this.#state.knows(frame);
+    this.#changed(this.#state.takeEvent(frame));
+    if (isNew) this.#link.getsOn();
+  }
+
   #changed(chat: ChatKey | null): void {
     if (chat === null) return;
     for (const [fetch, key] of this.#fetches) {
@@ -361,6 +377,7 @@ export class Device {
 
   #sent(ref: string, mid: number | null): void {
     const item = this.#outbox.answered(ref);
+    if (item !== null) this.#link.getsOn();
     this.#flush();
     if (item?.kind !== "send") return;
     const { chat, clientMsgId } = item;
@@ -390,9 +407,17 @@ export class Device {
     );
   }
 
+  /** Writes what waits, as fast as the gateway takes it. */
   #flush(): void {
-    if (!this.#isConnected) return;
-    for (const frame of this.#outbox.takeFrames()) this.#link.write(frame);
+    if (!this.#isConnected || this.#isPaced) return;
+    const write = (frame: ClientFrame) => this.#link.tryWrite(frame);
+    const wait = this.#writeFocus() || this.#outbox.write(write);
+    if (wait === 0) return;
+    this.#isPaced = true;
+    void sleep(wait, this.#connected.signal).then(() => {
+      this.#isPaced = false;
+      this.#flush();
+    });
   }
 
   async #sync(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { components } from "./generated/gateway.js";
+import type { Rates } from "./pace.js";
 import type { Position } from "./token.js";
 
 type Schemas = components["schemas"];
@@ -39,9 +40,28 @@ export type EventFrame = Pick<OneEvent, "type" | "at"> &
   Partial<Omit<AllOf<OneEvent>, "type" | "at">>;
 /** How far a group has come, in place of messages and changes. */
 export type HeadFrame = Schemas["gateway.head"];
+/** How often the gateway pings at least; absent of an earlier version. */
+interface Pinged {
+  ping_seconds?: number;
+}
+/** The stream begins; what may be written on it is absent of an earlier version. */
+type WelcomeFrame = Pick<Schemas["gateway.welcome"], "type" | "resumed" | "token"> &
+  Pinged &
+  Rates;
+/** The device has to sync first. */
+type SyncRequiredFrame = Pick<
+  Schemas["gateway.sync_required"],
+  "type" | "after_ms" | "token"
+> &
+  Pinged;
 /** A frame from a gateway. Other types are of a later version, and are passed over. */
 export type ServerFrame =
-  | Exclude<FrameFrom<"gateway">, OneEvent>
+  | Exclude<
+      FrameFrom<"gateway">,
+      OneEvent | { type: "welcome" | "sync_required" }
+    >
+  | WelcomeFrame
+  | SyncRequiredFrame
   | EventFrame;
 /** A frame to a gateway. */
 export type ClientFrame = FrameFrom<"device">;

@@ -1,5 +1,11 @@
-import { Connection, ConnectionEnded } from "./connection.js";
+import {
+  bytesOf,
+  Connection,
+  ConnectionEnded,
+  type ConnectionUse,
+} from "./connection.js";
 import type { ClientFrame, ServerFrame } from "./frames.js";
+import { Pace, type Rates } from "./pace.js";
 import { ServiceError } from "./rest.js";
 import { askToken, type DeviceSettings } from "./settings.js";
 
@@ -7,6 +13,8 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
 /** A browser does not say why a handshake fails. After so many in a row somebody else is asked. */
 const SILENT_FAILURES = 3;
+/** The close code of a gateway for whom the device was too fast. */
+const TOO_FAST = 4003;
 
 /** What a link is for. */
 export interface LinkHandler {
@@ -20,14 +28,22 @@ export interface LinkHandler {
   probe(): Promise<void>;
 }
 
-/** Whether a device gets on that has this frame. A welcome alone is not enough: a gateway may close for what is sent behind it. */
-export function getsOn({ type }: ServerFrame): boolean {
-  return ["event", "sent", "ping"].includes(type);
-}
-
 /** They grow while the device does not get on. */
 export class Pauses {
   #ms = FIRST_PAUSE_MS;
+  #streamSince: number | null = null;
+
+  /** A stream has begun. That alone is no reason to come back soon: a gateway may welcome every device, and close. */
+  streamBegins(): void {
+    this.#streamSince = performance.now();
+  }
+
+  /** A connection has ended. The next pause is a short one if there was a stream for as long as the longest pause. */
+  connectionEnds(): void {
+    const since = this.#streamSince ?? Infinity;
+    if (performance.now() - since >= LONGEST_PAUSE_MS) this.reset();
+    this.#streamSince = null;
+  }
 
   /** Not all devices of a gateway that ends come back at once. */
   next(): number {
@@ -48,7 +64,9 @@ export class Link {
   #gateway = 0;
   #failures = 0;
   readonly #pauses = new Pauses();
-  #afterMs: number | null = null;
+  /** Of all connections: a new one is no new budget. */
+  readonly #pace = new Pace();
+  #afterMs = 0;
   #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
@@ -66,6 +84,9 @@ export class Link {
     while (!this.signal.aborted) {
       const ended = await this.#connect();
       if (this.signal.aborted) return;
+      this.#pauses.connectionEnds();
+      const { code } = ended instanceof ConnectionEnded ? ended : { code: 0 };
+      if (code === TOO_FAST) this.#pace.exhaust();
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
@@ -73,8 +94,8 @@ export class Link {
       const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
-      await sleep(this.#afterMs ?? pause, ends);
-      this.#afterMs = null;
+      await sleep(Math.max(this.#afterMs, pause), ends);
+      this.#afterMs = 0;
       this.#gateway += 1;
     }
   }
@@ -103,12 +124,25 @@ export class Link {
     this.#connection?.write(frame);
   }
 
+  /** Writes a frame unless the gateway would find it too much at present; in how many milliseconds it may be written, 0 if it was. */
+  tryWrite(frame: ClientFrame): number {
+    const wait = this.#pace.wait(bytesOf(JSON.stringify(frame)));
+    if (wait === 0) this.write(frame);
+    return wait;
+  }
+
+  /** A stream has begun, on which so much may be written. */
+  welcomed(rates: Rates): void {
+    this.#pauses.streamBegins();
+    this.#pace.set(rates);
+  }
+
   /** The device gets on: the next pause is a short one. */
   getsOn(): void {
     this.#pauses.reset();
   }
 
-  /** Ends the connection; the next one begins in so many milliseconds. */
+  /** Ends the connection; the next one begins in so many milliseconds at the earliest. */
   reconnect(afterMs: number): void {
     this.#afterMs = afterMs;
     this.#connection?.close("the gateway ends");
@@ -125,12 +159,15 @@ export class Link {
   /** A connection, from the handshake to its end. */
   async #connect(): Promise<Error> {
     const Socket = this.settings.WebSocket ?? WebSocket;
-    const hello = () => this.handler.hello();
-    const onPing = () => this.#onPing();
+    const use: ConnectionUse = {
+      hello: () => this.handler.hello(),
+      onPing: () => this.#onPing(),
+      pace: this.#pace,
+    };
     let connection: Connection;
     try {
       const token = await askToken(this.settings.token);
-      connection = new Connection(Socket, this.#url(), token, hello, onPing);
+      connection = new Connection(Socket, this.#url(), token, use);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }

@@ -105,14 +105,16 @@ export class Outbox {
     this.#changed.add(seq);
   }
 
-  /** What may be written now; it counts as written from here on. */
-  takeFrames(): ClientFrame[] {
+  /**
+   * Writes what may be written now, in order, up to what is not to be written yet: `write` says in how many milliseconds it is, 0 if it was written.
+   * Returns that.
+   */
+  write(write: (frame: ClientFrame) => number): number {
     const postingTo = new Set<ChatKey>();
     for (const [seq, isAccepted] of this.#written) {
       const item = this.#items.get(seq);
       if (item?.kind === "send" && !isAccepted) postingTo.add(item.chat);
     }
-    const frames = [];
     for (const item of this.#items.values()) {
       if (this.#written.size >= WINDOW) break;
       if (this.#written.has(item.seq) || isRefused(item)) continue;
@@ -120,10 +122,11 @@ export class Outbox {
         if (postingTo.has(item.chat)) continue;
         postingTo.add(item.chat);
       }
+      const wait = write(frameOf(item));
+      if (wait > 0) return wait;
       this.#written.set(item.seq, false);
-      frames.push(frameOf(item));
     }
-    return frames;
+    return 0;
   }
 
   /** What was answered, by its `ref`: it is done. `null` where it was answered before. */

@@ -165,6 +165,11 @@ export class DeviceState {
     this.#changed.add(chat.key);
   }
 
+  /** Whether an event is below the token, or there is none yet: then nothing becomes of it. */
+  knows({ at }: EventFrame): boolean {
+    return this.#token === null || this.#token.covers(parsePosition(at));
+  }
+
   /** Takes an event; the chat that it changes. `null` where it was known already, or changes none. */
   takeEvent(event: EventFrame): ChatKey | null {
     if (!this.#movesOn(parsePosition(event.at))) return null;

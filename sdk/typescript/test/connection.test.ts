@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConnectionEnded, ServiceError } from "../src/index.js";
-import type { ServerFrame } from "../src/frames.js";
-import { getsOn, Pauses } from "../src/link.js";
+import { Pauses } from "../src/link.js";
 import { readVector } from "./vectors-folder.js";
 
 const table = readVector<{
@@ -10,7 +9,7 @@ const table = readVector<{
   statuses: Record<string, string>;
   pauses_ms: number[];
   spread: [number, number];
-  frames: { gets_on: boolean; frame: ServerFrame }[];
+  stream_ms: number;
 }>("connection.json");
 
 const outcome = (comesBack: boolean) => (comesBack ? "reconnect" : "end");
@@ -40,8 +39,20 @@ test("pauses grow, and differ from device to device", (t) => {
   }
 });
 
-test("pauses are short again once something arrives", () => {
-  for (const { gets_on, frame } of table.frames) {
-    assert.equal(getsOn(frame), gets_on, frame.type);
-  }
+test("a pause is a short one after a stream that lasted", (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  t.mock.method(Math, "random", () => 0.5);
+  const pauseAfter = (streamMs: number | null): number => {
+    const pauses = new Pauses();
+    pauses.next();
+    if (streamMs !== null) pauses.streamBegins();
+    now += streamMs ?? table.stream_ms;
+    pauses.connectionEnds();
+    return pauses.next();
+  };
+  const [first, second] = table.pauses_ms;
+  assert.equal(pauseAfter(table.stream_ms), first);
+  assert.equal(pauseAfter(table.stream_ms - 1), second);
+  assert.equal(pauseAfter(null), second, "a handshake is no stream");
 });

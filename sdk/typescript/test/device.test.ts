@@ -14,14 +14,16 @@ import {
   type StoredDevice,
   type Update,
 } from "../src/index.js";
-import type { ClientFrame } from "../src/frames.js";
+import type { ClientFrame, ServerFrame } from "../src/frames.js";
 import type { SyncAnswer } from "../src/rest.js";
+import { Pauses } from "../src/link.js";
 import { SyncToken } from "../src/token.js";
 import {
   ScriptedGateway,
   type ScriptedConnection,
 } from "./scripted-gateway.js";
 import { GROUP, groupMessage, membership } from "./state-fixture.js";
+import { readVector } from "./vectors-folder.js";
 
 /** What a test waits for comes within a few seconds, or never. */
 const test = (name: string, run: (t: TestContext) => Promise<void>) =>
@@ -511,6 +513,103 @@ test("a device comes back after frames that cannot be read, and does not hurry",
   assert.ok(pauses.includes(400), String(pauses));
   connection.send(event(11, 1));
   await until(updates, "chat");
+});
+
+test("a gateway that welcomes, pings and closes is not hurried", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  await open();
+  for (let times = 0; times < 4; times += 1) {
+    const connection = await welcome();
+    await handled(connection);
+    connection.close(1001, "away");
+  }
+  await welcome();
+  const pauses = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(pauses.includes(800), String(pauses));
+});
+
+test("neither is one that ends and asks to come back at once", async (t) => {
+  t.mock.method(Math, "random", () => 0.5);
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  await open();
+  for (let times = 0; times < 4; times += 1) {
+    (await welcome()).send({ type: "reconnect", after_ms: 0 });
+  }
+  await welcome();
+  const pauses = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(pauses.includes(800), String(pauses));
+});
+
+test("the next pause is a short one once the device gets on", async (t) => {
+  const own = await open();
+  const connection = await welcome();
+  await own.send(PEER, "one", "a");
+  await connection.next();
+  const resets = t.mock.method(Pauses.prototype, "reset").mock;
+  const { frames } = readVector<{
+    frames: { gets_on: boolean; frame: ServerFrame }[];
+  }>("connection.json");
+  for (const { gets_on, frame } of frames) {
+    const before = resets.callCount();
+    connection.send(frame);
+    if (frame.type === "ping") await connection.next();
+    await handled(connection);
+    const about = JSON.stringify(frame);
+    assert.equal(resets.callCount() > before, gets_on, about);
+  }
+});
+
+/** Ten seconds' worth at once would be too much for it. */
+test("a long queue goes out as fast as the gateway says, and no faster", async () => {
+  const own = await open();
+  for (let n = 0; n < 20; n += 1) await own.send(`user:${2000 + n}`, "text");
+  own.focus(PEER);
+  const first = await gateway.accept();
+  await first.next();
+  first.send({ type: "sync_required", after_ms: 0 });
+  await first.next();
+  const rates = { frames_per_s: 2, bytes_per_s: 100_000 };
+  first.send({ type: "welcome", resumed: true, token: TOKEN, ...rates });
+  const begun = performance.now();
+  const written: (string | undefined)[] = [];
+  for (let frame; written.length < 12; written.push(frame?.type)) {
+    frame = await first.next();
+    if (frame?.type === "send") first.send({ type: "sent", ref: frame.ref, mid: 1 });
+  }
+  const took = performance.now() - begun;
+  assert.equal(written[0], "focus", "what the user looks at waits for nothing");
+  // Five seconds' worth, which are ten frames, are written at once.
+  assert.ok(took > 900, String(took));
+  // A new connection is no new budget.
+  first.close(4003, "too many frames");
+  const second = await gateway.accept();
+  await second.next();
+  second.send({ type: "welcome", resumed: true, token: TOKEN, ...rates });
+  const again = performance.now();
+  await second.next();
+  assert.ok(performance.now() - again > 400);
+});
+
+test("a gateway that pings seldom is not given up", async (t) => {
+  const timers = t.mock.method(globalThis, "setTimeout").mock;
+  await open();
+  const connection = await gateway.accept();
+  await connection.next();
+  const last = (): number => Number(timers.calls.at(-1)?.arguments[1]);
+  connection.send({ type: "sync_required", after_ms: 0, ping_seconds: 120 });
+  await connection.next();
+  const all = timers.calls.map((call) => Number(call.arguments[1]));
+  assert.ok(all.includes(250_000), String(all));
+  connection.send({ type: "ping" });
+  await connection.next();
+  assert.equal(last(), 250_000);
+  const welcome = { resumed: true, token: TOKEN, ping_seconds: 60 };
+  connection.send({ type: "welcome", ...welcome });
+  await handled(connection);
+  connection.send({ type: "ping" });
+  await connection.next();
+  assert.equal(last(), 130_000);
 });
 
 test("a read-ack that is refused is told", async () => {

@@ -22,14 +22,24 @@ type Step = {
   disconnected?: true;
 };
 
+/** What an outbox writes now. */
+function framesOf(outbox: Outbox): ClientFrame[] {
+  const frames: ClientFrame[] = [];
+  outbox.write((frame) => {
+    frames.push(frame);
+    return 0;
+  });
+  return frames;
+}
+
 function take(outbox: Outbox, step: Step): void {
   const { send, sends = 0, read, frames, written, unanswered } = step;
   if (send) outbox.send(send.chat, send.client_msg_id, send.msg);
   for (let n = 0; n < sends; n += 1) outbox.send(`user:${1001 + n}`, `id-${n}`, "text");
   if (read) outbox.read(read.chat, read.mid);
-  if (frames) assert.deepEqual(outbox.takeFrames(), frames);
+  if (frames) assert.deepEqual(framesOf(outbox), frames);
   if (written) {
-    const refs = outbox.takeFrames().map((one) => "ref" in one && one.ref);
+    const refs = framesOf(outbox).map((one) => "ref" in one && one.ref);
     assert.deepEqual(refs, written);
   }
   if (unanswered !== undefined) {
@@ -54,7 +64,7 @@ test("a refused send stays until it is dismissed, and is not written again", () 
   const outbox = new Outbox();
   outbox.send(PEER, "a", "one");
   outbox.read(PEER, 1);
-  outbox.takeFrames();
+  framesOf(outbox);
   outbox.drainChanges();
   const refusal = { reason: "blocked", detail: "the user has blocked you" };
   const item = outbox.refuse("1", refusal);
@@ -69,12 +79,31 @@ test("a refused send stays until it is dismissed, and is not written again", () 
   const again = new Outbox(structuredClone(stored) as QueueItem[]);
   assert.deepEqual(again.refused, [item]);
   again.disconnected();
-  assert.deepEqual(again.takeFrames(), []);
+  assert.deepEqual(framesOf(again), []);
   again.dismiss("b");
   assert.deepEqual(again.refused, [item]);
   again.dismiss("a");
   assert.deepEqual(again.refused, []);
   assert.deepEqual([...again.drainChanges()], [[1, null]]);
+});
+
+test("what may not be written yet is written later, in its order", () => {
+  const outbox = new Outbox();
+  for (const id of ["a", "b", "c"]) outbox.send(`user:100${id.length}`, id, id);
+  outbox.send(PEER, "d", "d");
+  outbox.read(PEER, 1);
+  let budget = 1;
+  const written: ClientFrame[] = [];
+  const write = (frame: ClientFrame): number => {
+    if (written.length >= budget) return 7;
+    written.push(frame);
+    return 0;
+  };
+  assert.equal(outbox.write(write), 7);
+  budget = 5;
+  assert.equal(outbox.write(write), 0);
+  const refs = written.map((one) => "ref" in one && one.ref);
+  assert.deepEqual(refs, ["1", "5"]);
 });
 
 test("what was drained and is not stored is drained again", () => {

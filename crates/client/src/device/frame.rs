@@ -13,6 +13,15 @@ pub enum ServerFrame {
     Welcome {
         /// With everything since the device's token.
         resumed: bool,
+        /// How often the gateway pings at least, seconds; `None` of an earlier version.
+        #[serde(default)]
+        ping_seconds: Option<u32>,
+        /// How many frames a second the device may write; `None` of an earlier version.
+        #[serde(default)]
+        frames_per_s: Option<u32>,
+        /// How many bytes a second.
+        #[serde(default)]
+        bytes_per_s: Option<u32>,
     },
     /// The device has to sync, in so many milliseconds at the earliest, and then to say `resume`.
     SyncRequired {
@@ -21,6 +30,9 @@ pub enum ServerFrame {
         /// The one that was kept for a device that has lost its own: it syncs from there.
         #[serde(default)]
         token: Option<String>,
+        /// How often the gateway pings at least, seconds; `None` of an earlier version.
+        #[serde(default)]
+        ping_seconds: Option<u32>,
     },
     /// An event of the device's user.
     Event(Box<EventFrame>),

@@ -10,16 +10,22 @@ use tokio::{
 };
 use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message, protocol::CloseFrame};
 
-use super::{DeviceSettings, ServerFrame, socket::Socket};
+use super::{
+    DeviceSettings, ServerFrame,
+    pace::{Pace, Rates},
+    socket::Socket,
+};
 use crate::{Client, ClientError};
 
-/// How long a gateway may be silent: two of its pings do not come.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How often a gateway pings that does not say, seconds.
+const PING_SECONDS: u32 = 25;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const SUBPROTOCOL: &str = "tidemark.v1.json";
 /// The code of a connection that ended without one (RFC 6455).
 const NO_CODE: u16 = 1006;
+/// The close code of a gateway for whom the device was too fast.
+const TOO_FAST: u16 = 4003;
 
 /// At most one call that is under way. It goes on where a call of [`Device::next`](super::Device::next) is dropped, and ends with the device.
 pub(super) type Running<T> = JoinSet<Result<T, ClientError>>;
@@ -34,9 +40,15 @@ pub(super) struct Link {
     waiting: VecDeque<ServerFrame>,
     gateway: usize,
     silent_until: Instant,
+    /// How long this gateway may be silent.
+    silence: Duration,
     /// When the next attempt may begin.
     not_before: Instant,
     pauses: Pauses,
+    /// Of all connections: a new one is no new budget.
+    pace: Pace,
+    /// When the stream of this connection began.
+    stream_since: Option<Instant>,
 }
 
 impl Link {
@@ -56,8 +68,11 @@ impl Link {
             waiting: VecDeque::new(),
             gateway: 0,
             silent_until: now,
+            silence: silence(None),
             not_before: now,
             pauses: Pauses::default(),
+            pace: Pace::default(),
+            stream_since: None,
         };
         link.request()?;
         Ok(link)
@@ -119,7 +134,8 @@ impl Link {
     async fn receive(&mut self) -> Result<ServerFrame, ClientError> {
         if self.socket.is_none() {
             self.socket = Some(finish(&mut self.connecting).await?);
-            self.silent_until = Instant::now() + SILENCE;
+            self.silence = silence(None);
+            self.silent_until = Instant::now() + self.silence;
         }
         while let Some(socket) = &mut self.socket {
             let message = tokio::select! {
@@ -129,13 +145,13 @@ impl Link {
                     return Err(self.closed(NO_CODE, "the gateway is silent"));
                 }
             };
-            self.silent_until = Instant::now() + SILENCE;
+            self.silent_until = Instant::now() + self.silence;
             match message {
-                Some(Ok(Message::Text(text))) => {
-                    let frame = serde_json::from_str(&text);
-                    return frame.map_err(|error| ClientError::invalid_response(self.url(), error));
-                }
+                Some(Ok(Message::Text(text))) => return self.read(&text),
                 Some(Ok(Message::Close(Some(CloseFrame { code, reason })))) => {
+                    if code == TOO_FAST.into() {
+                        self.pace.exhaust(Instant::now());
+                    }
                     return Err(self.closed(code.into(), reason));
                 }
                 Some(Ok(Message::Close(None))) | None => {
@@ -149,6 +165,19 @@ impl Link {
         std::future::pending().await
     }
 
+    /// A frame, which may say how long the gateway may be silent.
+    fn read(&mut self, text: &str) -> Result<ServerFrame, ClientError> {
+        let frame = serde_json::from_str(text)
+            .map_err(|error| ClientError::invalid_response(self.url(), error))?;
+        if let ServerFrame::Welcome { ping_seconds, .. }
+        | ServerFrame::SyncRequired { ping_seconds, .. } = frame
+        {
+            self.silence = silence(ping_seconds);
+            self.silent_until = Instant::now() + self.silence;
+        }
+        Ok(frame)
+    }
+
     fn closed(&self, code: u16, reason: impl ToString) -> ClientError {
         let (url, reason) = (self.url().to_owned(), reason.to_string());
         ClientError::Closed { url, code, reason }
@@ -157,8 +186,31 @@ impl Link {
     /// Lost where there is no connection, or that ends.
     pub(super) fn write(&mut self, frame: &Value) {
         if let Some(socket) = &mut self.socket {
-            socket.push(frame);
+            let text = frame.to_string();
+            self.pace.spend(text.len(), Instant::now());
+            socket.push(text);
         }
+    }
+
+    /// Writes a frame unless the gateway would find it too much at present.
+    ///
+    /// # Errors
+    /// When it may be written.
+    pub(super) fn try_write(&mut self, frame: &Value) -> Result<(), Instant> {
+        let (bytes, now) = (frame.to_string().len(), Instant::now());
+        match self.pace.free_at(bytes, now) {
+            at if at > now => Err(at),
+            _ => {
+                self.write(frame);
+                Ok(())
+            }
+        }
+    }
+
+    /// The stream begins, on which so much may be written. That alone is no reason to come back soon: a gateway may welcome every device, and close.
+    pub(super) fn welcomed(&mut self, rates: Rates) {
+        self.stream_since = Some(Instant::now());
+        self.pace.set(rates);
     }
 
     /// The device gets on: the next pause is a short one.
@@ -166,14 +218,19 @@ impl Link {
         self.pauses = Pauses::default();
     }
 
-    /// The connection is over. The next attempt is at the next gateway, after a pause or after as long as the gateway says.
-    pub(super) fn disconnect(&mut self, after: Option<Duration>) {
+    /// The connection is over. The next attempt is at the next gateway, after a pause that is as long as the gateway says at least. It is a short one
+    /// if there was a stream for as long as the longest.
+    pub(super) fn disconnect(&mut self, at_least: Duration) {
+        let stream_since = self.stream_since.take();
+        if stream_since.is_some_and(|since| since.elapsed() >= LONGEST_PAUSE) {
+            self.gets_on();
+        }
         let pause = self.pauses.next();
         self.socket = None;
         self.connecting = JoinSet::new();
         self.waiting.clear();
         self.gateway += 1;
-        self.not_before = Instant::now() + after.unwrap_or(pause);
+        self.not_before = Instant::now() + pause.max(at_least);
     }
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
@@ -193,6 +250,12 @@ impl Link {
     pub(super) fn url(&self) -> &str {
         &self.settings.gateways[self.gateway % self.settings.gateways.len()]
     }
+}
+
+/// How long a gateway may be silent that pings every so many seconds: two of its pings do not come.
+fn silence(ping_seconds: Option<u32>) -> Duration {
+    let ping_seconds = ping_seconds.unwrap_or(PING_SECONDS);
+    Duration::from_secs(2 * u64::from(ping_seconds) + 10)
 }
 
 /// They grow while the device does not get on.
@@ -226,6 +289,7 @@ pub(super) async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, Cl
 mod tests {
     use std::collections::BTreeMap;
 
+    use schemas::Recipient;
     use serde::Deserialize;
     use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
@@ -239,6 +303,8 @@ mod tests {
         statuses: BTreeMap<String, String>,
         pauses_ms: Vec<u64>,
         spread: [f64; 2],
+        stream_ms: u64,
+        silence_ms: Vec<(Option<u32>, u64)>,
         frames: Vec<Value>,
     }
 
@@ -275,12 +341,14 @@ mod tests {
         }
     }
 
-    /// A gateway that welcomes and closes is not hurried.
     #[tokio::test]
-    async fn pauses_are_short_again_once_something_arrives() {
+    async fn the_next_pause_is_a_short_one_once_the_device_gets_on() {
+        let mut device = connected();
+        let id = crate::new_client_msg_id();
+        let peer = Recipient::User(2.try_into().unwrap());
+        device.send(peer, id, "one".to_owned()).unwrap();
         for case in table().frames {
-            let mut device = connected();
-            device.link.disconnect(None);
+            device.link.pauses.0 = LONGEST_PAUSE;
             let frame = serde_json::from_value(case["frame"].clone()).unwrap();
             device.take(frame).unwrap();
             let is_short = device.link.pauses.0 == FIRST_PAUSE;
@@ -288,11 +356,47 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_pause_is_a_short_one_after_a_stream_that_lasted() {
+        let lasts = Duration::from_millis(table().stream_ms);
+        for (stream, is_short) in [(Some(lasts), true), (Some(lasts / 2), false), (None, false)] {
+            let mut device = connected();
+            device.link.disconnect(Duration::ZERO);
+            if let Some(stream) = stream {
+                let welcome = json!({"type": "welcome", "resumed": true});
+                device
+                    .take(serde_json::from_value(welcome).unwrap())
+                    .unwrap();
+                device.link.stream_since = Some(Instant::now() - stream);
+            }
+            device.link.disconnect(Duration::ZERO);
+            let next = device.link.pauses.0;
+            assert_eq!(next == 2 * FIRST_PAUSE, is_short, "{stream:?}: {next:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_gateway_may_be_silent_for_as_long_as_two_of_its_pings_take() {
+        for (ping_seconds, expected) in table().silence_ms {
+            let expected = Duration::from_millis(expected);
+            assert_eq!(silence(ping_seconds), expected);
+            for frame in [
+                json!({"type": "welcome", "resumed": true, "ping_seconds": ping_seconds}),
+                json!({"type": "sync_required", "after_ms": 0, "ping_seconds": ping_seconds}),
+            ] {
+                let mut link = connected().link;
+                link.read(&frame.to_string()).unwrap();
+                assert_eq!(link.silence, expected, "{frame}");
+                assert!(link.silent_until.elapsed().is_zero());
+            }
+        }
+    }
+
     /// Nothing would be different on the next connection.
     #[tokio::test]
     async fn pauses_grow_where_a_ping_cannot_be_read() {
         let mut device = connected();
-        device.link.disconnect(None);
+        device.link.disconnect(Duration::ZERO);
         let token = Some("of a later version".to_owned());
         device.take(ServerFrame::Ping { token }).unwrap_err();
         assert!(device.link.pauses.0 > FIRST_PAUSE);

@@ -4,6 +4,7 @@ mod chat;
 mod frame;
 mod link;
 mod outbox;
+mod pace;
 mod reader;
 mod settings;
 mod socket;
@@ -36,6 +37,7 @@ pub use self::{
 use self::{
     link::{Link, Running, finish},
     outbox::with_chat,
+    pace::Rates,
     reader::ChatReader,
 };
 use crate::{Client, ClientError, SyncAnswer};
@@ -55,6 +57,10 @@ pub struct Device {
     is_connected: bool,
     /// What the user looks at.
     focus: Option<Recipient>,
+    /// The gateway knows of it.
+    is_focus_told: bool,
+    /// When the gateway takes what is next.
+    flush_at: Option<Instant>,
     typed_at: Option<Instant>,
     /// What [`Self::next`] has yet to return.
     updates: VecDeque<Update>,
@@ -82,6 +88,8 @@ impl Device {
             syncing: JoinSet::new(),
             is_connected: false,
             focus: None,
+            is_focus_told: true,
+            flush_at: None,
             typed_at: None,
             updates: VecDeque::new(),
             ended: None,
@@ -141,6 +149,10 @@ impl Device {
                 self.flush();
                 Ok(())
             }
+            () = sleep_until(self.flush_at.unwrap_or_else(Instant::now)), if self.flush_at.is_some() => {
+                self.flush();
+                Ok(())
+            }
         }
     }
 
@@ -170,12 +182,13 @@ impl Device {
         self.flush();
     }
 
-    /// Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection.
+    /// Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection, or too much was written
+    /// before.
     pub fn typing(&mut self, to: Recipient) {
         if self.is_connected && self.typed_at.is_none_or(|at| at.elapsed() >= TYPING_EVERY) {
             self.typed_at = Some(Instant::now());
             let frame = with_chat(json!({"type": "typing"}), "to", to);
-            self.link.write(&frame);
+            let _ = self.link.try_write(&frame);
         }
     }
 
@@ -183,15 +196,22 @@ impl Device {
     /// is a group.
     pub fn focus(&mut self, at: Option<Recipient>) {
         self.focus = at;
-        if !self.is_connected {
-            return;
+        self.is_focus_told = false;
+        self.flush();
+    }
+
+    fn write_focus(&mut self) -> Result<(), Instant> {
+        if self.is_focus_told {
+            return Ok(());
         }
         let nothing = json!({"type": "focus"});
-        let frame = match at {
+        let frame = match self.focus {
             Some(at) => with_chat(nothing, "peer", at),
             None => nothing,
         };
-        self.link.write(&frame);
+        self.link.try_write(&frame)?;
+        self.is_focus_told = true;
+        Ok(())
     }
 
     /// Fetches what is missing of a chat. Pings are answered meanwhile; what else comes is for the next call of [`Self::next`].
@@ -290,25 +310,26 @@ impl Device {
     }
 
     fn take(&mut self, frame: ServerFrame) -> Result<(), ClientError> {
-        // A welcome alone is not: a gateway may close for what is sent behind it.
-        let gets_on = matches!(
-            frame,
-            ServerFrame::Event(_) | ServerFrame::Sent { .. } | ServerFrame::Ping { .. }
-        );
         let update = match frame {
-            ServerFrame::Welcome { .. } => {
+            ServerFrame::Welcome {
+                frames_per_s,
+                bytes_per_s,
+                ..
+            } => {
                 self.is_connected = true;
+                self.link.welcomed(Rates {
+                    frames_per_s,
+                    bytes_per_s,
+                });
+                self.is_focus_told = self.focus.is_none();
                 self.flush();
-                if self.focus.is_some() {
-                    self.focus(self.focus);
-                }
                 Some(Update::Connected)
             }
             ServerFrame::SyncRequired { after_ms, .. } => {
                 self.sync(Duration::from_millis(after_ms));
                 None
             }
-            ServerFrame::Event(event) => self.state.take_event(*event).map(Update::Chat),
+            ServerFrame::Event(event) => self.take_event(*event).map(Update::Chat),
             ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
             ServerFrame::Ping { token } => {
                 if let Some(token) = token {
@@ -327,7 +348,7 @@ impl Device {
             }
             ServerFrame::Presence(presence) => Some(Update::Presence(presence)),
             ServerFrame::Reconnect { after_ms } => {
-                let after = Some(Duration::from_millis(after_ms));
+                let after = Duration::from_millis(after_ms);
                 self.disconnected("the gateway ends".into(), after);
                 None
             }
@@ -335,11 +356,16 @@ impl Device {
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
-        if gets_on {
-            self.link.gets_on();
-        }
         self.updates.extend(update);
         Ok(())
+    }
+
+    /// A gateway that tells the same again before it closes has brought the device no further.
+    fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
+        if !self.state.knows(event.at) {
+            self.link.gets_on();
+        }
+        self.state.take_event(event)
     }
 
     /// What has become of a send or a read.
@@ -352,7 +378,9 @@ impl Device {
             }
             ServerFrame::Sent { reference, mid } => {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
-                match self.answered(&reference)? {
+                let item = self.answered(&reference)?;
+                self.link.gets_on();
+                match item {
                     QueueItem::Send { client_msg_id, .. } => Some(Update::Sent(client_msg_id, mid)),
                     QueueItem::Read { .. } => None,
                 }
@@ -394,13 +422,16 @@ impl Device {
         answered
     }
 
-    /// Writes what is next, as much as may be under way.
+    /// Writes what is next, as much as may be under way and as fast as the gateway takes it.
     fn flush(&mut self) {
-        if self.is_connected {
-            for frame in self.outbox.take_frames() {
-                self.link.write(&frame);
-            }
+        if !self.is_connected {
+            return;
         }
+        let written = self.write_focus().and_then(|()| {
+            let link = &mut self.link;
+            self.outbox.write(|frame| link.try_write(frame))
+        });
+        self.flush_at = written.err();
     }
 
     /// The device comes back, or does not where that would end in the same way.
@@ -418,18 +449,19 @@ impl Device {
             | ClientError::InvalidResponse { .. } => false,
         };
         if !ends {
-            return self.disconnected(error.to_string(), None);
+            return self.disconnected(error.to_string(), Duration::ZERO);
         }
-        self.link.disconnect(None);
+        self.link.disconnect(Duration::ZERO);
         self.is_connected = false;
         self.ended = Some(error);
     }
 
-    fn disconnected(&mut self, why: String, after: Option<Duration>) {
-        self.link.disconnect(after);
+    fn disconnected(&mut self, why: String, at_least: Duration) {
+        self.link.disconnect(at_least);
         self.outbox.disconnected();
         self.syncing = JoinSet::new();
         self.is_connected = false;
+        self.flush_at = None;
         self.updates.push_back(Update::Disconnected(why));
     }
 }

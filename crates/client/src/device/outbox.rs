@@ -76,24 +76,29 @@ impl Outbox {
         self.items.insert(self.last, item);
     }
 
-    /// What may be written now; it counts as written from here on.
-    pub(super) fn take_frames(&mut self) -> Vec<Value> {
+    /// Writes what may be written now, in order, up to what is not to be written yet.
+    ///
+    /// # Errors
+    /// When the next one may be written, as `write` says.
+    pub(super) fn write<Later>(
+        &mut self,
+        mut write: impl FnMut(&Value) -> Result<(), Later>,
+    ) -> Result<(), Later> {
         let posting = self.written.iter().filter(|(_, accepted)| !**accepted);
         let mut posting_to: BTreeSet<Recipient> = posting
             .filter_map(|(seq, _)| self.items.get(seq)?.sent_to())
             .collect();
-        let mut frames = Vec::new();
         for (seq, item) in &self.items {
             if self.written.len() >= WINDOW {
                 break;
             }
             let is_free = |to| posting_to.insert(to);
             if !self.written.contains_key(seq) && item.sent_to().is_none_or(is_free) {
+                write(&item.frame(*seq))?;
                 self.written.insert(*seq, false);
-                frames.push(item.frame(*seq));
             }
         }
-        frames
+        Ok(())
     }
 
     /// What was answered, by its `ref`: it is done. `None` where it was answered before.
@@ -205,6 +210,17 @@ mod tests {
         }
     }
 
+    /// What is written now.
+    fn frames(outbox: &mut Outbox) -> Vec<Value> {
+        let mut frames = Vec::new();
+        let written = outbox.write(|frame| {
+            frames.push(frame.clone());
+            Ok::<(), ()>(())
+        });
+        written.unwrap();
+        frames
+    }
+
     fn take(outbox: &mut Outbox, name: &str, given: &Value) {
         let text = |name: &str| given[name].as_str().unwrap();
         let reference = given.as_str().unwrap_or_default();
@@ -219,9 +235,9 @@ mod tests {
                 of: chat(given),
                 mid: given["mid"].as_i64().unwrap().try_into().unwrap(),
             }),
-            "frames" => assert_eq!(Value::from(outbox.take_frames()), *given),
+            "frames" => assert_eq!(Value::from(frames(outbox)), *given),
             "written" => {
-                let frames = outbox.take_frames().into_iter();
+                let frames = frames(outbox).into_iter();
                 let refs: Value = frames.map(|mut frame| frame["ref"].take()).collect();
                 assert_eq!(refs, *given);
             }
@@ -233,6 +249,32 @@ mod tests {
             "disconnected" => outbox.disconnected(),
             other => panic!("{other}"),
         }
+    }
+
+    #[test]
+    fn what_may_not_be_written_yet_is_written_later_in_its_order() {
+        let mut outbox = Outbox::default();
+        let to = Recipient::User(1001.try_into().unwrap());
+        for id in ["a", "b"] {
+            outbox.push(message(to, id, "text"));
+        }
+        outbox.push(QueueItem::Read {
+            of: to,
+            mid: Mid::try_from(1).unwrap(),
+        });
+        let (mut written, mut budget) = (Vec::new(), 1);
+        for _ in 0..2 {
+            let outcome = outbox.write(|frame| {
+                if written.len() >= budget {
+                    return Err("later");
+                }
+                written.push(frame["ref"].clone());
+                Ok(())
+            });
+            assert_eq!(outcome.is_err(), budget == 1);
+            budget = 3;
+        }
+        assert_eq!(written, ["1", "3"]);
     }
 
     #[test]

@@ -50,13 +50,13 @@ impl Socket {
                 outgoing: VecDeque::new(),
             },
         };
-        socket.push(&hello);
+        socket.push(hello.to_string());
         Ok(socket)
     }
 
     /// It goes out while the next frame is waited for.
-    pub(super) fn push(&mut self, frame: &Value) {
-        self.outgoing.push_back(Message::text(frame.to_string()));
+    pub(super) fn push(&mut self, frame: String) {
+        self.outgoing.push_back(Message::text(frame));
     }
 
     /// The next message; dropped at any point, nothing is lost of either direction.

@@ -118,6 +118,12 @@ impl DeviceState {
         self.chats.entry(key).or_insert_with(Chat::with_user)
     }
 
+    /// Whether what is there is below the token, or there is none yet: then nothing becomes of it.
+    pub(super) fn knows(&self, (partition, offset): (Partition, i64)) -> bool {
+        let token = self.token.as_ref();
+        token.is_none_or(|token| token.covers(partition, offset))
+    }
+
     /// Takes an event. `None` where it was known already, or changes no chat.
     pub fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
         if !self.moves_on(event.at) {

@@ -570,7 +570,8 @@ pub(super) fn device_settings() -> DeviceSettings {
 
 pub(super) fn connected() -> Device {
     let client = Client::builder("http://127.0.0.1:1", "http://127.0.0.1:1");
-    let state = DeviceState::new(user(1));
+    let mut state = DeviceState::new(user(1));
+    state.take_sync(answer(json!({})));
     Device::new(
         client.build().unwrap(),
         device_settings(),

@@ -4,7 +4,10 @@
 
 mod scripted;
 
-use std::pin::pin;
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use client::{
     ClientError,
@@ -268,6 +271,71 @@ async fn a_device_that_is_not_to_come_back_does_not() {
     closed.await.unwrap();
     let (_, outbox) = device.into_parts();
     assert_eq!(outbox.items().len(), 1);
+}
+
+/// It would be asked five times a second, by every device and for ever.
+#[tokio::test]
+async fn a_gateway_that_welcomes_pings_and_closes_is_not_hurried() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let begun = Instant::now();
+    for _ in 0..5 {
+        let mut connection = meanwhile(&mut device, scripted.welcome()).await;
+        meanwhile(&mut device, connection.receive_all()).await;
+        meanwhile(&mut device, connection.close(1001)).await;
+    }
+    meanwhile(&mut device, scripted.welcome()).await;
+    // Half of 0.1, 0.2, 0.4, 0.8 and 1.6 s at least.
+    assert!(begun.elapsed() >= Duration::from_millis(1_550));
+}
+
+#[tokio::test]
+async fn neither_is_one_that_ends_and_asks_to_come_back_at_once() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    let begun = Instant::now();
+    for _ in 0..5 {
+        let mut connection = meanwhile(&mut device, scripted.welcome()).await;
+        let reconnect = json!({"type": "reconnect", "after_ms": 0});
+        meanwhile(&mut device, connection.send(reconnect)).await;
+    }
+    meanwhile(&mut device, scripted.welcome()).await;
+    assert!(begun.elapsed() >= Duration::from_millis(1_550));
+}
+
+/// Ten seconds' worth at once would be too much for it.
+#[tokio::test]
+async fn a_long_queue_goes_out_as_fast_as_the_gateway_says_and_no_faster() {
+    let scripted = Scripted::start().await;
+    let mut device = scripted.device();
+    for number in 1..=20 {
+        let to = Recipient::Group(number.try_into().unwrap());
+        send_to(to, &mut device, "text");
+    }
+    device.focus(Some(peer()));
+    let welcome =
+        json!({"type": "welcome", "resumed": true, "frames_per_s": 2, "bytes_per_s": 100_000});
+    let (mut connection, _) = meanwhile(&mut device, scripted.accept()).await;
+    connection.send(welcome.clone()).await;
+    let begun = Instant::now();
+    for number in 0..12 {
+        let frame = meanwhile(&mut device, connection.receive()).await;
+        if number == 0 {
+            assert_eq!(frame["type"], "focus", "it waits for nothing");
+        } else {
+            let sent = json!({"type": "sent", "ref": frame["ref"], "mid": 1});
+            connection.send(sent).await;
+        }
+    }
+    // Five seconds' worth, which are ten frames, are written at once.
+    assert!(begun.elapsed() > Duration::from_millis(900));
+    // A new connection is no new budget.
+    meanwhile(&mut device, connection.close(4003)).await;
+    let (mut connection, _) = meanwhile(&mut device, scripted.accept()).await;
+    connection.send(welcome).await;
+    let begun = Instant::now();
+    meanwhile(&mut device, connection.receive()).await;
+    assert!(begun.elapsed() > Duration::from_millis(400));
 }
 
 /// As a balancer answers while gateways change.
