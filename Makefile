@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ clean: ## stop everything and drop its data
 	@if [ -d .run ]; then $(MAKE) --no-print-directory release && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
 
 # Brokers of tests live for minutes: Java is to compile fast, not well.
-test faults chaos sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
+test faults chaos hostile sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
 # The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
 test: toolchain ## run all tests against servers of their own; of the fault tests a sixth, which one follows from the commit
@@ -42,6 +42,10 @@ faults: toolchain ## run all fault tests: what a release has to pass
 chaos: toolchain $(if $(BEFORE),version-before) ## inject faults into a cluster for MINUTES=10, of FAULTS=a,b or all, drawn from CHAOS_SEED=n; REDIS_CLUSTER=1 on one; BEFORE=<commit> upgrades from it
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS)) $(if $(filter 1,$(REDIS_CLUSTER)),--redis-cluster) $(if $(BEFORE),--before $(TARGET_DIR)/before/target/debug/tidemark)
+
+hostile: toolchain ## try each way in which accounts could cost others something for SECONDS=15, then all at once for MINUTES=2; ONLY=a,b or all
+	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
+	@$(TARGET_DIR)/debug/hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--together $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
 version-before: toolchain
 	@git worktree add --detach --force $(TARGET_DIR)/before/tree $(BEFORE)

@@ -8,6 +8,7 @@ mod devices;
 mod difference;
 mod events;
 mod group_traffic;
+pub mod hostile;
 mod load;
 mod model;
 mod network;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use access::test_issuer::{AUD, ISS, SECRET};
 use anyhow::{Context as _, Result};
 use dev_stack::{Ports, StackConfig};
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub clocks: bool,
     /// Whether services keep the periods, and servers the memory, that they have by default: for measuring.
     pub as_shipped: bool,
+    /// Whether callers are authenticated, by tokens of `access::test_issuer`.
+    pub authenticated: bool,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Settings {
         proxied: false,
         clocks: false,
         as_shipped: false,
+        authenticated: false,
     };
 
     /// One broker, and services are left to the test.
@@ -71,6 +75,15 @@ pub(crate) fn write(
     let soon = SOON.iter().filter(|_| !settings.as_shipped);
     for setting in soon.chain(settings.overrides) {
         args.extend(["--set".to_owned(), (*setting).to_owned()]);
+    }
+    if settings.authenticated {
+        let secret = stack.run_dir.join("secret");
+        fs::write(&secret, SECRET)?;
+        let issuer = format!(
+            "auth.issuers=[{{ iss = '{ISS}', aud = '{AUD}', algorithms = ['HS256'], secret_file = '{}' }}]",
+            secret.display()
+        );
+        args.extend(["--set".to_owned(), issuer]);
     }
     Ok(args)
 }

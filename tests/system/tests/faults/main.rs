@@ -7,6 +7,7 @@ mod events_deleted;
 mod events_went_back;
 mod gateways;
 mod history;
+mod hostile;
 mod inbound_went_back;
 mod kafka_away;
 mod killed_services;

@@ -6,6 +6,7 @@ mod batches;
 mod command_line;
 mod connect;
 mod contents;
+mod costs;
 mod dead_letters;
 mod described;
 mod hostile;

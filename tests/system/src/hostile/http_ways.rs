@@ -1,0 +1,119 @@
+//! Ways that take places: of bodies, batches, connections and calls that wait.
+
+use std::{iter, time::Duration};
+
+use anyhow::Result;
+use futures::{StreamExt as _, stream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::account::{Account, Stage};
+
+/// How long a connection of an attacker is kept, unless the service ends it.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// Writes to a port, then waits until the service ends the connection or [`KEPT`] is over; again and again.
+async fn keep_saying(port: u16, text: String) {
+    loop {
+        let saying = async {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+            stream.write_all(text.as_bytes()).await?;
+            let mut answer = [0; 4_096];
+            while stream.read(&mut answer).await? > 0 {}
+            std::io::Result::Ok(())
+        };
+        // Whatever ends it, it begins again; not faster than any client could.
+        let _ = timeout(KEPT, saying).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn post(account: &Account, path: &str, headers: &str, begun: &str) -> String {
+    let token = &account.token;
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n{headers}\r\n\r\n{begun}"
+    )
+}
+
+async fn all(texts: impl Iterator<Item = (u16, String)>) -> Result<()> {
+    let mut connections: JoinSet<()> = texts
+        .map(|(port, text)| keep_saying(port, text))
+        .collect();
+    while let Some(ended) = connections.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+pub(super) async fn bodies(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let headers = "content-type: application/json\r\ncontent-length: 262144";
+    let texts = accounts.iter().cycle().take(126);
+    all(texts.map(|account| (stage.ingest, post(account, "/v1/messages", headers, "{")))).await
+}
+
+pub(super) async fn batches(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let headers = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked";
+    let texts = accounts.iter().flat_map(|account| iter::repeat_n(account, 8));
+    all(texts.map(|account| (stage.ingest, post(account, "/v1/events", headers, "")))).await
+}
+
+pub(super) async fn silent_connections(stage: Stage) -> Result<()> {
+    let ports = [stage.gateway, stage.query].into_iter().cycle().take(4_300 * 2);
+    all(ports.map(|port| (port, String::new()))).await
+}
+
+/// Calls of an account at once, again as soon as they are answered.
+async fn call_at_once(account: Account, port: u16, path: String, at_once: usize) {
+    stream::repeat(())
+        .map(|()| account.get_at(port, &path))
+        .buffer_unordered(at_once)
+        // What they are answered does not matter.
+        .for_each(async |_| tokio::time::sleep(Duration::from_millis(1)).await)
+        .await;
+}
+
+pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let mut calls = JoinSet::new();
+    for account in accounts {
+        let path = format!(
+            "/v1/users/{}/unread?device=pc&after=0:999999999999&timeout_ms=20000",
+            account.uid
+        );
+        calls.spawn(call_at_once(account, stage.query, path, 16));
+    }
+    while let Some(ended) = calls.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+/// Each call is left before its answer is there.
+pub(super) async fn presence(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let mut calls = JoinSet::new();
+    for account in accounts {
+        let uids: Vec<String> = (1..=100).map(|uid: u32| uid.to_string()).collect();
+        let path = format!("/v1/presence?uid={}", uids.join(","));
+        let port = stage.gateway;
+        calls.spawn(async move {
+            let mut tick = tokio::time::interval(Duration::from_millis(20));
+            let mut left = JoinSet::new();
+            loop {
+                tick.tick().await;
+                let (account, path) = (account.clone(), path.clone());
+                left.spawn(async move {
+                    let called = account.get_at(port, &path);
+                    let _ = timeout(Duration::from_millis(5), called).await;
+                });
+                while left.try_join_next().is_some() {}
+            }
+        });
+    }
+    while let Some(ended) = calls.join_next().await {
+        let () = ended?;
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Ways that put something on the log: groups, changes and messages.
+
+use std::{iter::repeat, time::Duration};
+
+use anyhow::{Context as _, Result};
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    future::{try_join, try_join_all},
+    stream,
+};
+use serde_json::{Value, json};
+use tokio::time::interval;
+
+use super::account::{Account, Stage};
+use crate::new_users;
+
+/// As often as `auth.user_limits` lets a user post.
+const POST_EVERY: Duration = Duration::from_millis(20);
+
+/// Posts one body after the other at the rate that a user has, whatever is answered.
+async fn post_each(account: &Account, path: &str, bodies: impl Iterator<Item = Value>) -> Result<()> {
+    let mut tick = interval(POST_EVERY);
+    for body in bodies {
+        tick.tick().await;
+        account.post(path, &body).await?;
+    }
+    Ok(())
+}
+
+/// A group of an account with these, by its number.
+async fn group_of(account: &Account, client_id: &str, members: &[i64]) -> Result<String> {
+    let members: Vec<String> = members.iter().map(i64::to_string).collect();
+    let body = json!({ "owner": account.uid.to_string(), "client_id": client_id, "name": client_id, "members": members });
+    let (status, answer) = account.post("/v1/groups", &body).await?;
+    let gid = answer["gid"].as_str().map(str::to_owned);
+    gid.with_context(|| format!("a group is answered {status}: {answer}"))
+}
+
+pub(super) async fn hides(_: Stage, accounts: Vec<Account>) -> Result<()> {
+    let [account, peer] = &accounts[..] else {
+        unreachable!("two accounts hide")
+    };
+    let (me, other) = (account.uid.to_string(), peer.uid.to_string());
+    let message = json!({ "srcid": me, "destid": other, "msg": "to be hidden" });
+    account.post("/v1/messages", &message).await?;
+    let hide = json!({ "by": me, "peer": other, "mid": 1, "kind": "hide" });
+    let hiding = post_each(account, "/v1/message-changes", repeat(hide));
+    let path = format!("/v1/users/{other}/conversations/{me}/changes?after_chg=0");
+    let reading = async {
+        let calls = stream::repeat(()).map(|()| peer.get(&path));
+        calls.buffer_unordered(16).try_for_each(async |_| Ok(())).await
+    };
+    try_join(hiding, reading).await?;
+    Ok(())
+}
+
+pub(super) async fn members(_: Stage, accounts: Vec<Account>) -> Result<()> {
+    let account = &accounts[0];
+    let named: [i64; 1_000] = new_users();
+    let named: Vec<String> = named.iter().map(i64::to_string).collect();
+    let gid = group_of(account, "members", &[]).await?;
+    let by = account.uid.to_string();
+    let add = json!({ "by": by, "add": named });
+    let remove = json!({ "by": by, "remove": named });
+    let path = format!("/v1/groups/{gid}/changes");
+    post_each(account, &path, [add, remove].into_iter().cycle()).await
+}
+
+pub(super) async fn memberships(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let groups = |account: Account| {
+        let stage = stage.clone();
+        async move {
+            let members = [stage.friend, stage.measuring].map(|uid| uid.to_string());
+            let group = |number: u32| json!({ "owner": account.uid.to_string(), "client_id": format!("{number}"), "name": "Lunch", "members": members });
+            post_each(&account, "/v1/groups", (0..).map(group)).await
+        }
+    };
+    try_join_all(accounts.into_iter().map(groups)).await?;
+    Ok(())
+}
+
+/// To the same user again and again, under an id that is another message's.
+pub(super) async fn dead_letters(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let conflicts = |account: Account| {
+        let friend = stage.friend.to_string();
+        async move {
+            let text = |number: u32| format!("{number:0>16000}");
+            let message = |number| json!({ "srcid": account.uid.to_string(), "destid": friend, "client_msg_id": "same", "msg": text(number) });
+            post_each(&account, "/v1/messages", (0..).map(message)).await
+        }
+    };
+    try_join_all(accounts.into_iter().map(conflicts)).await?;
+    Ok(())
+}
+
+/// Each account writes to one that nobody else knows.
+pub(super) async fn large_messages(_: Stage, accounts: Vec<Account>) -> Result<()> {
+    let messages = |account: Account| async move {
+        let [to] = new_users();
+        let text = "x".repeat(16_000);
+        let message = json!({ "srcid": account.uid.to_string(), "destid": to.to_string(), "msg": text });
+        post_each(&account, "/v1/messages", repeat(message)).await
+    };
+    try_join_all(accounts.into_iter().map(messages)).await?;
+    Ok(())
+}
+
+/// Groups of an account with these, and as many of a second one.
+pub(super) async fn groups_of(account: &Account, count: usize, members: &[i64]) -> Result<()> {
+    for number in 0..count {
+        group_of(account, &format!("{number}"), members).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! What accounts within every limit can cost others: each way of `make hostile`, for a moment.
+
+use std::time::Duration;
+
+use system_tests::{Servers, Settings, hostile, run};
+
+const AUTHENTICATED: Settings = Settings {
+    authenticated: true,
+    ..Settings::USUAL
+};
+
+fn tried(names: &[&str]) {
+    let ways = hostile::WAYS.iter();
+    let ways: Vec<_> = ways.filter(|way| names.contains(&way.name)).collect();
+    assert_eq!(ways.len(), names.len(), "a way of {names:?} is gone");
+    run(Servers::Own(AUTHENTICATED), async |env| {
+        hostile::run_on(env, &ways, Duration::from_secs(8), None).await
+    });
+}
+
+#[test]
+fn nobody_takes_the_places_of_others() {
+    tried(&["bodies", "batches", "silent-connections", "waits", "presence"]);
+}
+
+#[test]
+fn nobody_makes_others_wait_for_what_is_on_the_log() {
+    tried(&["hides", "members", "memberships", "dead-letters", "ring"]);
+}
+
+#[test]
+fn nobody_holds_up_a_gateway() {
+    tried(&["resumes", "devices"]);
+}
