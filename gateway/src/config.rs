@@ -78,9 +78,9 @@ pub struct GatewayConfig {
     /// Lease of a gateway's entries in Redis (presence), milliseconds; it is renewed every third of it, and the entries of a gateway that has died count until its end.
     #[garde(range(min = 300, max = 600_000))]
     pub lease_ms: u64,
-    /// How often a connection gets a ping with a token, seconds.
-    #[garde(range(min = 1, max = 3_600))]
-    pub ping_seconds: u64,
+    /// How often a connection gets a ping with a token, seconds. Devices are told, and give up their connection after that and some more.
+    #[garde(range(min = 1, max = 600))]
+    pub ping_seconds: u32,
     /// How long a device may take for its hello, a pong, and to take a frame, seconds.
     #[garde(range(min = 1, max = 600))]
     pub answer_seconds: u64,
@@ -140,7 +140,7 @@ impl GatewayConfig {
     }
 
     pub(crate) fn ping_interval(&self) -> Duration {
-        Duration::from_secs(self.ping_seconds)
+        Duration::from_secs(self.ping_seconds.into())
     }
 
     pub(crate) fn answer_time(&self) -> Duration {

@@ -17,16 +17,20 @@ pub struct HttpConfig {
     /// Lets a listener without calls of its own (probes and metrics only) bind an address that other machines can reach.
     #[garde(skip)]
     pub allow_non_loopback: bool,
-    /// How long a connection may take to send the headers of its next request; an idle one is closed after this time, too.
+    /// How long a connection may take to send the headers of its first request.
     #[garde(range(min = 100, max = 600_000))]
     pub header_read_timeout_ms: u64,
+    /// After this without a further request a connection is closed: longer than the proxy in front keeps one open for the next request.
+    #[garde(range(min = 100, max = 3_600_000))]
+    pub idle_timeout_ms: u64,
     /// The most that request line and headers may take together; more is answered 431.
     #[garde(range(min = 8_192, max = 1_048_576))]
     pub max_header_bytes: usize,
     /// The most headers of a request; more are answered 431.
     #[garde(range(min = 16, max = 500))]
     pub max_headers: usize,
-    /// Connections served at a time, at each listener; more are answered 503 and closed.
+    /// Connections with a request in progress, at each listener; more are answered 503 and closed. Probes and metrics have places of their own, and
+    /// connections without a request give way to others.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
     /// The sites whose pages may call, as a browser names them (`https://chat.example.org`); all others are refused by browsers.
@@ -41,7 +45,8 @@ impl Default for HttpConfig {
     fn default() -> Self {
         Self {
             allow_non_loopback: false,
-            header_read_timeout_ms: 30_000,
+            header_read_timeout_ms: 10_000,
+            idle_timeout_ms: 75_000,
             max_header_bytes: 32 * 1024,
             max_headers: 100,
             max_connections: 4_096,

@@ -2,27 +2,31 @@
 #![warn(missing_docs)]
 
 mod allocator;
+mod answers;
 mod bind;
 mod causes;
 pub mod config;
 mod cors;
 mod health;
 mod limited_reads;
+mod list_headers;
 mod listener_policy;
 mod metrics;
 mod middleware;
 mod openapi;
 mod own_hosts;
+mod places;
 mod poll;
 mod probes;
 mod process;
+mod request_heads;
 mod runtime;
 mod serve;
 mod shutdown;
 mod supervisor;
 pub mod telemetry;
 mod tls;
-mod too_many_connections;
+mod watched_stream;
 
 pub use bind::{BindError, HttpConfig, Listener, bind_listener};
 pub use causes::with_causes;

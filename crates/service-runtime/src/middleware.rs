@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, Method};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, map_request};
 use axum::response::{IntoResponse as _, Response};
 use problem::Problem;
 use tower::ServiceBuilder;
@@ -15,11 +15,12 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::trace::TraceLayer;
 use tracing::{Span, info_span};
 
+use crate::list_headers;
 use crate::metrics::{HTTP_DURATION, HTTP_REQUESTS};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Adds the request id, the trace span, the metrics of rate, errors and duration, and an answer for panics. Limits on bodies and time are the
+/// Adds the request id, the trace span, lists of headers in one line each, the metrics of rate, errors and duration, and an answer for panics. Limits on bodies and time are the
 /// service's own. Apply it last, once: it covers the routes and fallbacks that `router` has by then.
 pub fn middleware(router: Router) -> Router {
     router.layer(
@@ -33,6 +34,7 @@ pub fn middleware(router: Router) -> Router {
             )
             .layer(PropagateRequestIdLayer::new(REQUEST_ID))
             .layer(from_fn(record))
+            .layer(map_request(list_headers::join))
             .layer(CatchPanicLayer::custom(answer_panic)),
     )
 }

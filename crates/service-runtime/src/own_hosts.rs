@@ -40,8 +40,14 @@ fn is_own(host: &HeaderValue, hosts: &[String]) -> bool {
         return false;
     };
     let host = Authority::host(&host).to_lowercase();
-    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
-    address.is_ok() || !host.contains('.') || host.ends_with(".localhost") || hosts.contains(&host)
+    // With a dot at its end a name is absolute, and one without another dot is anybody's.
+    let name = host.strip_suffix('.').unwrap_or(&host);
+    let address: Result<IpAddr, _> = name.trim_matches(['[', ']']).parse();
+    address.is_ok()
+        || !host.contains('.')
+        || name == "localhost"
+        || name.ends_with(".localhost")
+        || hosts.iter().any(|own| own == name)
 }
 
 #[cfg(test)]
@@ -57,6 +63,10 @@ mod tests {
             ("[::1]:7308", true),
             ("LocalHost:7308", true),
             ("tidemark.localhost", true),
+            ("localhost.", true),
+            ("tidemark.localhost.:7308", true),
+            ("127.0.0.1.", true),
+            ("chat.example.org.", true),
             ("gateway:7308", true),
             ("Chat.example.org:7308", true),
             ("evil.example:7308", false),

@@ -9,6 +9,11 @@ use problem::Problem;
 
 use crate::{Health, MetricsHandle, Readiness};
 
+/// Whether a path is one of these calls: they are answered whatever all others wait for.
+pub(crate) fn is_probe(path: &str) -> bool {
+    ["/livez", "/readyz", "/metrics"].contains(&path)
+}
+
 /// The two calls that tell whether a process is well, for whoever runs it.
 pub fn health_router(health: Health) -> Router {
     Router::new()

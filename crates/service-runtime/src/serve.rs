@@ -15,24 +15,22 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use problem::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+use crate::answers::Answers;
 use crate::limited_reads::LimitedReads;
+use crate::places::{Activity, Place, Places};
 use crate::tls::ServerTls;
-use crate::{HttpConfig, Listener, Shutdown, allow_origins, too_many_connections};
+use crate::watched_stream::WatchedStream;
+use crate::{HttpConfig, Listener, Shutdown, allow_origins};
 
 /// How long to wait after an error of `accept` that is not about one connection; most often there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-
-/// How many connections above the limit get a response at a time; the others are closed without one.
-const REFUSALS: usize = 64;
 
 /// Serves `router` until the soft stage; then takes no new connections, finishes the requests in progress, and drops what is left at the
 /// hard stage.
@@ -56,13 +54,14 @@ pub async fn serve(
             .layer(from_fn_with_state(HeaderLimits::of(http), limit_headers))
             .layer(from_fn(announce_close)),
         shutdown: shutdown.clone(),
-        too_many: too_many_connections::response(http.max_connections).await,
+        max_connections: http.max_connections,
+        first_head_time: Duration::from_millis(http.header_read_timeout_ms),
         tls: tls.clone(),
         read_bytes_per_s,
     });
     let connections = TaskTracker::new();
     tokio::select! {
-        () = server.accept_all(&tcp, http.max_connections, &connections) => {}
+        () = server.accept_all(&tcp, &connections) => {}
         () = reload_files(tls.as_ref()) => {}
         () = shutdown.soft().cancelled() => {}
     }
@@ -87,82 +86,81 @@ struct Server {
     shutdown: Shutdown,
     tls: Option<ServerTls>,
     read_bytes_per_s: Option<u32>,
-    /// The response to connections above the limit.
-    too_many: Vec<u8>,
+    max_connections: usize,
+    /// How long a connection may take to send its first request, the TLS handshake before it included.
+    first_head_time: Duration,
 }
 
 impl Server {
-    async fn accept_all(
-        self: &Arc<Self>,
-        tcp: &TcpListener,
-        max_connections: usize,
-        connections: &TaskTracker,
-    ) {
-        let slots = Arc::new(Semaphore::new(max_connections));
-        let refusals = Arc::new(Semaphore::new(REFUSALS));
+    async fn accept_all(self: &Arc<Self>, tcp: &TcpListener, connections: &TaskTracker) {
+        let places = Places::new(self.max_connections);
         loop {
             let stream = accept(tcp).await;
+            let Some(place) = places.take() else {
+                debug!("closed a connection: all others have requests in progress");
+                continue;
+            };
             let server = Arc::clone(self);
-            if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-                connections.spawn(async move {
-                    server.serve(stream).await;
-                    drop(slot);
-                });
-            } else if let Ok(permit) = Arc::clone(&refusals).try_acquire_owned() {
-                connections.spawn(async move {
-                    server.refuse(stream).await;
-                    drop(permit);
-                });
-            }
+            connections.spawn(async move { server.serve_place(stream, place).await });
         }
     }
 
-    /// Serves one connection, after the TLS handshake where there is one.
-    async fn serve(&self, stream: TcpStream) {
+    /// Serves one connection, as long as it has its place.
+    async fn serve_place(&self, stream: TcpStream, place: Place) {
+        let activity = place.activity();
+        let says_nothing = async {
+            sleep(self.first_head_time).await;
+            if !activity.is_silent() {
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.serve(stream, place.activity()) => {}
+            () = place.taken() => debug!("a connection without a request in progress gave way"),
+            () = says_nothing => debug!("a connection sent no request in time"),
+        }
+    }
+
+    /// Serves it after the TLS handshake, where there is one.
+    async fn serve(&self, stream: TcpStream, activity: Activity) {
         let Some(tls) = &self.tls else {
-            return self.serve_limited(stream).await;
+            return self.serve_limited(stream, activity).await;
         };
         let shaken = tokio::select! {
             shaken = timeout(tls.handshake_timeout, tls.acceptor.accept(stream)) => shaken,
             () = self.shutdown.soft().cancelled() => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.serve_limited(stream).await,
+            Ok(Ok(stream)) => self.serve_limited(stream, activity).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
             Err(_elapsed) => debug!("TLS handshake timed out"),
         }
     }
 
-    async fn refuse(&self, stream: TcpStream) {
-        debug!("refused a connection: too many are open");
-        match &self.tls {
-            None => too_many_connections::refuse(stream, &self.too_many).await,
-            Some(tls) => {
-                let shaken = timeout(
-                    too_many_connections::REFUSAL_TIMEOUT,
-                    tls.acceptor.accept(stream),
-                )
-                .await;
-                if let Ok(Ok(stream)) = shaken {
-                    too_many_connections::refuse(stream, &self.too_many).await;
-                }
-            }
-        }
-    }
-
-    async fn serve_limited<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
+    async fn serve_limited<S>(&self, stream: S, activity: Activity)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         match self.read_bytes_per_s {
-            Some(limit) => self.serve_http(LimitedReads::new(stream, limit)).await,
-            None => self.serve_http(stream).await,
+            Some(limit) => {
+                let stream = LimitedReads::new(stream, limit);
+                self.serve_http(stream, activity).await;
+            }
+            None => self.serve_http(stream, activity).await,
         }
     }
 
     /// Serves the requests of one connection.
-    async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S) {
-        let service = TowerToHyperService::new(self.router.clone());
+    async fn serve_http<S>(&self, stream: S, activity: Activity)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let answers = Answers::new(self.router.clone(), activity.clone(), self.max_connections);
+        let stream = WatchedStream::new(stream, activity, answers.ambiguous());
         let connection = self
             .builder
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(stream), answers)
             .with_upgrades();
         let mut connection = pin!(connection);
         let ended = tokio::select! {
@@ -192,7 +190,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 warn!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -211,9 +209,8 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // A client that has closed its sending side may still wait for the response.
-        .half_close(true)
-        .header_read_timeout(Duration::from_millis(http.header_read_timeout_ms))
+        // From the end of the request before; that of the first one is shorter.
+        .header_read_timeout(Duration::from_millis(http.idle_timeout_ms))
         // Above this hyper responds without a body and closes. It is also the size of the pieces in which bodies are read.
         .max_buf_size(2 * http.max_header_bytes)
         // As above.

@@ -13,15 +13,18 @@ use crate::hub::{Head, RingEvent};
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerFrame<'a> {
-    /// The stream begins, with what the device missed: `resumed` is true, since who cannot resume has to sync.
+    /// The stream begins, with what the device missed: `resumed` is true, since who cannot resume has to sync. A ping comes at the latest every
+    /// `ping_seconds`: a device that hears nothing for longer, and some seconds, has lost its connection.
     Welcome {
         resumed: bool,
         token: &'a str,
+        ping_seconds: u32,
     },
     /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
-    /// device that has none: it syncs from there.
+    /// device that has none: it syncs from there. Pings come as after `welcome`.
     SyncRequired {
         after_ms: u64,
+        ping_seconds: u32,
         #[serde(skip_serializing_if = "Option::is_none")]
         token: Option<&'a str>,
     },

@@ -120,16 +120,24 @@ fn answered(reference: &ShortText) -> impl Fn(String) -> NoFrame + use<> {
 
 pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
     let frame = match *frame {
-        ServerFrame::Welcome { resumed, token } => Server::Welcome(server::Welcome {
+        ServerFrame::Welcome {
+            resumed,
+            token,
+            ping_seconds,
+        } => Server::Welcome(server::Welcome {
             resumed,
             token: token.to_owned(),
+            ping_seconds,
         }),
-        ServerFrame::SyncRequired { after_ms, token } => {
-            Server::SyncRequired(server::SyncRequired {
-                after_ms,
-                token: token.map(str::to_owned),
-            })
-        }
+        ServerFrame::SyncRequired {
+            after_ms,
+            ping_seconds,
+            token,
+        } => Server::SyncRequired(server::SyncRequired {
+            after_ms,
+            token: token.map(str::to_owned),
+            ping_seconds,
+        }),
         ServerFrame::Event(ref frame) => Server::Event(event(frame)),
         ServerFrame::Head {
             at,

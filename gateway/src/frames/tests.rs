@@ -316,14 +316,14 @@ proptest! {
     #[test]
     fn other_frames_say_the_same_in_both_formats(
         [first, second, third] in any::<[String; 3]>(), token in option::of(".*"), flag: bool,
-        after_ms: u64, (uid, gid, mid, chg) in (uid(), gid(), mid(), chg()), number in option::of(0..i64::MAX),
+        after_ms: u64, ping_seconds: u32, (uid, gid, mid, chg) in (uid(), gid(), mid(), chg()), number in option::of(0..i64::MAX),
         ts in 0..=4_102_444_800_000_i64, offset in 0..i64::MAX,
     ) {
         let token = token.as_deref();
         let ts = number.map(|_| Time(TimestampMs(ts)));
         for frame in [
-            ServerFrame::Welcome { resumed: flag, token: &first },
-            ServerFrame::SyncRequired { after_ms, token },
+            ServerFrame::Welcome { resumed: flag, token: &first, ping_seconds },
+            ServerFrame::SyncRequired { after_ms, ping_seconds, token },
             ServerFrame::Ping { token },
             ServerFrame::Accepted { reference: &first, at: At((Partition::FIRST, offset)) },
             ServerFrame::Sent { reference: &first, mid: number, ts },

@@ -51,9 +51,10 @@ struct State {
 }
 
 impl State {
+    /// What comes for a connection that ends is not written any more.
     fn add(&mut self, item: Outgoing) {
-        if self.queue.push(item).is_err() {
-            self.ends.get_or_insert(End::QueueFull);
+        if self.ends.is_none() && self.queue.push(item).is_err() {
+            self.ends = Some(End::QueueFull);
         }
     }
 }
@@ -105,7 +106,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn is_reader(&self) -> bool {
+    pub(crate) fn is_reader(&self) -> bool {
         self.is_reader
     }
 

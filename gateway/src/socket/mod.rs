@@ -84,7 +84,12 @@ pub(crate) async fn connect(
             RETRY_AFTER_S,
         ));
     }
-    let Some(place) = gateway.places.try_acquire(&caller, 1) else {
+    // Where callers are not authenticated the user is the one in the call.
+    let account = match &caller {
+        Caller::Anyone => Caller::User(uid),
+        caller => caller.clone(),
+    };
+    let Some(place) = gateway.places.try_acquire(&account, 1) else {
         let mut problem = Problem::too_many_requests(RETRY_AFTER_S);
         let most = gateway.config.max_connections_of_user();
         problem.detail = format!("this user has {most} connections to this gateway; must be fewer");

@@ -16,7 +16,7 @@ use schemas::TimestampMs;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 
-use self::reading::Complaints;
+use self::{hello::Beginning, reading::Complaints};
 use super::{
     Peer,
     close_code::{CloseCode, Ended, close, of_error},
@@ -31,7 +31,10 @@ use crate::{
 /// Of a connection that goes on, the token is saved so often.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
-type Posting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+/// What is done for a device while its connection goes on.
+type UnderWay<'a, T> = Option<Pin<Box<dyn Future<Output = T> + Send + 'a>>>;
+/// A send or a read.
+type Posting<'a> = UnderWay<'a, ()>;
 
 pub(super) struct Session<'a> {
     gateway: &'a Arc<Gateway>,
@@ -40,6 +43,8 @@ pub(super) struct Session<'a> {
     connection: Arc<Connection>,
     name: String,
     is_streaming: bool,
+    /// From where the stream goes on, until that is known.
+    beginning: UnderWay<'a, Beginning>,
     /// How often the device was told to sync.
     syncs: usize,
     liveness: Liveness,
@@ -69,13 +74,11 @@ impl<'a> Session<'a> {
     }
 
     async fn serve(&mut self, since: Since) -> Ended {
-        if let Err(ended) = Box::pin(self.say_hello(since)).await {
-            return ended;
-        }
+        self.find_beginning(since);
         let shutdown = self.gateway.shutdown.soft().clone();
         let connection = Arc::clone(&self.connection);
         let expires = self.expires();
-        let mut posting: Option<Posting<'a>> = None;
+        let mut posting: Posting<'a> = None;
         loop {
             let answer_by = self.liveness.answer_by();
             let waited = tokio::select! {
@@ -83,6 +86,10 @@ impl<'a> Session<'a> {
                 biased;
                 () = shutdown.cancelled() => return Box::pin(self.leave()).await,
                 () = until(expires) => Err(Some(CloseCode::Expired.into())),
+                found = finish(&mut self.beginning) => {
+                    self.beginning = None;
+                    Box::pin(self.begin(found)).await
+                }
                 () = finish(&mut posting) => { posting = None; Ok(()) }
                 () = sleep_until(self.liveness.next_ping()) => { self.ping(); Ok(()) }
                 // One post at a time keeps a device's sends in its order, and holds back one that sends too fast.
@@ -101,6 +108,13 @@ impl<'a> Session<'a> {
                 return ended;
             }
         }
+    }
+
+    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
+    fn find_beginning(&mut self, since: Since) {
+        let connection = Arc::clone(&self.connection);
+        let beginning = hello::beginning(self.gateway, connection, since);
+        self.beginning = Some(Box::pin(beginning));
     }
 
     /// When the token of the connection ends.
@@ -147,12 +161,16 @@ impl<'a> Session<'a> {
 
     /// The gateway ends: its devices come to others, not all at once.
     async fn leave(&mut self) -> Ended {
-        let after_ms = rand::rng().random_range(0..=self.gateway.config.drain_ms);
-        match self.write_frame(&ServerFrame::Reconnect { after_ms }).await {
+        match self.write_frame(&reconnect(self.gateway)).await {
             Ok(()) => Some(CloseCode::GoingAway.into()),
             Err(ended) => ended,
         }
     }
+}
+
+fn reconnect(gateway: &Gateway) -> ServerFrame<'static> {
+    let after_ms = rand::rng().random_range(0..=gateway.config.drain_ms);
+    ServerFrame::Reconnect { after_ms }
 }
 
 async fn until(time: Option<Instant>) {
@@ -162,9 +180,9 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-async fn finish(posting: &mut Option<Posting<'_>>) {
-    match posting {
-        Some(posting) => posting.await,
+async fn finish<T>(under_way: &mut UnderWay<'_, T>) -> T {
+    match under_way {
+        Some(under_way) => under_way.await,
         None => std::future::pending().await,
     }
 }

@@ -70,7 +70,10 @@ async fn a_device_without_its_token_goes_on_from_the_one_that_was_kept() {
     device = other.connect(me).await;
     device.hello("a", Some(None)).await;
     let answer = device.frame().await;
-    assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+    assert_eq!(
+        answer,
+        json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
+    );
 }
 
 /// A gateway that was paused, or a connection that broke and was not noticed, ends long after the device has gone on elsewhere.
@@ -207,7 +210,7 @@ async fn who_may_only_read_is_none_of_the_users_devices() {
         let mut reader = reader.unwrap();
         // The token that is kept is not for it.
         reader.hello(id, None).await;
-        let answer = json!({"type": "sync_required", "after_ms": 0});
+        let answer = json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25});
         assert_eq!(reader.frame().await, answer);
         let resume = json!({"type": "resume", "since": token(25, next)});
         reader.send(&resume).await;
@@ -239,6 +242,21 @@ async fn who_may_only_read_is_none_of_the_users_devices() {
         .map(|row| (row.device.to_string(), row.token))
         .collect();
     assert_eq!(kept, [("a".to_owned(), token(25, 0))]);
+}
+
+/// Where callers are not authenticated the user is the one that the call names.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_of_a_user_are_counted_on_an_open_stack() {
+    let gateway = Gateway::start_with(|config| config.gateway.max_devices = 1).await;
+    let [me, other] = Deployment::users(27);
+    let mut devices = Vec::new();
+    for _ in 0..4 {
+        devices.push(gateway.connect(me).await);
+    }
+    let (problem, _) = refused(gateway.request(me)).await;
+    assert_eq!(problem.status, 429);
+    assert!(problem.detail.contains("has 4 connections"), "{problem}");
+    gateway.connect(other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

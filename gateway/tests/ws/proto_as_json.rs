@@ -12,9 +12,14 @@ use serde_json::{Map, Value, json};
 /// What a frame of the gateway says.
 pub fn to_json(frame: ServerFrame) -> Value {
     let (kind, members) = match frame.frame.unwrap() {
-        Frame::Welcome(f) => ("welcome", json!({"resumed": f.resumed, "token": f.token})),
+        Frame::Welcome(f) => {
+            let members =
+                json!({"resumed": f.resumed, "token": f.token, "ping_seconds": f.ping_seconds});
+            ("welcome", members)
+        }
         Frame::SyncRequired(f) => {
-            let members = json!({"after_ms": f.after_ms, "token": f.token});
+            let members =
+                json!({"after_ms": f.after_ms, "token": f.token, "ping_seconds": f.ping_seconds});
             ("sync_required", members)
         }
         Frame::Event(f) => {

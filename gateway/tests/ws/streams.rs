@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
     device::SUBPROTOCOLS,
     gateway::Gateway,
+    proxy::Proxy,
     upgrade::refused,
 };
 
@@ -101,7 +103,10 @@ async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
     let mut device = gateway.connect(me).await;
     device.hello("a", Some(Some(&since))).await;
     let answer = device.frame().await;
-    assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+    assert_eq!(
+        answer,
+        json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
+    );
     // MySQL is behind the ring: nobody knows in which groups the user is (W3).
     let resume = json!({"type": "resume", "since": token(3, gone + 1)});
     device.send(&resume).await;
@@ -125,7 +130,10 @@ async fn with_a_token_that_is_ahead_of_the_log_a_sync_is_required() {
         let mut device = gateway.connect(me).await;
         device.hello("a", Some(Some(&since))).await;
         let answer = device.frame().await;
-        assert_eq!(answer, json!({"type": "sync_required", "after_ms": 0}));
+        assert_eq!(
+            answer,
+            json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
+        );
         let resume = json!({"type": "resume", "since": token(6, next)});
         device.send(&resume).await;
         assert_eq!(device.frame().await["type"], "welcome");
@@ -232,4 +240,41 @@ async fn collapse_for_who_reads_slowly(subprotocol: &'static str) {
     }
     assert!(heads > 0, "everything fitted");
     assert_eq!(newest, last);
+}
+
+/// MySQL takes connections and says nothing. Nobody waits for longer than W3 says, the socket is read, and a gateway that ends says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hello_does_not_wait_for_a_mysql_that_is_silent() {
+    let mysql = Deployment::shared().await.config.mysql.servers[0].port;
+    let proxy = Proxy::start(mysql, Duration::ZERO).await;
+    let change = |config: &mut gateway::Config| config.mysql.servers[0].port = proxy.port;
+    let gateway = Gateway::start_with(change).await;
+    proxy.hold(true);
+    let mut devices = Vec::new();
+    for since in [None, Some(Some(token(7, 0)))] {
+        let [me, _] = Deployment::users(7);
+        let mut device = gateway.connect(me).await;
+        let begun = Instant::now();
+        let since = since.as_ref().map(|since| since.as_deref());
+        device.hello("a", since).await;
+        device.send_raw(Message::Ping("x".into())).await.unwrap();
+        let first = device.next().await.unwrap();
+        assert!(first.is_pong(), "it is not read: {first:?}");
+        let answer = device.frame().await;
+        assert_eq!(answer["type"], "sync_required", "{answer}");
+        // A statement may take thirty seconds.
+        assert!(begun.elapsed() < Duration::from_secs(15));
+        devices.push(device);
+    }
+    let [me, _] = Deployment::users(7);
+    let mut waits = gateway.connect(me).await;
+    waits.hello("a", Some(Some(&token(7, 0)))).await;
+    waits.send_raw(Message::Ping("x".into())).await.unwrap();
+    assert!(waits.next().await.unwrap().is_pong());
+    let before_hello = gateway.connect(me).await;
+    gateway.supervisor.shutdown().begin();
+    for mut device in [waits, before_hello] {
+        let (code, frames) = device.closed().await;
+        assert_eq!((code, &frames[0]["type"]), (4000, &json!("reconnect")));
+    }
 }

@@ -3,6 +3,10 @@
 use futures::StreamExt as _;
 use problem::{PROBLEM_JSON, Problem};
 use reqwest::StatusCode;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tokio_tungstenite::tungstenite::{
     Error, Message,
     http::{HeaderMap, HeaderValue, Request},
@@ -117,4 +121,26 @@ async fn a_device_that_closes_is_answered_with_its_code() {
         // No error: the gateway has ended the connection, too.
         assert!(device.socket.next().await.is_none());
     }
+}
+
+/// As a proxy may pass it on.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_may_be_on_any_line_of_connection() {
+    let gateway = Gateway::start().await;
+    let [me, _] = Deployment::users(36);
+    let mut stream = TcpStream::connect(gateway.addr).await.unwrap();
+    let request = format!(
+        "GET /v1/connect?uid={me} HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: none.of.these\r\nSec-WebSocket-Protocol: tidemark.v1.proto\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = [0; 1_024];
+    let count = stream.read(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer[..count]).to_lowercase();
+    assert!(answer.starts_with("http/1.1 101"), "{answer}");
+    assert!(
+        answer.contains("sec-websocket-protocol: tidemark.v1.proto"),
+        "{answer}"
+    );
 }

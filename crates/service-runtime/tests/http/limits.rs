@@ -1,14 +1,16 @@
 //! Clients that are slow, large or many, over raw connections.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::routing::{get, post};
 use reqwest::{Client, StatusCode};
-use service_runtime::HttpConfig;
+use service_runtime::{Health, HttpConfig, health_router};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::held;
@@ -17,6 +19,7 @@ use crate::server::{PATIENCE, Server, rest_of};
 fn impatient() -> HttpConfig {
     HttpConfig {
         header_read_timeout_ms: 300,
+        idle_timeout_ms: 300,
         ..HttpConfig::default()
     }
 }
@@ -186,7 +189,7 @@ async fn who_sends_no_more_is_still_answered() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// Two requests in one where proxies before us may see one: the length is not believed beside the chunks.
+/// Two requests in one where proxies before us may see one: neither the length nor the chunks are believed.
 #[tokio::test]
 async fn a_smuggled_request_is_not_answered() {
     let server = Server::start(
@@ -194,40 +197,139 @@ async fn a_smuggled_request_is_not_answered() {
         impatient(),
     )
     .await;
-    let request = b"POST / HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n";
-    let answer = server.tell(request).await;
-    assert!(!answer.contains("HTTP/1.1 404"), "{answer}");
+    let [length, chunked] = ["content-length: 5\r\n", "transfer-encoding: chunked\r\n"];
+    let before = "POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\nab";
+    for (before, headers) in [
+        ("", [length, chunked]),
+        ("", [chunked, length]),
+        (before, [chunked, length]),
+    ] {
+        let headers = headers.concat();
+        let request = format!(
+            "{before}POST / HTTP/1.1\r\n{headers}\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"
+        );
+        let answer = server.tell(request.as_bytes()).await;
+        assert!(answer.contains("HTTP/1.1 400"), "{answer}");
+        assert!(
+            answer.contains("Content-Length stands beside Transfer-Encoding"),
+            "{answer}"
+        );
+        assert!(!answer.contains("HTTP/1.1 404"), "{answer}");
+        assert_eq!(
+            answer.contains("HTTP/1.1 200"),
+            !before.is_empty(),
+            "{answer}"
+        );
+    }
 }
 
-#[tokio::test]
-async fn connections_beyond_the_limit_are_told_so() {
-    let http = HttpConfig {
+fn one_place() -> HttpConfig {
+    HttpConfig {
         max_connections: 1,
         ..HttpConfig::default()
-    };
-    let server = Server::start(hello(), http).await;
-    let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
-    let first = TcpStream::connect(server.addr).await.unwrap();
-    let mut second = TcpStream::connect(server.addr).await.unwrap();
-    second.write_all(request).await.unwrap();
-    let answer = rest_of(&mut second).await;
+    }
+}
+
+async fn connected(server: &Server, request: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    stream
+}
+
+const HELD: &[u8] = b"GET /held HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+const LIVEZ: &[u8] = b"GET /livez HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told_so_and_probes_are_answered() {
+    let (router, mut arrived) = held();
+    let server = Server::start(router.merge(health_router(Health::new())), one_place()).await;
+    let mut first = connected(&server, HELD).await;
+    let let_go = arrived.recv().await.unwrap();
+    let answer = server.tell(HELD).await;
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     for part in [
         "application/problem+json",
+        "connection: close",
         "retry-after: 1",
         "1 connections open",
     ] {
         assert!(answer.contains(part), "{part} is not in {answer}");
     }
-    drop(first);
-    let served = async {
-        while !server.tell(request).await.starts_with("HTTP/1.1 200") {
-            sleep(Duration::from_millis(10)).await;
-        }
+    let answer = server.tell(LIVEZ).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let_go.send(()).unwrap();
+    assert!(rest_of(&mut first).await.starts_with("HTTP/1.1 200"));
+    let mut next = connected(&server, HELD).await;
+    arrived.recv().await.unwrap().send(()).unwrap();
+    assert!(rest_of(&mut next).await.starts_with("HTTP/1.1 200"));
+}
+
+/// Also those that said something once, and those that begin TLS or a request and say no more.
+#[tokio::test]
+async fn who_says_nothing_keeps_nobody_out() {
+    let server = Server::start(hello(), one_place()).await;
+    let request = b"GET / HTTP/1.1\r\nhost: t\r\n\r\n";
+    let mut silent = Vec::new();
+    for nth in 0..300 {
+        let said: &[u8] = [&b""[..], b"GET / HT", request][nth % 3];
+        silent.push(connected(&server, said).await);
+    }
+    let answer = server.tell(b"GET / HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+}
+
+/// Calls when it is dropped.
+struct OnDrop(mpsc::Sender<()>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.try_send(());
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_holds_no_place_and_nothing_waits_for_it() {
+    let (begun, mut begins) = mpsc::channel(1);
+    let (ended, mut ends) = mpsc::channel(1);
+    let handler = async move || {
+        let _guard = OnDrop(ended);
+        begun.send(()).await.unwrap();
+        std::future::pending::<()>().await;
     };
-    timeout(PATIENCE, served)
-        .await
-        .expect("the slot is free again");
+    let server = Server::start(Router::new().route("/held", get(handler)), one_place()).await;
+    for keeps_alive in [true, false] {
+        let close: &[u8] = if keeps_alive {
+            b"\r\n"
+        } else {
+            b"connection: close\r\n\r\n"
+        };
+        let request = [b"GET /held HTTP/1.1\r\nhost: t\r\n", close].concat();
+        let client = connected(&server, &request).await;
+        begins.recv().await.unwrap();
+        drop(client);
+        timeout(PATIENCE, ends.recv())
+            .await
+            .expect("its handler ends")
+            .unwrap();
+    }
+}
+
+/// By a clock that goes on only where everybody waits.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_takes_ends() {
+    let (ended, mut ends) = mpsc::channel(1);
+    let body = async move || {
+        let guard = OnDrop(ended);
+        let more = futures::stream::repeat_with(move || {
+            let _ = &guard;
+            Ok::<_, Infallible>(Bytes::from_static(&[0; 65_536]))
+        });
+        Body::from_stream(more)
+    };
+    let server = Server::start(Router::new().route("/", get(body)), one_place()).await;
+    let _client = connected(&server, b"GET / HTTP/1.1\r\nhost: t\r\n\r\n").await;
+    let ended = timeout(Duration::from_secs(60), ends.recv()).await;
+    ended.expect("the answer is given up").unwrap();
 }
 
 /// By a clock that goes on only where everybody waits.

@@ -6,11 +6,12 @@ use axum::extract::ws::{Message, WebSocket};
 use problem::json::Object;
 use rand::Rng as _;
 use schemas::SyncToken;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     Session,
     reading::{Complaints, charge},
+    reconnect,
 };
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
@@ -24,11 +25,10 @@ use crate::{
     state::Gateway,
 };
 
-/// Memberships that MySQL does not have yet are read again, so often and with so much time between.
-const ATTEMPTS: usize = 10;
+/// In this time a device has its stream, or is told to sync: whatever MySQL and Kafka say, or do not (W3).
+const BEGINS_IN: Duration = Duration::from_secs(2);
+/// Memberships that MySQL does not have yet are read again, with so much time between.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long Kafka may take to say where the log ends.
-const END_TIME: Duration = Duration::from_secs(2);
 
 impl<'a> Session<'a> {
     /// Reads the hello; `None` where the connection has ended.
@@ -39,11 +39,21 @@ impl<'a> Session<'a> {
         mut socket: WebSocket,
     ) -> Option<(Self, Since)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
-        let hello = timeout(answer_time, read(gateway, peer, format, &mut socket)).await;
+        let hello = tokio::select! {
+            hello = timeout(answer_time, read(gateway, peer, format, &mut socket)) => {
+                hello.unwrap_or(Err(Some(CloseCode::TimedOut.into())))
+            }
+            () = gateway.shutdown.soft().cancelled() => {
+                let frame = format.encode(&reconnect(gateway));
+                let written = timeout(answer_time, socket.send(frame)).await;
+                let is_written = matches!(written, Ok(Ok(())));
+                Err(is_written.then(|| CloseCode::GoingAway.into()))
+            }
+        };
         let Hello {
             device: Object(device),
             since,
-        } = match hello.unwrap_or(Err(Some(CloseCode::TimedOut.into()))) {
+        } = match hello {
             Ok(hello) => hello,
             Err(ended) => {
                 close(socket, ended).await;
@@ -67,6 +77,7 @@ impl<'a> Session<'a> {
             connection: Arc::new(connection),
             name: device.name.0,
             is_streaming: false,
+            beginning: None,
             syncs: 0,
             liveness: Liveness::new(ping, answer_time, now),
             handled: None,
@@ -78,77 +89,39 @@ impl<'a> Session<'a> {
         Some((session, since))
     }
 
-    /// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync.
-    pub(super) async fn say_hello(&mut self, since: Since) -> Result<(), Ended> {
-        let device = self.connection.device().clone();
-        match since {
-            Since::Token(since) => self.begin(&since).await,
-            // What is kept is the token of the user's own device.
-            Since::Lost if !self.peer.is_reader => {
-                let kept = self.gateway.devices.token_of(&self.gateway.store, &device);
-                let kept = kept.await.unwrap_or_else(|error| {
-                    tracing::debug!(%error, "the token of a device is not read");
-                    None
-                });
-                match kept {
-                    Some(kept) => self.begin_from_kept(&kept).await,
-                    None => self.require_sync(None, NoStream::SyncRequired).await,
-                }
-            }
-            Since::Nothing | Since::Lost => self.require_sync(None, NoStream::SyncRequired).await,
+    /// Begins the stream as it was found that it can, or says that the device has to sync.
+    pub(super) async fn begin(&mut self, beginning: Beginning) -> Result<(), Ended> {
+        let Beginning {
+            complaint,
+            kept,
+            welcomed,
+        } = beginning;
+        if let Some(detail) = complaint {
+            self.complain(detail).await?;
         }
-    }
-
-    /// Gives the device its stream from its token on, or says that it has to sync.
-    pub(super) async fn begin(&mut self, since: &str) -> Result<(), Ended> {
-        match SyncToken::parse_any_version(since) {
-            Ok(Some(token)) => self.welcome(&token, None).await,
-            // Of another version of the program: as good as none.
-            Ok(None) => self.require_sync(None, NoStream::SyncRequired).await,
-            Err(error) => {
-                self.complain(format!("since {error}")).await?;
-                self.require_sync(None, NoStream::SyncRequired).await
-            }
-        }
-    }
-
-    async fn begin_from_kept(&mut self, kept: &str) -> Result<(), Ended> {
-        match SyncToken::parse_any_version(kept) {
-            Ok(Some(token)) => self.welcome(&token, Some(kept)).await,
-            Ok(None) | Err(_) => self.require_sync(None, NoStream::SyncRequired).await,
-        }
-    }
-
-    async fn welcome(&mut self, since: &SyncToken, kept: Option<&str>) -> Result<(), Ended> {
-        // In the middle of a sync the token does not say yet what the device knows.
-        let welcomed = match since.page() {
-            Some(_) => Err(NoStream::SyncRequired),
-            None => welcome(self.gateway, &self.connection, since).await,
+        let token = match welcomed {
+            Ok(token) => token.to_string(),
+            Err(why) => return self.require_sync(kept.as_deref(), why).await,
         };
-        match welcomed {
-            Ok(()) => {
-                metrics::hello("resumed");
-                self.is_streaming = true;
-                self.liveness.welcomed();
-                if !self.peer.is_reader {
-                    let connection = &self.connection;
-                    self.gateway.presence.enter(connection, self.begun);
-                }
-                let token = since.to_string();
-                let frame = ServerFrame::Welcome {
-                    resumed: true,
-                    token: &token,
-                };
-                // Before anything that waits in the queue.
-                self.write_frame(&frame).await?;
-                // What was kept may be older than what another gateway is about to save.
-                if kept.is_none() {
-                    self.handled(token.into());
-                }
-                self.write_waiting().await
-            }
-            Err(why) => self.require_sync(kept, why).await,
+        metrics::hello("resumed");
+        self.is_streaming = true;
+        self.liveness.welcomed();
+        if !self.peer.is_reader {
+            let connection = &self.connection;
+            self.gateway.presence.enter(connection, self.begun);
         }
+        let frame = ServerFrame::Welcome {
+            resumed: true,
+            token: &token,
+            ping_seconds: self.gateway.config.ping_seconds,
+        };
+        // Before anything that waits in the queue.
+        self.write_frame(&frame).await?;
+        // What was kept may be older than what another gateway is about to save.
+        if kept.is_none() {
+            self.handled(token.into());
+        }
+        self.write_waiting().await
     }
 
     /// Where it did not help before, with a pause: a while, and not all devices at the same time.
@@ -161,7 +134,11 @@ impl<'a> Session<'a> {
             true => rand::rng().random_range(500..2_000),
             false => 0,
         };
-        let frame = ServerFrame::SyncRequired { after_ms, token };
+        let frame = ServerFrame::SyncRequired {
+            after_ms,
+            ping_seconds: self.gateway.config.ping_seconds,
+            token,
+        };
         self.write_frame(&frame).await?;
         self.write_waiting().await
     }
@@ -199,40 +176,123 @@ async fn read(
     Err(written.is_ok().then_some(close))
 }
 
+/// What became of a hello or a resume.
+pub(super) struct Beginning {
+    /// What is wrong with the token.
+    complaint: Option<String>,
+    /// The token that was kept for a device that has lost its own.
+    kept: Option<String>,
+    /// From where the connection has its stream, as it has from now on.
+    welcomed: Result<SyncToken, NoStream>,
+}
+
+impl Beginning {
+    fn sync(why: NoStream) -> Self {
+        Self {
+            complaint: None,
+            kept: None,
+            welcomed: Err(why),
+        }
+    }
+}
+
+/// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync. Whatever does not answer, that is known
+/// in [`BEGINS_IN`], and meanwhile the connection goes on.
+pub(super) async fn beginning(
+    gateway: &Gateway,
+    connection: Arc<Connection>,
+    since: Since,
+) -> Beginning {
+    let by = Instant::now() + BEGINS_IN;
+    match since {
+        Since::Token(since) => match SyncToken::parse_any_version(&since) {
+            Ok(token) => from_token(gateway, &connection, token, by).await,
+            Err(error) => Beginning {
+                complaint: Some(format!("since {error}")),
+                ..Beginning::sync(NoStream::SyncRequired)
+            },
+        },
+        // What is kept is the token of the user's own device.
+        Since::Lost if !connection.is_reader() => {
+            let kept = gateway
+                .devices
+                .token_of(&gateway.store, connection.device());
+            let kept = match timeout_at(by, kept).await {
+                Ok(Ok(kept)) => kept,
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "the token of a device is not read");
+                    None
+                }
+                Err(_elapsed) => None,
+            };
+            match kept.as_deref().map(SyncToken::parse_any_version) {
+                Some(Ok(Some(token))) => Beginning {
+                    kept,
+                    ..from_token(gateway, &connection, Some(token), by).await
+                },
+                Some(Ok(None) | Err(_)) | None => Beginning::sync(NoStream::SyncRequired),
+            }
+        }
+        Since::Nothing | Since::Lost => Beginning::sync(NoStream::SyncRequired),
+    }
+}
+
+/// A token of another version of the program is as good as none, and in the middle of a sync it does not say yet what the device knows.
+async fn from_token(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    token: Option<SyncToken>,
+    by: Instant,
+) -> Beginning {
+    let Some(token) = token.filter(|token| token.page().is_none()) else {
+        return Beginning::sync(NoStream::SyncRequired);
+    };
+    match welcome(gateway, connection, &token, by).await {
+        Ok(()) => Beginning {
+            complaint: None,
+            kept: None,
+            welcomed: Ok(token),
+        },
+        Err(why) => Beginning::sync(why),
+    }
+}
+
 /// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.
 async fn welcome(
     gateway: &Gateway,
     connection: &Arc<Connection>,
     since: &SyncToken,
+    by: Instant,
 ) -> Result<(), NoStream> {
-    expect_on_log(gateway, since).await?;
+    expect_on_log(gateway, since, by).await?;
     let welcome = |stored: &StoredMemberships| gateway.hub().welcome(connection, since, stored);
     let known = gateway.hub().memberships_of(connection.uid());
     if let Some(known) = known {
         return welcome(&known);
     }
-    for attempt in 0..ATTEMPTS {
-        if attempt > 0 {
+    let reading = async {
+        loop {
+            match memberships::read(gateway, connection.uid()).await {
+                Ok(stored) => match welcome(&stored) {
+                    Err(NoStream::MembershipsBehind) => {}
+                    welcomed => return welcomed,
+                },
+                Err(error) => tracing::debug!(%error, "memberships are not read"),
+            }
             sleep(PAUSE).await;
         }
-        match memberships::read(gateway, connection.uid()).await {
-            Ok(stored) => match welcome(&stored) {
-                Err(NoStream::MembershipsBehind) => {}
-                welcomed => return welcomed,
-            },
-            Err(error) => tracing::debug!(%error, "memberships are not read"),
-        }
-    }
-    Err(NoStream::MembershipsBehind)
+    };
+    let read = timeout_at(by, reading).await;
+    read.unwrap_or(Err(NoStream::MembershipsBehind))
 }
 
 /// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss
 /// everything up to there (W1).
-async fn expect_on_log(gateway: &Gateway, since: &SyncToken) -> Result<(), NoStream> {
+async fn expect_on_log(gateway: &Gateway, since: &SyncToken, by: Instant) -> Result<(), NoStream> {
     if !gateway.hub().is_behind(since)? {
         return Ok(());
     }
-    match timeout(END_TIME, gateway.log_ends.reach(since)).await {
+    match timeout_at(by, gateway.log_ends.reach(since)).await {
         Ok(Ok(true)) => Ok(()),
         Ok(Ok(false)) => Err(NoStream::SyncRequired),
         Ok(Err(error)) => {

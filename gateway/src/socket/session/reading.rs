@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Posting, Session};
 use crate::{
-    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
+    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText, Since},
     rates::TooMuch,
     socket::{
         Peer,
@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
     pub(super) async fn take(
         &mut self,
         message: Message,
-        posting: &mut Option<Posting<'a>>,
+        posting: &mut Posting<'a>,
     ) -> Result<(), Ended> {
         charge(self.gateway, self.peer, &message)?;
         match message {
@@ -64,8 +64,10 @@ impl<'a> Session<'a> {
                     self.handled(token);
                 }
             }
-            Ok(ClientFrame::Resume(Resume { since })) if !self.is_streaming => {
-                return Box::pin(self.begin(&since)).await;
+            Ok(ClientFrame::Resume(Resume { since }))
+                if !self.is_streaming && self.beginning.is_none() =>
+            {
+                self.find_beginning(Since::Token(since));
             }
             Ok(ClientFrame::Hello(_) | ClientFrame::Resume(_)) => {
                 let detail = "hello comes first and once, resume after sync_required";

@@ -324,11 +324,13 @@ export interface components {
         };
         /**
          * @description The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
-         *     device that has none: it syncs from there.
+         *     device that has none: it syncs from there. Pings come as after `welcome`.
          */
         "gateway.sync_required": {
             /** Format: int64 */
             after_ms: number;
+            /** Format: int32 */
+            ping_seconds: number;
             token?: string;
             /** @enum {string} */
             type: "sync_required";
@@ -341,8 +343,13 @@ export interface components {
             /** @enum {string} */
             type: "typing";
         };
-        /** @description The stream begins, with what the device missed: `resumed` is true, since who cannot resume has to sync. */
+        /**
+         * @description The stream begins, with what the device missed: `resumed` is true, since who cannot resume has to sync. A ping comes at the latest every
+         *     `ping_seconds`: a device that hears nothing for longer, and some seconds, has lost its connection.
+         */
         "gateway.welcome": {
+            /** Format: int32 */
+            ping_seconds: number;
             resumed: boolean;
             token: string;
             /** @enum {string} */

@@ -1,0 +1,120 @@
+//! What answers the requests of one connection: the router, unless there is no place for a request, or it is ambiguous where it ends.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes, HttpBody},
+    http::{HeaderValue, Request, Response, header},
+    response::IntoResponse as _,
+};
+use hyper::{
+    body::{Frame, Incoming, SizeHint},
+    service::Service,
+};
+use problem::Problem;
+use tower::ServiceExt as _;
+
+use crate::{
+    places::{Activity, Busy},
+    probes::is_probe,
+    request_heads::Ambiguous,
+};
+
+pub(crate) struct Answers {
+    router: Router,
+    activity: Activity,
+    /// How many requests are handled at a time, for the words of a refusal.
+    limit: usize,
+    ambiguous: Arc<Ambiguous>,
+}
+
+/// The body of an answer. As long as it is written the request is in progress.
+pub(crate) struct AnswerBody {
+    body: Body,
+    _busy: Option<Busy>,
+}
+
+impl Answers {
+    pub(crate) fn new(router: Router, activity: Activity, limit: usize) -> Self {
+        Self {
+            router,
+            activity,
+            limit,
+            ambiguous: Arc::default(),
+        }
+    }
+
+    /// Where whoever reads the connection says which request is ambiguous.
+    pub(crate) fn ambiguous(&self) -> Arc<Ambiguous> {
+        Arc::clone(&self.ambiguous)
+    }
+
+    /// # Errors
+    /// Nothing of the request is done.
+    fn begin(&self, request: &Request<Incoming>) -> Result<Busy, Problem> {
+        if self.ambiguous.next() {
+            return Err(Problem::invalid_field(
+                "Content-Length",
+                "stands beside Transfer-Encoding",
+                "the only one of both, since they may disagree where the request ends",
+            ));
+        }
+        let begun = self.activity.begin_request(is_probe(request.uri().path()));
+        begun.ok_or_else(|| Problem::too_many_connections(self.limit))
+    }
+}
+
+impl Service<Request<Incoming>> for Answers {
+    type Response = Response<AnswerBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let begun = self.begin(&request);
+        let router = self.router.clone();
+        Box::pin(async move {
+            Ok(match begun {
+                Ok(busy) => {
+                    let answer = router.oneshot(request).await?;
+                    with_body(answer, Some(busy))
+                }
+                Err(problem) => {
+                    let mut answer = problem.into_response();
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(header::CONNECTION, close);
+                    with_body(answer, None)
+                }
+            })
+        })
+    }
+}
+
+fn with_body(answer: Response<Body>, busy: Option<Busy>) -> Response<AnswerBody> {
+    answer.map(|body| AnswerBody { body, _busy: busy })
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

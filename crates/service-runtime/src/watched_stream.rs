@@ -1,0 +1,130 @@
+//! A connection of a client that is watched while its request is handled: whether the client is still there, and takes the answer.
+
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+use crate::{
+    places::Activity,
+    request_heads::{Ambiguous, RequestHeads},
+};
+
+/// A client that has closed its connection looks like one that has closed its sending side and waits for the answer. So long it is waited for.
+const CLOSED_FOR: Duration = Duration::from_secs(2);
+/// So long a client may take nothing of an answer.
+const TAKES_NOTHING_FOR: Duration = Duration::from_secs(30);
+
+pub(crate) struct WatchedStream<S> {
+    stream: S,
+    activity: Activity,
+    heads: RequestHeads,
+    ambiguous: Arc<Ambiguous>,
+    /// The client sends no more; until then hyper does not learn it, where a request is in progress. It would drop that.
+    closed: Option<Pin<Box<Sleep>>>,
+    /// Until when the client has to take something.
+    untaken: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> WatchedStream<S> {
+    pub(crate) fn new(stream: S, activity: Activity, ambiguous: Arc<Ambiguous>) -> Self {
+        Self {
+            stream,
+            activity,
+            heads: RequestHeads::default(),
+            ambiguous,
+            closed: None,
+            untaken: None,
+        }
+    }
+
+    /// Ends a write of an answer that goes on for too long without progress.
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            if self.untaken.take().is_some() {
+                self.activity.go_on();
+            }
+            return written;
+        }
+        if self.untaken.is_none() && self.activity.stall() {
+            self.untaken = Some(Box::pin(sleep(TAKES_NOTHING_FOR)));
+        }
+        match &mut self.untaken {
+            Some(until) => ready!(until.as_mut().poll(context)),
+            None => return Poll::Pending,
+        }
+        let why = "the client takes nothing of the answer";
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.closed.is_none() {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+            let read = &buffer.filled()[before..];
+            this.heads.read(read, &this.ambiguous);
+            if !read.is_empty() || buffer.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            this.closed = Some(Box::pin(sleep(CLOSED_FOR)));
+        }
+        if let Some(until) = &mut this.closed
+            && (this.untaken.is_some() || this.activity.is_busy())
+        {
+            ready!(until.as_mut().poll(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
