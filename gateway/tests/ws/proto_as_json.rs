@@ -12,7 +12,10 @@ use serde_json::{Map, Value, json};
 /// What a frame of the gateway says.
 pub fn to_json(frame: ServerFrame) -> Value {
     let (kind, members) = match frame.frame.unwrap() {
-        Frame::Welcome(f) => ("welcome", json!({"resumed": f.resumed, "token": f.token})),
+        Frame::Welcome(f) => {
+            let members = json!({"resumed": f.resumed, "token": f.token, "frames_per_s": f.frames_per_s, "bytes_per_s": f.bytes_per_s});
+            ("welcome", members)
+        }
         Frame::SyncRequired(f) => {
             let members = json!({"after_ms": f.after_ms, "token": f.token});
             ("sync_required", members)
@@ -20,7 +23,10 @@ pub fn to_json(frame: ServerFrame) -> Value {
         Frame::Event(f) => {
             let event = f.event.unwrap();
             assert_eq!((event.src, event.words), (None, None));
-            let (kind, body) = body(event.event.unwrap(), &time(f.ts_ms));
+            let (kind, mut body) = body(event.event.unwrap(), &time(f.ts_ms));
+            if f.members_omitted > 0 {
+                body["members_omitted"] = f.members_omitted.into();
+            }
             ("event", json!({"at": at(f.at), kind: body}))
         }
         Frame::Head(f) => {
