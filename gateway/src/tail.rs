@@ -96,9 +96,8 @@ pub(crate) fn run(
             gateway.hub().wake();
         }
         let now_ms = gateway.now_ms();
-        if now_ms - dropped_ms >= DROP_EVERY_MS {
+        if now_ms - dropped_ms >= DROP_EVERY_MS && gateway.hub().drop_old(now_ms) {
             dropped_ms = now_ms;
-            gateway.hub().drop_old(now_ms);
         }
     }
     Ok(())

@@ -51,7 +51,7 @@ struct State {
 }
 
 impl State {
-    /// What comes for a connection that ends is not written any more.
+    /// Nothing is added to what ends.
     fn add(&mut self, item: Outgoing) {
         if self.ends.is_none() && self.queue.push(item).is_err() {
             self.ends = Some(End::QueueFull);
@@ -188,16 +188,12 @@ impl Connection {
         std::mem::take(&mut self.state().sends)
     }
 
-    /// Whether so much fits behind what waits.
-    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        self.state().queue.has_room_for(bytes)
-    }
-
+    /// The stream begins: `missed` waits before what has waited.
     pub(super) fn begin(
         &self,
         read_to: PartitionMap<NextOffset>,
         since: &SyncToken,
-        missed: Vec<Arc<RingEvent>>,
+        missed: Queue,
     ) {
         let mut state = self.state();
         state.ahead = read_to
@@ -206,9 +202,11 @@ impl Connection {
             .filter(|(_, since, read)| since > read)
             .map(|(partition, since, _)| (partition, since))
             .collect();
-        for event in missed {
-            self.push(&mut state, Outgoing::Event(event));
+        let waited = std::mem::replace(&mut state.queue, missed);
+        for item in waited {
+            state.add(item);
         }
+        self.changed.notify_one();
     }
 
     /// Adds an event, without waking the task that writes unless much waits. Whether this is the first since [`Self::wake_for_events`].

@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Duration};
 use axum::extract::ws::{Message, WebSocket};
 use problem::json::Object;
 use rand::Rng as _;
-use schemas::SyncToken;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use schemas::{SyncToken, UserId};
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 
 use super::{
     Session,
@@ -15,7 +18,7 @@ use super::{
 };
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
-    hub::{Connection, DeviceOf, NoStream, StoredMemberships},
+    hub::{Adoption, Connection, DeviceOf, NoStream, Replay},
     memberships, metrics,
     socket::{
         Peer,
@@ -114,6 +117,8 @@ impl<'a> Session<'a> {
             resumed: true,
             token: &token,
             ping_seconds: self.gateway.config.ping_seconds,
+            frames_per_s: self.gateway.config.user_frames_per_s,
+            bytes_per_s: self.gateway.config.user_bytes_per_s,
         };
         // Before anything that waits in the queue.
         self.write_frame(&frame).await?;
@@ -257,7 +262,7 @@ async fn from_token(
     }
 }
 
-/// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.
+/// Gives a connection its stream.
 async fn welcome(
     gateway: &Gateway,
     connection: &Arc<Connection>,
@@ -265,25 +270,48 @@ async fn welcome(
     by: Instant,
 ) -> Result<(), NoStream> {
     expect_on_log(gateway, since, by).await?;
-    let welcome = |stored: &StoredMemberships| gateway.hub().welcome(connection, since, stored);
-    let known = gateway.hub().memberships_of(connection.uid());
-    if let Some(known) = known {
-        return welcome(&known);
-    }
-    let reading = async {
+    let replaying = async {
         loop {
-            match memberships::read(gateway, connection.uid()).await {
-                Ok(stored) => match welcome(&stored) {
-                    Err(NoStream::MembershipsBehind) => {}
-                    welcomed => return welcomed,
-                },
-                Err(error) => tracing::debug!(%error, "memberships are not read"),
+            match replay(gateway, connection, since).await {
+                Err(NoStream::MembershipsBehind) => sleep(PAUSE).await,
+                welcomed => return welcomed,
             }
-            sleep(PAUSE).await;
         }
     };
-    let read = timeout_at(by, reading).await;
-    read.unwrap_or(Err(NoStream::MembershipsBehind))
+    let replayed = timeout_at(by, replaying).await;
+    replayed.unwrap_or(Err(NoStream::MembershipsBehind))
+}
+
+/// In turns: between two of them the hub is free for others, whatever the user has missed (PROTOCOL W10).
+async fn replay(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    since: &SyncToken,
+) -> Result<(), NoStream> {
+    let uid = connection.uid();
+    if !gateway.hub().knows(uid) {
+        adopt(gateway, uid).await?;
+    }
+    let mut replay = Replay::new(uid, since.clone(), gateway.config.queue_bytes);
+    while !gateway.hub().welcome(&mut replay, connection)? {
+        replay.settle()?;
+        yield_now().await;
+    }
+    Ok(())
+}
+
+/// Has the hub know in which groups a user is. MySQL says it.
+async fn adopt(gateway: &Gateway, uid: UserId) -> Result<(), NoStream> {
+    let stored = memberships::read(gateway, uid).await.map_err(|error| {
+        tracing::debug!(%error, "memberships are not read");
+        NoStream::MembershipsBehind
+    })?;
+    let mut adoption = Adoption::new(uid, stored);
+    while !gateway.hub().adopt(&mut adoption, gateway.now_ms())? {
+        adoption.settle();
+        yield_now().await;
+    }
+    Ok(())
 }
 
 /// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss

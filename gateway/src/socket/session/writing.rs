@@ -47,7 +47,8 @@ impl Session<'_> {
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
                 self.liveness.event_written();
-                (event.frame(format).clone().into_message(), "event")
+                let uid = self.connection.uid();
+                (event.frame_for(uid, format).into_message(), "event")
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();
