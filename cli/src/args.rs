@@ -266,6 +266,13 @@ pub(crate) struct RuleArgs {
     /// How many members a group has at most; needs rule version 3
     #[arg(long)]
     pub(crate) max_group_members: Option<i64>,
+    /// How many users, himself included, a user makes members of groups of a partition in a day of log time at most, 0 for any number; needs
+    /// rule version 4
+    #[arg(long)]
+    pub(crate) new_memberships_per_day: Option<i64>,
+    /// Of how many groups of a partition a user is a member at most because others made him one, 0 for any number; needs rule version 4
+    #[arg(long)]
+    pub(crate) max_memberships_by_others: Option<i64>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,10 +3,10 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    Change, ChangeMessage, ClientMsgId, GroupAction, GroupId, MAX_PROFILE_EXTRA_BYTES, Profile,
-    UserId, WordVerdict,
+    Change, ChangeGroup, ChangeMessage, ClientMsgId, CreateGroup, GroupAction, GroupId,
+    MAX_PROFILE_EXTRA_BYTES, Profile, UserId, WordVerdict,
     command::{Command, Malformed},
-    proto::{self, inbound_command},
+    proto::{self, change_group::Action, inbound_command},
 };
 use uuid::Uuid;
 
@@ -114,8 +114,20 @@ impl Post {
         Self::new(inbound_command::Command::ChangeContact(change))
     }
 
-    /// Checks a change of a group, or its beginning.
-    pub(crate) fn group_change(change: proto::ChangeGroup) -> Result<Self, Problem> {
+    /// Checks a change of a group, or its beginning, whose gid is made of owner and client_id if there is one.
+    pub(crate) fn group_change(mut change: proto::ChangeGroup) -> Result<Self, Problem> {
+        if let (Some(Action::Create(create)), Ok(owner)) =
+            (&change.action, UserId::try_from(change.by))
+            && !create.client_id.is_empty()
+        {
+            let gid = GroupId::of_owner(owner, &create.client_id).get();
+            if ![0, gid].contains(&change.gid) {
+                let right = format_args!("{gid}, which is made of by and client_id, or absent");
+                let wrong = format_args!("is {}", change.gid);
+                return Err(Problem::invalid_field("gid", wrong, right));
+            }
+            change.gid = gid;
+        }
         Self::new(inbound_command::Command::ChangeGroup(change))
     }
 
@@ -165,7 +177,24 @@ impl Post {
             | Command::SetProfile(_) => {}
         }
         let (kind, author) = self.kind_and_author();
-        caller.may_send_as(author, kind.author_field())
+        caller.may_send_as(author, kind.author_field())?;
+        match &self.command {
+            Command::ChangeGroup(change) if is_user => check_gid(change),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many users it makes members of a group, or no members any more.
+    pub(crate) fn named_users(&self) -> u32 {
+        let named = match &self.command {
+            Command::ChangeGroup(change) => match &change.action {
+                GroupAction::Create(create) => create.members.len(),
+                GroupAction::Add(users) | GroupAction::Remove(users) => users.len(),
+                _ => 0,
+            },
+            _ => 0,
+        };
+        u32::try_from(named).unwrap_or(u32::MAX)
     }
 
     /// The text of a message or an edit.
@@ -238,6 +267,20 @@ impl Post {
             }
             Command::Control(_) => unreachable!("no encoding of a post has controls"),
         }
+    }
+}
+
+/// A gid that a user chose might be that which another user's client_id makes (PROTOCOL G9).
+fn check_gid(change: &ChangeGroup) -> Result<(), Problem> {
+    match &change.action {
+        GroupAction::Create(CreateGroup {
+            client_id: None, ..
+        }) => Err(Problem::forbidden_field(
+            "gid",
+            format_args!("is {}", change.gid),
+            "absent, with client_id in its place: only services choose gids",
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) async fn post(
             read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
         let mut post = parse(encoding, &bytes)?;
         post.authorize(caller)?;
+        ingest.charge_named(caller, &post)?;
         ingest.check_words(&mut post)?;
         let client_msg_id = post.client_msg_id().cloned();
         let gid = post.created_group();
@@ -90,6 +91,7 @@ pub(crate) async fn post_event(
         let permit = permit.ok_or_else(over_capacity)?;
         let mut post = protobuf::checked(event, ingest.config.max_msg_bytes).1?;
         post.authorize(caller)?;
+        ingest.charge_named(caller, &post)?;
         ingest.check_words(&mut post)?;
         append(ingest, post, permit, deadline).await
     }

@@ -58,6 +58,12 @@ impl Ingest {
         })
     }
 
+    /// Counts the users whom a post names as an event each, the one that was counted before included.
+    pub(crate) fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+        let further = post.named_users().saturating_sub(1);
+        self.access.charge_events(caller, further)
+    }
+
     /// Applies the filter of words to a post, if there is one.
     pub(crate) fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
         match &self.words {

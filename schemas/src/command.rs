@@ -95,6 +95,11 @@ pub struct Control {
     pub delete_for_all: Option<bool>,
     /// The most members of a group. Ignored below rule version 3.
     pub max_group_members: Option<i64>,
+    /// How many users, himself included, a user may make members of groups in the partition in a day of log time, 0 for any number. Ignored
+    /// below rule version 4.
+    pub new_memberships_per_day: Option<i64>,
+    /// Of how many groups of the partition a user may be a member because others made him one, 0 for any number. Ignored below rule version 4.
+    pub max_memberships_by_others: Option<i64>,
 }
 
 /// The value of a `chat.inbound` record.
@@ -354,6 +359,8 @@ impl TryFrom<proto::Control> for Control {
             recall_window_ms: control.recall_window_ms,
             delete_for_all: control.delete_for_all,
             max_group_members: control.max_group_members,
+            new_memberships_per_day: control.new_memberships_per_day,
+            max_memberships_by_others: control.max_memberships_by_others,
         })
     }
 }
@@ -371,6 +378,8 @@ impl From<Control> for proto::Control {
             recall_window_ms: control.recall_window_ms,
             delete_for_all: control.delete_for_all,
             max_group_members: control.max_group_members,
+            new_memberships_per_day: control.new_memberships_per_day,
+            max_memberships_by_others: control.max_memberships_by_others,
         }
     }
 }

@@ -208,7 +208,7 @@ impl FromStr for DirectConversation {
 
 /// The id of a group: 1 … 2^63−1, in JSON as a [`UserId`]. A group and a user may have the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId(i64);
+pub struct GroupId(pub(crate) i64);
 
 impl GroupId {
     /// 1 … 2^63−1.

@@ -70,10 +70,16 @@ pub enum Reason {
     GroupFull,
     /// The group was dissolved.
     Dissolved,
+    /// It creates a group whose gid its user may not choose.
+    WrongGid,
+    /// It makes more users members of groups than its user may in a day, or one whom others have made a member of as many as they may.
+    TooManyMemberships,
+    /// It adds a user to a group that he left by himself.
+    HasLeft,
 }
 
 impl Reason {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 23] = [
         Self::Malformed,
         Self::WrongPartition,
         Self::TooLarge,
@@ -94,6 +100,9 @@ impl Reason {
         Self::Muted,
         Self::GroupFull,
         Self::Dissolved,
+        Self::WrongGid,
+        Self::TooManyMemberships,
+        Self::HasLeft,
     ];
 
     /// The name in the header.
@@ -120,6 +129,9 @@ impl Reason {
             Self::Muted => "muted",
             Self::GroupFull => "group-full",
             Self::Dissolved => "dissolved",
+            Self::WrongGid => "wrong-gid",
+            Self::TooManyMemberships => "too-many-memberships",
+            Self::HasLeft => "has-left",
         }
     }
 }

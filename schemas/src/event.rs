@@ -141,6 +141,11 @@ pub struct Rules {
     pub delete_for_all: bool,
     /// The most members of a group; 0 below rule version 3.
     pub max_group_members: i64,
+    /// How many users, himself included, a user may make members of groups in the partition in a day of log time; 0 for any number, and below
+    /// rule version 4.
+    pub new_memberships_per_day: i64,
+    /// Of how many groups of the partition a user may be a member because others made him one; 0 for any number, and below rule version 4.
+    pub max_memberships_by_others: i64,
 }
 
 impl Rules {
@@ -156,6 +161,8 @@ impl Rules {
         recall_window_ms: 0,
         delete_for_all: false,
         max_group_members: 0,
+        new_memberships_per_day: 0,
+        max_memberships_by_others: 0,
     };
 }
 
@@ -531,6 +538,8 @@ impl TryFrom<proto::ControlApplied> for Rules {
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
             max_group_members: rules.max_group_members,
+            new_memberships_per_day: rules.new_memberships_per_day,
+            max_memberships_by_others: rules.max_memberships_by_others,
         })
     }
 }
@@ -550,6 +559,8 @@ impl From<Rules> for proto::ControlApplied {
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
             max_group_members: rules.max_group_members,
+            new_memberships_per_day: rules.new_memberships_per_day,
+            max_memberships_by_others: rules.max_memberships_by_others,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Groups: changes that members ask for, and what became of them.
 
+mod gid;
 mod wire;
 
 use crate::{GroupId, Mid, UserId, command::Malformed, proto};
@@ -130,6 +131,8 @@ pub struct CreateGroup {
     pub open: bool,
     /// Members see what was sent before they joined.
     pub whole_history: bool,
+    /// The owner's own id of the group, of which with the owner the gid is made: 1 to 64 bytes. `None` where a service chose the gid.
+    pub client_id: Option<String>,
 }
 
 /// Options of a group; `None` leaves one as it is.

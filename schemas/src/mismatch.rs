@@ -193,6 +193,22 @@ fn of_control(control: &Control, rules: &Rules) -> Option<&'static str> {
             "max_group_members",
             rules.rule_version < 3 || matches(control.max_group_members, rules.max_group_members),
         ),
+        (
+            "new_memberships_per_day",
+            rules.rule_version < 4
+                || matches(
+                    control.new_memberships_per_day,
+                    rules.new_memberships_per_day,
+                ),
+        ),
+        (
+            "max_memberships_by_others",
+            rules.rule_version < 4
+                || matches(
+                    control.max_memberships_by_others,
+                    rules.max_memberships_by_others,
+                ),
+        ),
     ])
 }
 

@@ -295,6 +295,7 @@ fn group(data: &mut &[u8]) -> Option<Command> {
             members: vec![one, user(value >> 4)?],
             open: value & 1 != 0,
             whole_history: false,
+            client_id: (value & 2 != 0).then(|| "g".to_owned()),
         }),
         8 => GroupAction::Add(vec![one, user(value >> 4)?]),
         9 => GroupAction::Remove(vec![one]),
@@ -331,5 +332,7 @@ fn control(data: &mut &[u8]) -> Option<Command> {
         recall_window_ms: (which & 128 != 0).then_some(100),
         delete_for_all: (which & 128 != 0).then_some(true),
         max_group_members: (which & 128 != 0).then_some(4),
+        new_memberships_per_day: (which & 64 != 0).then_some(2),
+        max_memberships_by_others: (which & 64 != 0).then_some(1),
     }))
 }

@@ -54,6 +54,7 @@ pub(crate) fn group(partition: i64, members: i64) -> Vec<Command> {
         members: Vec::new(),
         open: false,
         whole_history: false,
+        client_id: None,
     });
     let others: Vec<UserId> = (2..=members).map(user).collect();
     let adds = others.chunks(MAX_NAMED_USERS);

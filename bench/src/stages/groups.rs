@@ -150,6 +150,7 @@ async fn create(env: &TestEnv, gid: i64, size: i64) -> Result<()> {
             members: first.to_vec(),
             open: false,
             whole_history: true,
+            client_id: None,
         }),
     )?];
     for others in others.chunks(NAMED) {
@@ -228,6 +229,7 @@ pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
         members: members.collect::<Result<_>>()?,
         open: false,
         whole_history: false,
+        client_id: None,
     });
     event(gid, owner, create)
 }

@@ -199,6 +199,7 @@ fn events_of(all: &[Partners], messages: &[SendMessage]) -> anyhow::Result<(Vec<
             members: partners.members.iter().copied().collect(),
             open: false,
             whole_history: true,
+            client_id: None,
         });
         events.push(line(Event::GroupChange(ChangeGroup {
             gid,

@@ -117,6 +117,8 @@ fn controls(
         recall_window_ms: args.recall_window_ms,
         delete_for_all: args.delete_for_all,
         max_group_members: args.max_group_members,
+        new_memberships_per_day: args.new_memberships_per_day,
+        max_memberships_by_others: args.max_memberships_by_others,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
     };
     in_force
@@ -136,7 +138,12 @@ fn check_version(args: &RuleArgs, version: u32) -> Result<(), Failure> {
     let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
     let of_version_3 =
         args.recall_window_ms.or(args.max_group_members).is_some() || args.delete_for_all.is_some();
-    let (names, needed) = if of_version_3 && version < 3 {
+    let of_version_4 = args
+        .new_memberships_per_day
+        .or(args.max_memberships_by_others);
+    let (names, needed) = if of_version_4.is_some() && version < 4 {
+        ("new_memberships_per_day and max_memberships_by_others", 4)
+    } else if of_version_3 && version < 3 {
         ("recall_window_ms, delete_for_all and max_group_members", 3)
     } else if of_version_2.is_some() && version < 2 {
         ("dedup_max_per_sender and new_conversations_per_day", 2)
@@ -284,8 +291,10 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
         "recall window, ms",
         "delete for all",
         "group members",
+        "new memberships",
+        "by others",
     ])
-    .right(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    .right(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     for (partition, rules) in rules.iter() {
         table.row([
             partition.to_string(),
@@ -298,6 +307,8 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
             rules.recall_window_ms.to_string(),
             rules.delete_for_all.to_string(),
             rules.max_group_members.to_string(),
+            rules.new_memberships_per_day.to_string(),
+            rules.max_memberships_by_others.to_string(),
         ]);
     }
     print!("{table}");

@@ -144,7 +144,11 @@ impl BatchReader {
         let charged = self.ingest.access.charge_event(&self.caller);
         charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
         match self.parse(frame.content) {
-            Ok(post) => self.append(frame.number, post).await,
+            Ok(post) => {
+                let charged = self.ingest.charge_named(&self.caller, &post);
+                charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
+                self.append(frame.number, post).await
+            }
             Err(problem) => self.refuse(frame.number, &problem).await,
         }
     }

@@ -7,22 +7,16 @@ use schemas::{
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use super::parse;
 use crate::post::{Post, invalid_field};
-
-/// The namespace of the UUIDs from which gids are made.
-const GIDS: Uuid = Uuid::from_u128(0x6f2b_9c7e_54a1_4d0c_8a53_1e7d_c0b9_a2f4);
-
-/// Every gid that is made here has this bit, so those that callers count up from 1 are others.
-const MADE_HERE: i64 = 1 << 62;
 
 /// A group that begins, with `owner` as its first member.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupBody {
-    /// Its id: 1 to 9223372036854775807. A number is taken up to 2^53. Where it exists already, and is another group, this is refused.
+    /// Its id, which only services choose: from 1, and below 2^62 under rule version 4. A number is taken up to 2^53. Where it exists
+    /// already, and is another group, this is refused.
     #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "5000")]
     gid: Option<GroupId>,
@@ -161,9 +155,14 @@ pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
 
 impl GroupBody {
     pub(super) fn into_post(self) -> Result<Post, Problem> {
-        let gid = match (self.gid, self.client_id) {
-            (Some(gid), None) => gid.get(),
-            (None, Some(client_id)) => made_gid(self.owner, &client_id)?,
+        let (gid, client_id) = match (self.gid, self.client_id) {
+            (Some(gid), None) => (gid.get(), String::new()),
+            (None, Some(client_id)) if client_id.is_empty() => {
+                let right = "1 to 64 bytes";
+                return Err(Problem::invalid_field("client_id", "is empty", right));
+            }
+            // It is made of the two.
+            (None, Some(client_id)) => (0, client_id),
             (None, None) => {
                 let right = "the group's id, or client_id in its place";
                 return Err(Problem::invalid_field("gid", "is missing", right));
@@ -181,6 +180,7 @@ impl GroupBody {
                 members: uids(self.members),
                 open: self.open,
                 whole_history: self.whole_history,
+                client_id,
             })),
             by_user: false,
         })
@@ -277,17 +277,6 @@ fn only_true(field: &str, value: Option<bool>) -> Result<bool, Problem> {
 
 fn uids(users: Vec<UserId>) -> Vec<i64> {
     users.into_iter().map(UserId::get).collect()
-}
-
-/// The gid of a group that its owner calls `client_id`.
-fn made_gid(owner: UserId, client_id: &str) -> Result<i64, Problem> {
-    if !(1..=64).contains(&client_id.len()) {
-        let wrong = format_args!("has {} bytes", client_id.len());
-        return Err(Problem::invalid_field("client_id", wrong, "1 to 64 bytes"));
-    }
-    let name = format!("{owner}/{client_id}");
-    let hash = Uuid::new_v5(&GIDS, name.as_bytes()).as_u128() as i64;
-    Ok(MADE_HERE | hash & (MADE_HERE - 1))
 }
 
 #[cfg(test)]

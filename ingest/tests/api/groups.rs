@@ -3,7 +3,7 @@
 use prost::Message as _;
 use reqwest::Client;
 use schemas::{
-    Change, ChangeGroup, ChangeMessage, DeviceClass, GroupAction, Recipient, UserId,
+    Change, ChangeGroup, ChangeMessage, DeviceClass, GroupAction, GroupId, Recipient, UserId,
     command::{Command, ReadAck, SendMessage},
     proto::{self, change_group::Action, event_result, ingest_event},
 };
@@ -197,6 +197,56 @@ async fn a_user_acts_in_no_name_but_the_own() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_user_chooses_no_gid() {
+    let closed = Closed::start(&[]);
+    let (gid, me) = fresh_pair();
+    let post = async |token: &str, group: Value| {
+        let request = Client::new().post(closed.server.url("/v1/groups"));
+        let answer = request.bearer_auth(token).json(&group).send().await;
+        answer.unwrap()
+    };
+    let token = closed.parties.token(me);
+    let chosen = json!({"gid": gid, "owner": me, "name": "Lunch"});
+    let refused = post(&token, chosen).await;
+    assert_eq!(refused.status(), 403);
+    let refused: Value = refused.json().await.unwrap();
+    assert_eq!(refused["errors"][0]["field"], "gid", "{refused}");
+
+    let own = json!({"client_id": "family", "owner": me, "name": "Family"});
+    let answer = accepted(post(&token, own).await).await;
+    let (partition, offset) = place(&answer);
+    let Command::ChangeGroup(change) = log::command(partition, offset) else {
+        panic!("it creates a group");
+    };
+    assert_eq!(change.gid, GroupId::of_owner(user(me), "family"));
+    let GroupAction::Create(create) = change.action else {
+        panic!("it creates a group");
+    };
+    assert_eq!(create.client_id.as_deref(), Some("family"));
+}
+
+#[tokio::test]
+async fn every_user_that_is_named_is_charged() {
+    let limits =
+        "{ requests_per_s = 100, requests_burst = 100, events_per_s = 1, events_burst = 10 }";
+    let closed = Closed::start(&[("auth.user_limits", limits)]);
+    let (gid, me) = fresh_pair();
+    let token = closed.parties.token(me);
+    let post = async |named: usize| {
+        let named: Vec<String> = (1..=named).map(|uid| uid.to_string()).collect();
+        let path = format!("/v1/groups/{gid}/changes");
+        let request = Client::new().post(closed.server.url(&path));
+        let request = request.json(&json!({"by": me, "remove": named}));
+        let answer = request.bearer_auth(&token).send().await;
+        answer.unwrap().status().as_u16()
+    };
+    assert_eq!(post(8).await, 202);
+    // One of the two that are left, and 998 of those to come.
+    assert_eq!(post(1_000).await, 202);
+    assert_eq!(post(1).await, 429);
 }
 
 #[tokio::test]

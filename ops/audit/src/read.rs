@@ -222,6 +222,8 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
             recall_window_ms: rules.recall_window_ms,
             delete_for_all: rules.delete_for_all,
             max_group_members: rules.max_group_members,
+            new_memberships_per_day: rules.new_memberships_per_day,
+            max_memberships_by_others: rules.max_memberships_by_others,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
         sequenced_event::Event::MessageChange(changed) => Body::MessageChange(MessageChange {
@@ -329,6 +331,8 @@ fn rules_asked_for(control: proto::Control) -> Result<Control, String> {
         recall_window_ms: control.recall_window_ms,
         delete_for_all: control.delete_for_all,
         max_group_members: control.max_group_members,
+        new_memberships_per_day: control.new_memberships_per_day,
+        max_memberships_by_others: control.max_memberships_by_others,
     })
 }
 

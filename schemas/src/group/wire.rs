@@ -10,6 +10,8 @@ use crate::{
 
 /// The longest name of a group, characters.
 const MAX_NAME_CHARS: usize = 100;
+/// The longest id of a group of its owner's own, bytes.
+const MAX_CLIENT_ID_BYTES: usize = 64;
 
 /// Checks the name of a group.
 ///
@@ -22,6 +24,18 @@ pub fn group_name(name: String) -> Result<String, Malformed> {
         return Err(Malformed::new("name", wrong));
     }
     Ok(name)
+}
+
+/// Empty for none.
+fn client_id(id: String) -> Result<Option<String>, Malformed> {
+    if id.len() > MAX_CLIENT_ID_BYTES {
+        let wrong = format!(
+            "has {} bytes; must be 1 to {MAX_CLIENT_ID_BYTES} bytes",
+            id.len()
+        );
+        return Err(Malformed::new("client_id", wrong));
+    }
+    Ok(Some(id).filter(|id| !id.is_empty()))
 }
 
 fn users(field: &'static str, uids: &[i64], least: usize) -> Result<Vec<UserId>, Malformed> {
@@ -55,6 +69,7 @@ impl TryFrom<proto::ChangeGroup> for ChangeGroup {
                 members: users("members", &create.members, 0)?,
                 open: create.open,
                 whole_history: create.whole_history,
+                client_id: client_id(create.client_id)?,
             }),
             Some(Action::Add(who)) => GroupAction::Add(users("add", &who.uids, 1)?),
             Some(Action::Remove(who)) => GroupAction::Remove(users("remove", &who.uids, 1)?),
@@ -113,6 +128,7 @@ impl From<ChangeGroup> for proto::ChangeGroup {
                 members: uids(create.members),
                 open: create.open,
                 whole_history: create.whole_history,
+                client_id: create.client_id.unwrap_or_default(),
             }),
             GroupAction::Add(who) => Action::Add(proto::GroupUsers { uids: uids(who) }),
             GroupAction::Remove(who) => Action::Remove(proto::GroupUsers { uids: uids(who) }),
@@ -266,6 +282,7 @@ mod tests {
                 members: vec![user(1001), user(i64::MAX)],
                 open: true,
                 whole_history: true,
+                client_id: Some("lunch".to_owned()),
             }),
             GroupAction::Add(vec![user(1)]),
             GroupAction::Remove(vec![user(1)]),
@@ -376,6 +393,12 @@ mod tests {
         for name in [String::new(), "x".repeat(101), "a\nb".to_owned()] {
             assert_eq!(field(change(Some(Action::Rename(name)))), "rename");
         }
+        let create = proto::CreateGroup {
+            name: "Lunch".to_owned(),
+            client_id: "x".repeat(65),
+            ..proto::CreateGroup::default()
+        };
+        assert_eq!(field(change(Some(Action::Create(create)))), "client_id");
         let role = proto::SetGroupRole { uid: 1, role: 4 };
         assert_eq!(field(change(Some(Action::Role(role)))), "role");
         let options = proto::SetGroupOptions::default();

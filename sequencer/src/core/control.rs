@@ -30,6 +30,12 @@ const DEFAULT_RECALL_WINDOW_MS: i64 = 120_000;
 const MAX_GROUP_MEMBERS: RangeInclusive<i64> = 1..=1_000_000;
 /// What version 3 begins with.
 const DEFAULT_MAX_GROUP_MEMBERS: i64 = 10_000;
+const NEW_MEMBERSHIPS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;
+/// What version 4 begins with: one full command, 64,000 over all partitions.
+const DEFAULT_NEW_MEMBERSHIPS_PER_DAY: i64 = 1_000;
+const MAX_MEMBERSHIPS_BY_OTHERS: RangeInclusive<i64> = 0..=1_000_000;
+/// What version 4 begins with: 6,400 over all partitions.
+const DEFAULT_MAX_MEMBERSHIPS_BY_OTHERS: i64 = 100;
 /// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
@@ -58,12 +64,14 @@ pub fn change(rules: Rules, control: &Control) -> Result<Rules, InvalidRules> {
         max_msg_bytes: control.max_msg_bytes.unwrap_or(rules.max_msg_bytes),
         ..rules
     };
+    let before = rules.rule_version;
     let changed = match rule_version {
         1 => changed,
-        2 => version_2(changed, rules.rule_version, control)?,
-        _ => version_3(
-            version_2(changed, rules.rule_version, control)?,
-            rules.rule_version,
+        2 => version_2(changed, before, control)?,
+        3 => version_3(version_2(changed, before, control)?, before, control),
+        _ => version_4(
+            version_3(version_2(changed, before, control)?, before, control),
+            before,
             control,
         ),
     };
@@ -97,6 +105,25 @@ fn version_3(rules: Rules, version_before: u32, control: &Control) -> Rules {
         recall_window_ms: control.recall_window_ms.unwrap_or(window_ms),
         delete_for_all: control.delete_for_all.unwrap_or(rules.delete_for_all),
         max_group_members: control.max_group_members.unwrap_or(members),
+        ..rules
+    }
+}
+
+/// Sets what version 4 adds.
+fn version_4(rules: Rules, version_before: u32, control: &Control) -> Rules {
+    let (per_day, by_others) = match version_before {
+        1..=3 => (
+            DEFAULT_NEW_MEMBERSHIPS_PER_DAY,
+            DEFAULT_MAX_MEMBERSHIPS_BY_OTHERS,
+        ),
+        _ => (
+            rules.new_memberships_per_day,
+            rules.max_memberships_by_others,
+        ),
+    };
+    Rules {
+        new_memberships_per_day: control.new_memberships_per_day.unwrap_or(per_day),
+        max_memberships_by_others: control.max_memberships_by_others.unwrap_or(by_others),
         ..rules
     }
 }
@@ -151,7 +178,23 @@ fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> 
         MAX_GROUP_MEMBERS,
     );
     let members = (version >= 3).then_some(members);
-    let later = of_version_2.chain([window]).chain(members);
+    // Below version 4 they are 0.
+    let of_version_4 = [
+        (
+            "new_memberships_per_day",
+            rules.new_memberships_per_day,
+            NEW_MEMBERSHIPS_PER_DAY,
+        ),
+        (
+            "max_memberships_by_others",
+            rules.max_memberships_by_others,
+            MAX_MEMBERSHIPS_BY_OTHERS,
+        ),
+    ];
+    let later = of_version_2
+        .chain([window])
+        .chain(members)
+        .chain(of_version_4);
     for (name, value, bounds) in of_version_1.into_iter().chain(later) {
         if !bounds.contains(&value) {
             let (start, end) = (bounds.start(), bounds.end());

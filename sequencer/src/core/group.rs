@@ -7,12 +7,12 @@ use std::{
 
 use hashbrown::HashMap;
 use schemas::{
-    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupRole, GroupSettings, HashKey,
-    MessageChange, Mid, PerDevice, UserId,
+    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
+    HashKey, MessageChange, Mid, PerDevice, UserId, event::Rules,
 };
 use siphasher::sip::SipHasher13;
 
-use super::changes::REACH;
+use super::{changes::REACH, leavers::Leavers, memberships::Memberships};
 
 /// One group, as its events left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +27,12 @@ pub(super) struct Group {
     pub(super) creation: u64,
     /// Of the newest 4,096 messages, oldest first.
     pub(super) authors: VecDeque<Author>,
-    /// None once it is dissolved.
+    /// None once it was dissolved under rule version 3.
     pub(super) members: HashMap<UserId, Member>,
     /// Those who were members and muted, and are muted again when they join.
     pub(super) muted_who_left: BTreeSet<UserId>,
+    /// Those who left by themselves, from rule version 4 on: others do not add them.
+    pub(super) leavers: Leavers,
 }
 
 /// A member of a group.
@@ -38,8 +40,22 @@ pub(super) struct Group {
 pub(super) struct Member {
     pub(super) role: GroupRole,
     pub(super) muted: bool,
+    /// Somebody else made him a member, from rule version 4 on.
+    pub(super) by_others: bool,
     /// Who joins or sends has read everything before it, so these are never below the mid at joining or the newest own message.
     pub(super) read: PerDevice<Mid>,
+}
+
+impl Member {
+    /// An owner who has read nothing.
+    pub(super) fn owner() -> Self {
+        Self {
+            role: GroupRole::Owner,
+            muted: false,
+            by_others: false,
+            read: PerDevice::default(),
+        }
+    }
 }
 
 /// Who wrote a message, negative once it is recalled.
@@ -67,6 +83,7 @@ impl Group {
             authors: VecDeque::new(),
             members: HashMap::new(),
             muted_who_left: BTreeSet::new(),
+            leavers: Leavers::default(),
         }
     }
 
@@ -103,37 +120,94 @@ impl Group {
         }
     }
 
-    pub(super) fn change(&mut self, change: &GroupChange, hash_key: Option<&HashKey>) {
+    pub(super) fn change(
+        &mut self,
+        change: &GroupChange,
+        rules: &Rules,
+        memberships: &mut Memberships,
+    ) {
         if change.kind == GroupChangeKind::Create {
             let members = change.members.iter().map(|member| member.uid);
-            self.creation = creation(hash_key, &change.settings, members);
+            self.creation = creation(rules.hash_key.as_ref(), &change.settings, members);
         }
         self.settings.clone_from(&change.settings);
         for of_event in &change.members {
-            let Some(role) = of_event.role else {
-                self.members.remove(&of_event.uid);
-                if of_event.muted {
-                    self.muted_who_left.insert(of_event.uid);
-                }
-                continue;
-            };
-            self.muted_who_left.remove(&of_event.uid);
-            let read = PerDevice {
-                pc: self.last_mid,
-                mobile: self.last_mid,
-            };
-            let member = self.members.entry(of_event.uid).or_insert(Member {
-                role,
-                muted: false,
-                read,
-            });
-            member.role = role;
-            member.muted = of_event.muted;
+            match of_event.role {
+                Some(role) => self.set_member(change, of_event, role, rules, memberships),
+                None => self.remove_member(change, of_event, rules, memberships),
+            }
         }
         if change.settings.dissolved {
-            self.members = HashMap::new();
-            self.authors = VecDeque::new();
             self.muted_who_left = BTreeSet::new();
+            self.leavers = Leavers::default();
+            if rules.rule_version < 4 {
+                self.forget_members(memberships);
+            }
+        }
+    }
+
+    fn forget_members(&mut self, memberships: &mut Memberships) {
+        let members = std::mem::take(&mut self.members);
+        for (uid, _) in members.iter().filter(|(_, member)| member.by_others) {
+            memberships.remove_by_others(*uid);
+        }
+        self.authors = VecDeque::new();
+    }
+
+    fn set_member(
+        &mut self,
+        change: &GroupChange,
+        of_event: &GroupMember,
+        role: GroupRole,
+        rules: &Rules,
+        memberships: &mut Memberships,
+    ) {
+        let uid = of_event.uid;
+        self.muted_who_left.remove(&uid);
+        self.leavers.remove(uid);
+        if let Some(member) = self.members.get_mut(&uid) {
+            (member.role, member.muted) = (role, of_event.muted);
+            return;
+        }
+        let by_others = rules.rule_version >= 4 && uid != change.by;
+        if by_others {
+            memberships.add_by_others(uid);
+        }
+        // Whoever begins a group begins a conversation (PROTOCOL S14).
+        let begins = change.kind == GroupChangeKind::Create && uid == change.by;
+        if rules.new_memberships_per_day > 0 && !begins {
+            memberships.count_new(change.by);
+        }
+        let member = Member {
+            role,
+            muted: of_event.muted,
+            by_others,
+            read: PerDevice {
+                pc: self.last_mid,
+                mobile: self.last_mid,
+            },
+        };
+        self.members.insert(uid, member);
+    }
+
+    fn remove_member(
+        &mut self,
+        change: &GroupChange,
+        of_event: &GroupMember,
+        rules: &Rules,
+        memberships: &mut Memberships,
+    ) {
+        let uid = of_event.uid;
+        let before = self.members.remove(&uid);
+        if before.is_some_and(|member| member.by_others) {
+            memberships.remove_by_others(uid);
+        }
+        if of_event.muted {
+            self.muted_who_left.insert(uid);
+        }
+        if rules.rule_version >= 4 && change.kind == GroupChangeKind::Leave {
+            let most = usize::try_from(rules.max_group_members).unwrap_or_default();
+            self.leavers.push(uid, most);
         }
     }
 
@@ -239,6 +313,7 @@ mod tests {
                 group.silences(&Member {
                     role,
                     muted: of_member,
+                    by_others: false,
                     read: PerDevice::default(),
                 })
             });
@@ -247,18 +322,56 @@ mod tests {
     }
 
     #[test]
-    fn a_dissolved_group_keeps_what_says_that_it_was_there() {
-        let mut group = Group::new(settings());
-        group.change(&changed(GroupChangeKind::Create, settings(), &[1, 2]), None);
-        group.push(user(1));
-        let created = group.creation;
-        let dissolved = GroupSettings {
-            dissolved: true,
-            ..settings()
+    fn a_dissolved_group_keeps_its_members_from_rule_version_4_on() {
+        for (rule_version, kept) in [(3, (0, 0)), (4, (2, 1))] {
+            let rules = Rules {
+                rule_version,
+                ..Rules::VERSION_1
+            };
+            let mut group = Group::new(settings());
+            let change = |group: &mut Group, kind, settings, members: &[i64]| {
+                let changed = changed(kind, settings, members);
+                group.change(&changed, &rules, &mut Memberships::default());
+            };
+            change(&mut group, GroupChangeKind::Create, settings(), &[1, 2]);
+            group.push(user(1));
+            let created = group.creation;
+            let dissolved = GroupSettings {
+                dissolved: true,
+                ..settings()
+            };
+            change(&mut group, GroupChangeKind::Dissolve, dissolved, &[]);
+            assert_eq!((group.members.len(), group.authors.len()), kept);
+            assert_eq!((group.creation, group.last_mid.get()), (created, 1));
+        }
+    }
+
+    #[test]
+    fn what_others_cause_is_counted_until_it_ends() {
+        let rules = Rules {
+            rule_version: 4,
+            new_memberships_per_day: 9,
+            ..Rules::VERSION_1
         };
-        group.change(&changed(GroupChangeKind::Dissolve, dissolved, &[]), None);
-        assert_eq!((group.members.len(), group.authors.len()), (0, 0));
-        assert_eq!((group.creation, group.last_mid.get()), (created, 1));
+        let (mut group, mut memberships) = (Group::new(settings()), Memberships::default());
+        let mut change = |kind, members: &[i64], gone: bool| {
+            let mut change = changed(kind, settings(), members);
+            for member in change.members.iter_mut().filter(|_| gone) {
+                (member.role, member.joined) = (None, false);
+            }
+            group.change(&change, &rules, &mut memberships);
+            let by_others = [1, 2, 3].map(|uid| memberships.by_others(user(uid)));
+            (memberships.new.get(&user(1)).copied(), by_others)
+        };
+        // The owner, who is 1, makes two others members.
+        let created = change(GroupChangeKind::Create, &[1, 2, 3], false);
+        assert_eq!(created, (Some(2), [0, 1, 1]));
+        let again = change(GroupChangeKind::Add, &[2, 3], false);
+        assert_eq!(again, created);
+        let removed = change(GroupChangeKind::Remove, &[2], true);
+        assert_eq!(removed, (Some(2), [0, 0, 1]));
+        let added = change(GroupChangeKind::Add, &[2], false);
+        assert_eq!(added, (Some(3), [0, 1, 1]));
     }
 
     #[test]

@@ -129,6 +129,8 @@ fn control() -> impl Strategy<Value = Command> {
         prop::option::of(-1..2000_i64),
         prop::option::of(any::<bool>()),
         prop::option::of(0..6_i64),
+        prop::option::of(0..4_i64),
+        prop::option::of(0..2_i64),
     );
     let key = prop::option::of(prop::sample::select(&[15, 16][..]));
     let per_day = prop::option::of(0..3_i64);
@@ -148,6 +150,8 @@ fn control() -> impl Strategy<Value = Command> {
                 recall_window_ms: changes.0,
                 delete_for_all: changes.1,
                 max_group_members: changes.2,
+                new_memberships_per_day: changes.3,
+                max_memberships_by_others: changes.4,
             })
         },
     )

@@ -24,6 +24,7 @@ use super::{
     conversation::{Conversation, RecentSenders},
     dedup::{DedupEntries, KeyedEntry, UnkeyedEntry},
     group::Group,
+    memberships::Memberships,
     recent_messages::{RecentMessage, RecentMessages},
 };
 
@@ -59,6 +60,7 @@ pub struct Snapshot {
     recent: RecentMessages,
     groups: Vec<(GroupId, Box<Group>)>,
     group_members: usize,
+    new_memberships: HashMap<UserId, u32>,
 }
 
 impl Snapshot {
@@ -80,6 +82,7 @@ impl Snapshot {
             recent: state.recent.clone(),
             groups: groups.map(|(gid, of)| (*gid, of.clone())).collect(),
             group_members: state.group_members,
+            new_memberships: state.memberships.new.clone(),
         }
     }
 
@@ -122,7 +125,7 @@ impl Snapshot {
             conversations: conversations.map(write_conversation).collect(),
             dedup: self.dedup.unkeyed.iter().map(write_unkeyed).collect(),
             keyed_dedup: write_keyed(&self.dedup.keyed),
-            senders: write_senders(&self.dedup, &self.begun),
+            senders: write_senders(&self.dedup, &self.begun, &self.new_memberships),
             recent_messages: pieces(self.recent.queue.iter().map(|message| message.to_bytes())),
             recent_messages_from: self.recent.from,
             groups: groups.flat_map(|(gid, of)| write_group(*gid, of)).collect(),
@@ -210,6 +213,7 @@ struct Entries {
     begun: HashMap<UserId, u32>,
     recent: ChunkedQueue<RecentMessage>,
     groups: HashMap<GroupId, Box<Group>>,
+    memberships: Memberships,
 }
 
 impl Entries {
@@ -225,7 +229,7 @@ impl Entries {
         } else if let Some(piece) = fields.recent_messages.pop() {
             read_recent(&mut self.recent, &piece)?;
         } else if let Some(piece) = fields.groups.pop() {
-            read_group(&mut self.groups, piece)?;
+            read_group(&mut self.groups, &mut self.memberships, piece)?;
         } else if let Some(sender) = fields.senders.pop() {
             self.take_sender(&sender)?;
         } else {
@@ -243,6 +247,9 @@ impl Entries {
         if sender.begun > 0 {
             self.begun.insert(uid, sender.begun);
         }
+        if sender.memberships > 0 {
+            self.memberships.new.insert(uid, sender.memberships);
+        }
         for piece in &sender.own {
             read_keyed(self.dedup.own.entry(uid).or_default(), piece)?;
         }
@@ -254,6 +261,7 @@ impl Entries {
         State {
             group_members: members.sum(),
             groups: self.groups,
+            memberships: self.memberships,
             clock,
             rules,
             conversations: self.conversations,
@@ -357,14 +365,17 @@ fn pieces<const N: usize>(entries: impl Iterator<Item = [u8; N]>) -> Vec<Vec<u8>
 fn write_senders(
     DedupEntries { round, own, .. }: &DedupEntries,
     begun: &HashMap<UserId, u32>,
+    memberships: &HashMap<UserId, u32>,
 ) -> Vec<proto::SenderState> {
-    let senders = round.keys().chain(own.keys()).chain(begun.keys());
+    let counted = begun.keys().chain(memberships.keys());
+    let senders = round.keys().chain(own.keys()).chain(counted);
     let senders: BTreeSet<&UserId> = senders.collect();
     let write = |sender: &UserId| proto::SenderState {
         sender: sender.get(),
         in_round: round.get(sender).copied().unwrap_or_default(),
         own: own.get(sender).map(write_keyed).unwrap_or_default(),
         begun: begun.get(sender).copied().unwrap_or_default(),
+        memberships: memberships.get(sender).copied().unwrap_or_default(),
     };
     senders.into_iter().map(write).collect()
 }

@@ -11,6 +11,7 @@ use super::{
     conversation::Conversation,
     dedup::{Dedup, SendFields},
     group::Group,
+    memberships::Memberships,
     recent_messages::RecentMessages,
 };
 
@@ -29,6 +30,7 @@ pub struct State {
     pub(super) groups: HashMap<GroupId, Box<Group>>,
     /// How many members all groups have.
     pub(super) group_members: usize,
+    pub(super) memberships: Memberships,
 }
 
 impl Default for State {
@@ -42,6 +44,7 @@ impl Default for State {
             recent: RecentMessages::default(),
             groups: HashMap::new(),
             group_members: 0,
+            memberships: Memberships::default(),
         }
     }
 }
@@ -84,6 +87,13 @@ impl State {
         begun.copied().unwrap_or_default()
     }
 
+    /// How many users a user has made members of groups on the day of `now`, while that is limited.
+    pub(super) fn new_memberships(&self, user: UserId, now: TimestampMs) -> u32 {
+        let is_today = day(now) == day(self.clock);
+        let new = self.memberships.new.get(&user).filter(|_| is_today);
+        new.copied().unwrap_or_default()
+    }
+
     /// Folds one event of the partition in. Nothing else changes a state. The state stays valid whatever the event is.
     pub fn apply(&mut self, event: &Event) {
         if event.body == Body::Progress {
@@ -96,6 +106,7 @@ impl State {
         }
         if day(before) != day(self.clock) {
             self.begun = HashMap::new();
+            self.memberships.new = HashMap::new();
         }
         // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
         self.dedup.evict(before, self.clock, &self.rules);
@@ -153,7 +164,7 @@ impl State {
             return;
         };
         self.group_members -= group.members.len();
-        group.change(change, self.rules.hash_key.as_ref());
+        group.change(change, &self.rules, &mut self.memberships);
         self.group_members += group.members.len();
     }
 

@@ -13,7 +13,9 @@ use schemas::{
 use super::{
     State,
     group::{Group, Member, creation},
-    step::{EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse, step_repeat},
+    step::{
+        EventStamp, NoEvent, NoOp, Refusal, begins_too_many, check_msg_bytes, refuse, step_repeat,
+    },
     step_changes::check_recall_window,
 };
 
@@ -23,14 +25,40 @@ fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
     Err(refuse(reason, detail.to_owned()))
 }
 
-fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
+/// What is said to somebody who is no member is the same from rule version 4 on, whether there is such a group, was one, or never was
+/// (PROTOCOL G12).
+fn for_strangers<T>(state: &State, (gid, by): (GroupId, UserId), decided: Result<T>) -> Result<T> {
+    let is_member = |group: &Group| group.members.contains_key(&by);
+    let is_stranger = !state.groups.get(&gid).is_some_and(|group| is_member(group));
+    let tells = |reason| {
+        use Reason::{Dissolved, NoRight, NotAMember, UnknownGroup};
+        matches!(reason, UnknownGroup | Dissolved | NotAMember | NoRight)
+    };
+    match decided {
+        Err(NoEvent::DeadLetter(Refusal { reason, .. }))
+            if state.rules.rule_version >= 4 && is_stranger && tells(reason) =>
+        {
+            let detail = format!("there is no group {gid}, or {by} is no member of it");
+            Err(refuse(Reason::NotAMember, detail))
+        }
+        decided => decided,
+    }
+}
+
+fn any_group(state: &State, gid: GroupId) -> Result<&Group> {
     match state.groups.get(&gid) {
         None => refused(Reason::UnknownGroup, &format!("there is no group {gid}")),
-        Some(group) if group.settings.dissolved => {
-            refused(Reason::Dissolved, "the group was dissolved")
-        }
         Some(group) => Ok(group),
     }
+}
+
+/// One that was not dissolved.
+fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
+    let group = any_group(state, gid)?;
+    if group.settings.dissolved {
+        return refused(Reason::Dissolved, "the group was dissolved");
+    }
+    Ok(group)
 }
 
 fn member(group: &Group, uid: UserId, field: &str) -> Result<Member> {
@@ -42,6 +70,16 @@ fn member(group: &Group, uid: UserId, field: &str) -> Result<Member> {
 }
 
 pub(super) fn send(
+    state: &State,
+    stamp: EventStamp,
+    gid: GroupId,
+    send: SendMessage,
+) -> Result<Body> {
+    let by = (gid, send.srcid);
+    for_strangers(state, by, send_as_member(state, stamp, gid, send))
+}
+
+fn send_as_member(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
@@ -65,6 +103,10 @@ pub(super) fn send(
 
 /// A read position is clamped to the last message and never goes back, also not behind what the member sent or joined after (PROTOCOL G4).
 pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
+    for_strangers(state, (gid, ack.uid), read_as_member(state, gid, ack))
+}
+
+fn read_as_member(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
     let group = known_group(state, gid)?;
     let position = member(group, ack.uid, "uid")?.read[ack.device];
     let mid = ack.mid.unwrap_or(group.last_mid).min(group.last_mid);
@@ -86,9 +128,22 @@ pub(super) fn change_message(
     gid: GroupId,
     asked: ChangeMessage,
 ) -> Result<Body> {
-    let group = known_group(state, gid)?;
+    let by = (gid, asked.by);
+    for_strangers(state, by, change_as_member(state, stamp, gid, asked))
+}
+
+fn change_as_member(
+    state: &State,
+    stamp: EventStamp,
+    gid: GroupId,
+    asked: ChangeMessage,
+) -> Result<Body> {
+    let group = any_group(state, gid)?;
     let (by, mid) = (asked.by, asked.mid);
-    let of_member = member(group, by, "by")?;
+    let of_member = match group.settings.dissolved {
+        false => member(group, by, "by")?,
+        true => in_dissolved_group(state, group, by, &asked.change)?,
+    };
     if mid > group.last_mid {
         let detail = format!("mid is {mid}: the group has {} messages", group.last_mid);
         return Err(refuse(Reason::UnknownMessage, detail));
@@ -133,6 +188,25 @@ pub(super) fn change_message(
     }))
 }
 
+/// Who still changes messages in a dissolved group: from rule version 4 on its members hide and clear, and its admins recall and delete, as
+/// does its owner, also once he has left it.
+fn in_dissolved_group(state: &State, group: &Group, by: UserId, change: &Change) -> Result<Member> {
+    let of_member = group.members.get(&by).copied();
+    let owner = (by == group.settings.owner).then(Member::owner);
+    let found = match change {
+        Change::Hide | Change::Clear => of_member,
+        Change::Recall | Change::Delete => {
+            let admin = of_member.filter(|member| member.role >= GroupRole::Admin);
+            admin.or(owner)
+        }
+        Change::Edit(_) => None,
+    };
+    match found.filter(|_| state.rules.rule_version >= 4) {
+        Some(member) => Ok(member),
+        None => refused(Reason::Dissolved, "the group was dissolved"),
+    }
+}
+
 fn check_author(group: &Group, by: UserId, mid: Mid) -> Result<()> {
     match group.author(mid) {
         None => refused(
@@ -155,20 +229,34 @@ pub(super) fn change(state: &State, stamp: EventStamp, command: ChangeGroup) -> 
         by_user,
         action,
     } = command;
+    let actor = Actor { by, by_user };
     let change = match action {
-        GroupAction::Create(asked) => create(state, stamp, gid, (by, by_user), &asked),
-        action => change_known(state, gid, by, action),
+        GroupAction::Create(asked) => create(state, stamp, gid, actor, &asked),
+        action => {
+            let change = change_known(state, stamp, gid, actor, action);
+            for_strangers(state, (gid, by), change)
+        }
     };
     Ok(Body::GroupChange(Box::new(change?)))
+}
+
+/// Whose command it is.
+#[derive(Clone, Copy)]
+struct Actor {
+    by: UserId,
+    /// He posted it himself, so limits of users apply.
+    by_user: bool,
 }
 
 fn create(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
-    (owner, by_user): (UserId, bool),
+    actor: Actor,
     asked: &CreateGroup,
 ) -> Result<GroupChange> {
+    let owner = actor.by;
+    check_derived(state, gid, actor, asked)?;
     let settings = GroupSettings {
         name: asked.name.clone(),
         owner,
@@ -185,7 +273,11 @@ fn create(
         let detail = "there is a group gid, created with other settings";
         return refused(Reason::GroupExists, detail);
     }
-    if by_user && begins_too_many(state, stamp.ts, owner) {
+    if state.rules.rule_version >= 4 && asked.client_id.is_none() && gid.is_of_owner() {
+        let detail = "gid is 2^62 or above: such a one is made of by and a client_id";
+        return refused(Reason::WrongGid, detail);
+    }
+    if actor.by_user && begins_too_many(state, stamp.ts, owner) {
         let most = state.rules.new_conversations_per_day;
         let detail = format!(
             "by has begun {most} conversations in this partition today, as many as a user may"
@@ -193,6 +285,7 @@ fn create(
         return Err(refuse(Reason::TooManyConversations, detail));
     }
     let members: BTreeSet<UserId> = members.filter(|one| *one != owner).collect();
+    check_new_members(state, stamp, actor, members.iter().copied())?;
     check_size(state, members.len() + 1, 0)?;
     let owner = joined(owner, GroupRole::Owner);
     let members = members
@@ -208,6 +301,86 @@ fn create(
         last_mid: Mid::ZERO,
         members,
     })
+}
+
+/// From rule version 4 on a user's gid is made of himself and a client_id, so that nobody takes it before him (PROTOCOL G9).
+fn check_derived(
+    state: &State,
+    gid: GroupId,
+    Actor { by, by_user }: Actor,
+    asked: &CreateGroup,
+) -> Result<()> {
+    match &asked.client_id {
+        _ if state.rules.rule_version < 4 => Ok(()),
+        Some(client_id) if GroupId::of_owner(by, client_id) == gid => Ok(()),
+        Some(_) => refused(
+            Reason::WrongGid,
+            "gid is not the one that is made of by and client_id",
+        ),
+        None if by_user => refused(
+            Reason::WrongGid,
+            "client_id is absent: a user's gid is made of by and client_id, and only services choose one",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Those whom a user makes members are limited by day, and those who are members because of others by partition (PROTOCOL G10).
+fn check_new_members(
+    state: &State,
+    stamp: EventStamp,
+    Actor { by, by_user }: Actor,
+    new: impl Iterator<Item = UserId> + Clone,
+) -> Result<()> {
+    if !by_user || state.rules.rule_version < 4 {
+        return Ok(());
+    }
+    let (per_day, by_others) = (
+        state.rules.new_memberships_per_day,
+        state.rules.max_memberships_by_others,
+    );
+    let today = i64::from(state.new_memberships(by, stamp.ts));
+    let asked = new.clone().count() as i64;
+    if per_day > 0 && today + asked > per_day {
+        let detail = format!(
+            "by would make {asked} users members, after {today} in this partition today: at most {per_day} are right"
+        );
+        return Err(refuse(Reason::TooManyMemberships, detail));
+    }
+    let is_full = |uid: &UserId| {
+        let found = i64::from(state.memberships.by_others(*uid));
+        *uid != by && by_others > 0 && found >= by_others
+    };
+    let full = named(new.filter(is_full));
+    if !full.is_empty() {
+        let detail = format!(
+            "others have made {full} a member of {by_others} groups in this partition, as many as they may"
+        );
+        return Err(refuse(Reason::TooManyMemberships, detail));
+    }
+    Ok(())
+}
+
+/// Who left by himself comes back by himself, or with the help of a service (PROTOCOL G11).
+fn check_leavers(
+    group: &Group,
+    Actor { by, by_user }: Actor,
+    new: impl Iterator<Item = UserId>,
+) -> Result<()> {
+    let has_left = |uid: &UserId| *uid != by && group.leavers.contains(*uid);
+    let left = named(new.filter(has_left));
+    if by_user && !left.is_empty() {
+        let detail = format!("{left} left the group, and joins it again before others add him");
+        return Err(refuse(Reason::HasLeft, detail));
+    }
+    Ok(())
+}
+
+/// The first of these users, for people.
+fn named(users: impl Iterator<Item = UserId>) -> String {
+    const MOST: usize = 10;
+    let first: Vec<String> = users.take(MOST).map(|uid| uid.to_string()).collect();
+    first.join(", ")
 }
 
 fn joined(uid: UserId, role: GroupRole) -> GroupMember {
@@ -249,16 +422,23 @@ struct Outcome {
 
 fn change_known(
     state: &State,
+    stamp: EventStamp,
     gid: GroupId,
-    by: UserId,
+    actor: Actor,
     action: GroupAction,
 ) -> Result<GroupChange> {
-    let group = known_group(state, gid)?;
+    let by = actor.by;
     let kind = action.change_kind();
-    let outcome = match action {
-        GroupAction::Join => join(group, by)?,
-        GroupAction::Leave => leave(group, by)?,
-        action => administer(group, by, action)?,
+    let (group, outcome) = match action {
+        GroupAction::Leave => leave(state, gid, by)?,
+        action => {
+            let group = known_group(state, gid)?;
+            let outcome = match action {
+                GroupAction::Join => join(group, by)?,
+                action => administer(state, group, by, action)?,
+            };
+            (group, outcome)
+        }
     };
     if outcome.members.is_empty() && outcome.settings == group.settings {
         return Err(NoOp::GroupUnchanged.into());
@@ -270,6 +450,9 @@ fn change_known(
         false => group.members.len() + joined().count() - left.count(),
     };
     if joined().next().is_some() {
+        let new = joined().map(|one| one.uid);
+        check_leavers(group, actor, new.clone())?;
+        check_new_members(state, stamp, actor, new)?;
         // Who is muted joins the place that was kept for him.
         let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
         check_size(state, count, kept)?;
@@ -308,18 +491,26 @@ fn join(group: &Group, by: UserId) -> Result<Outcome> {
     })
 }
 
-fn leave(group: &Group, by: UserId) -> Result<Outcome> {
-    match group.members.get(&by) {
-        None => Ok(unchanged(group)),
-        Some(member) if member.role == GroupRole::Owner => refused(
-            Reason::NoRight,
-            "by is the owner, who gives the group to another member first, or dissolves it",
-        ),
-        Some(member) => Ok(Outcome {
+/// Anybody but the owner leaves and, from rule version 4 on, anybody a dissolved group. Who is no member changes nothing, whether there is such
+/// a group or not.
+fn leave(state: &State, gid: GroupId, by: UserId) -> Result<(&Group, Outcome)> {
+    let group = match state.rules.rule_version {
+        ..4 => known_group(state, gid)?,
+        _ => any_group(state, gid).map_err(|_| NoOp::GroupUnchanged)?,
+    };
+    let outcome = match group.members.get(&by) {
+        None => return Err(NoOp::GroupUnchanged.into()),
+        Some(member) if member.role == GroupRole::Owner && !group.settings.dissolved => {
+            let detail =
+                "by is the owner, who gives the group to another member first, or dissolves it";
+            return refused(Reason::NoRight, detail);
+        }
+        Some(member) => Outcome {
             members: vec![left(by, member)],
             ..unchanged(group)
-        }),
-    }
+        },
+    };
+    Ok((group, outcome))
 }
 
 fn left(uid: UserId, member: &Member) -> GroupMember {
@@ -332,7 +523,7 @@ fn left(uid: UserId, member: &Member) -> GroupMember {
 }
 
 /// What admins and the owner do.
-fn administer(group: &Group, by: UserId, action: GroupAction) -> Result<Outcome> {
+fn administer(state: &State, group: &Group, by: UserId, action: GroupAction) -> Result<Outcome> {
     let own = member(group, by, "by")?.role;
     let needed = match action {
         GroupAction::SetRole { .. } | GroupAction::Dissolve => GroupRole::Owner,
@@ -356,7 +547,9 @@ fn administer(group: &Group, by: UserId, action: GroupAction) -> Result<Outcome>
             outcome.members = new.map(|one| joined_again(group, one)).collect();
         }
         GroupAction::Remove(who) => outcome.members = removed(group, own, who)?,
-        GroupAction::SetRole { uid, role } => set_role(group, (by, uid), role, &mut outcome)?,
+        GroupAction::SetRole { uid, role } => {
+            set_role(state, group, (by, uid), role, &mut outcome)?;
+        }
         GroupAction::Rename(name) => outcome.settings.name = name,
         GroupAction::Mute(None) => outcome.settings.muted = true,
         GroupAction::Unmute(None) => outcome.settings.muted = false,
@@ -413,6 +606,7 @@ fn muted(group: &Group, own: GroupRole, uid: UserId, muted: bool) -> Result<Vec<
 
 /// The owner gives a role. To give the own one makes him an admin.
 fn set_role(
+    state: &State,
     group: &Group,
     (by, uid): (UserId, UserId),
     role: GroupRole,
@@ -432,7 +626,12 @@ fn set_role(
         muted,
         joined: false,
     };
-    let is_muted = of_member.muted && role == GroupRole::Member;
+    // Nobody is above the owner, who could unmute him (PROTOCOL G2).
+    let stays_muted = match state.rules.rule_version {
+        ..4 => role == GroupRole::Member,
+        _ => role != GroupRole::Owner,
+    };
+    let is_muted = of_member.muted && stays_muted;
     outcome.members.push(with_role(uid, role, is_muted));
     if role == GroupRole::Owner {
         outcome.settings.owner = uid;

@@ -37,6 +37,8 @@ pub(crate) fn expected_results(partition: Partition, inbound: &[InboundRecord]) 
         begun: Vec::new(),
         recent: Vec::new(),
         before_version_3: None,
+        before_version_4: None,
+        made_members: Vec::new(),
     };
     inbound.iter().map(|record| oracle.next(record)).collect()
 }
@@ -58,6 +60,9 @@ struct Oracle {
     recent: Vec<(i64, Sent)>,
     /// How many events there were before rule version 3.
     before_version_3: Option<usize>,
+    before_version_4: Option<usize>,
+    /// The days on which users were made members of groups while that was limited, and by whom.
+    made_members: Vec<(i64, UserId)>,
 }
 
 /// A message, direct or in a group.
@@ -143,6 +148,9 @@ impl Oracle {
             if rules.rule_version >= 3 {
                 self.before_version_3.get_or_insert(self.events.len());
             }
+            if rules.rule_version >= 4 {
+                self.before_version_4.get_or_insert(self.events.len());
+            }
         }
         let (clock, window) = (self.clock, self.rules.dedup_window_ms);
         let is_live = |(ts, _): &(i64, Sent)| clock - ts <= window;
@@ -171,6 +179,15 @@ impl Oracle {
             self.begun.push((clock / DAY_MS, user));
         }
         keep_newest(&mut self.remembered, self.rules.dedup_max_entries);
+        if let Body::GroupChange(change) = &event.body
+            && self.rules.new_memberships_per_day > 0
+        {
+            let new = change.members.iter().filter(|member| member.joined);
+            let begins = change.kind == GroupChangeKind::Create;
+            let new = new.filter(|member| !begins || member.uid != change.by);
+            let made = new.map(|_| (clock / DAY_MS, change.by));
+            self.made_members.extend(made);
+        }
         self.events.push(event);
     }
 
@@ -499,6 +516,18 @@ impl Oracle {
                 None if self.rules.rule_version < 3 => 10_000,
                 None => self.rules.max_group_members,
             },
+            new_memberships_per_day: match control.new_memberships_per_day {
+                _ if version < 4 => 0,
+                Some(most) => most,
+                None if self.rules.rule_version < 4 => 1_000,
+                None => self.rules.new_memberships_per_day,
+            },
+            max_memberships_by_others: match control.max_memberships_by_others {
+                _ if version < 4 => 0,
+                Some(most) => most,
+                None if self.rules.rule_version < 4 => 100,
+                None => self.rules.max_memberships_by_others,
+            },
         };
         let key_is_right = match key {
             _ if version == 1 => true,
@@ -516,6 +545,8 @@ impl Oracle {
             && rules.new_conversations_per_day <= 1_000_000
             && (-1..=86_400_000).contains(&rules.recall_window_ms)
             && (version < 3 || (1..=1_000_000).contains(&rules.max_group_members))
+            && (0..=1_000_000).contains(&rules.new_memberships_per_day)
+            && (0..=1_000_000).contains(&rules.max_memberships_by_others)
             && rules.dedup_window_ms <= longest_window
             && (1..=10_000_000).contains(&rules.dedup_max_entries)
             && (1..=65_535).contains(&rules.max_msg_bytes);

@@ -1,5 +1,7 @@
 //! An inbound log: few users, few ids and few texts, so that repeats, conflicts and idle acks come by themselves.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use schemas::{
     Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction,
@@ -14,6 +16,21 @@ use crate::shell::InboundRecord;
 /// Pairs of users whose conversations are all in this partition, one to oneself among them.
 const PAIRS: [(i64, i64); 6] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2), (65, 3)];
 const TEXTS: [&str; 4] = ["yes", "no", "a text of 24 bytes, so so", "\u{1f30a}"];
+
+/// The owners of two groups of the partition whose gids are made of them and of a client_id.
+static DERIVED: LazyLock<[(UserId, String, GroupId); 2]> = LazyLock::new(|| {
+    [1, 2].map(|owner| {
+        let owner = user(owner);
+        let of_number = |number| {
+            let client_id = format!("g{number}");
+            let gid = GroupId::of_owner(owner, &client_id);
+            (owner, client_id, gid)
+        };
+        let mut all = (0..).map(of_number);
+        let is_here = |(_, _, gid): &(UserId, String, GroupId)| gid.partition() == partition();
+        all.find(is_here).unwrap()
+    })
+});
 
 /// The partition of the conversations.
 pub(crate) fn partition() -> Partition {
@@ -173,12 +190,15 @@ fn contact_change(rng: &mut Rng) -> Command {
     })
 }
 
-/// Two groups of few users, of whom some are members and some are not.
+/// Four groups of few users, two of them with gids that services chose, of whom some are members and some are not.
 pub(crate) fn group(rng: &mut Rng) -> Command {
     let one = |rng: &mut Rng| user(rng.between(1, 6));
     let some = |rng: &mut Rng| (0..rng.between(1, 3)).map(|_| one(rng)).collect::<Vec<_>>();
     let whom = |rng: &mut Rng| Some(one(rng)).filter(|_| rng.chance(60));
-    let gid = GroupId::try_from(*rng.pick(&[4, 68])).unwrap();
+    let derived = &*DERIVED;
+    let chosen = [4, 68].map(|gid| GroupId::try_from(gid).unwrap());
+    let all = [chosen[0], chosen[0], chosen[1], derived[0].2, derived[1].2];
+    let gid = *rng.pick(&all);
     // Mostly the first ones, so that owners and admins act.
     let by = user(rng.between(1, 6).min(rng.between(1, 6)));
     let (by_user, to) = (rng.chance(60), Recipient::Group(gid));
@@ -210,12 +230,7 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
                 change: change(rng),
             });
         }
-        21..25 => GroupAction::Create(CreateGroup {
-            name: (*rng.pick(&["Lunch", "Dinner"])).to_owned(),
-            members: some(rng),
-            open: rng.chance(70),
-            whole_history: rng.chance(50),
-        }),
+        21..25 => return create(rng, gid, by, by_user, some),
         25..28 => GroupAction::Add(some(rng)),
         28..30 => GroupAction::Remove(some(rng)),
         30..32 => GroupAction::Join,
@@ -234,6 +249,32 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
         _ if rng.chance(80) => GroupAction::Unmute(None),
         _ => GroupAction::Dissolve,
     };
+    Command::ChangeGroup(ChangeGroup {
+        gid,
+        by,
+        by_user,
+        action,
+    })
+}
+
+/// Mostly by the owner of whom the gid is made, if it is made of one.
+fn create(
+    rng: &mut Rng,
+    gid: GroupId,
+    by: UserId,
+    by_user: bool,
+    members: impl Fn(&mut Rng) -> Vec<UserId>,
+) -> Command {
+    let own = DERIVED.iter().find(|own| own.2 == gid);
+    let own = own.filter(|_| rng.chance(80));
+    let action = GroupAction::Create(CreateGroup {
+        name: (*rng.pick(&["Lunch", "Dinner"])).to_owned(),
+        members: members(rng),
+        open: rng.chance(70),
+        whole_history: rng.chance(50),
+        client_id: own.map(|(_, client_id, _)| client_id.clone()),
+    });
+    let by = own.filter(|_| rng.chance(80)).map_or(by, |own| own.0);
     Command::ChangeGroup(ChangeGroup {
         gid,
         by,
@@ -272,6 +313,8 @@ fn limits(rng: &mut Rng) -> Command {
         recall_window_ms: maybe(-1, 400),
         delete_for_all: maybe(0, 1).map(|allowed| allowed == 1),
         max_group_members: maybe(2, 6),
+        new_memberships_per_day: maybe(0, 6),
+        max_memberships_by_others: maybe(0, 2),
     };
     if rng.chance(40) {
         // Enough for rounds of several entries.
@@ -282,7 +325,7 @@ fn limits(rng: &mut Rng) -> Command {
 
 fn beyond_limits(rng: &mut Rng) -> Command {
     let mut control = Control::default();
-    match rng.below(12) {
+    match rng.below(14) {
         0 => control.rule_version = Some(0),
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
@@ -296,6 +339,9 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         9 => control.recall_window_ms = Some(86_400_001),
         // Refused from version 3 on.
         10 => control.max_group_members = Some(0),
+        // Refused from version 4 on.
+        11 => control.new_memberships_per_day = Some(1_000_001),
+        12 => control.max_memberships_by_others = Some(-1),
         _ => control.hash_key = Some(vec![7; 16]),
     }
     Command::Control(control)

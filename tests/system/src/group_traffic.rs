@@ -59,6 +59,7 @@ impl GroupTraffic {
                 members: members.collect::<Result<_>>()?,
                 open: true,
                 whole_history: false,
+                client_id: None,
             }))
         };
         let owner = self.users[0];

@@ -112,6 +112,14 @@ impl Group {
         Some((member.role?, member.muted))
     }
 
+    pub(super) fn is_dissolved(&self) -> bool {
+        self.settings.as_ref().is_some_and(|set| set.dissolved)
+    }
+
+    pub(super) fn is_owned_by(&self, uid: UserId) -> bool {
+        self.settings.as_ref().is_some_and(|set| set.owner == uid)
+    }
+
     /// How many members there are, if it is not dissolved.
     pub(super) fn now_members(&self) -> i64 {
         self.now_members

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use schemas::{
-    Change, ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember,
-    GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    Change, ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupId,
+    GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
     command::{Command, ReadAck},
     dead_letter::Reason,
     event::Body,
@@ -43,6 +43,7 @@ fn action_of(change: &GroupChange) -> GroupAction {
             members: named(),
             open: settings.open,
             whole_history: settings.whole_history,
+            client_id: None,
         }),
         GroupChangeKind::Add => GroupAction::Add(named()),
         GroupChangeKind::Remove => GroupAction::Remove(named()),
@@ -98,7 +99,28 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
         }),
         _ => unreachable!("it is of no group"),
     };
-    expected.unwrap_or_else(Expected::Refused)
+    let of_strangers = |reason| told_to(command, reason, before);
+    expected.unwrap_or_else(|reason| Expected::Refused(of_strangers(reason)))
+}
+
+/// From rule version 4 on who is no member hears one reason for everything (PROTOCOL G12).
+fn told_to(command: &Command, reason: Reason, before: &StateBefore<'_>) -> Reason {
+    let by = match command {
+        Command::Send(send) => send.srcid,
+        Command::ReadAck(ack) => ack.uid,
+        Command::ChangeMessage(asked) => asked.by,
+        Command::ChangeGroup(asked) if !matches!(asked.action, GroupAction::Create(_)) => asked.by,
+        _ => return reason,
+    };
+    let tells = matches!(
+        reason,
+        Reason::UnknownGroup | Reason::Dissolved | Reason::NotAMember | Reason::NoRight
+    );
+    if before.rules.rule_version >= 4 && tells && before.member(by).is_none() {
+        Reason::NotAMember
+    } else {
+        reason
+    }
 }
 
 /// The field of an event that is not what the log before it makes of its command.
@@ -192,17 +214,38 @@ fn right_mid(ack: &ReadAck, group: &Group) -> i64 {
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
+/// A member. In a dissolved group, from rule version 4 on, one who hides or clears, or its admin or owner, who may have left it and recalls.
+fn changer<'a>(
+    by: UserId,
+    change: &Change,
+    before: &StateBefore<'a>,
+) -> Result<(&'a Group, GroupRole), Reason> {
+    let ended = before.group.filter(|group| group.is_dissolved());
+    let Some(group) = ended.filter(|_| before.rules.rule_version >= 4) else {
+        return member(by, before);
+    };
+    let role = before.member(by).map(|(role, _)| role);
+    let found = match change {
+        Change::Edit(_) => None,
+        Change::Hide | Change::Clear => role,
+        Change::Recall | Change::Delete if group.is_owned_by(by) => Some(GroupRole::Owner),
+        Change::Recall | Change::Delete => role.filter(|role| *role > GroupRole::Member),
+    };
+    found.map(|role| (group, role)).ok_or(Reason::Dissolved)
+}
+
 fn expected_of_message_change(
     by: UserId,
     mid: i64,
     change: &Change,
     before: &StateBefore<'_>,
 ) -> Result<Expected, Reason> {
-    let (group, role) = member(by, before)?;
+    let (group, role) = changer(by, change, before)?;
     if mid > group.last.mid {
         return Err(Reason::UnknownMessage);
     }
-    let check_author = || match group.known_author(mid) {
+    let known_author = |mid| group.known_author(mid).filter(|_| !before.is_forgotten);
+    let check_author = || match known_author(mid) {
         None => Err(Reason::TooOld),
         Some(author) if author == by => Ok(()),
         Some(_) => Err(Reason::NotTheAuthor),
@@ -221,7 +264,7 @@ fn expected_of_message_change(
         Change::Delete if !before.rules.delete_for_all => Err(Reason::NotAllowed),
         // Admins recall everybody's messages, and at any time.
         Change::Recall | Change::Delete if role > GroupRole::Member => {
-            Ok(if group.is_recalled(mid) {
+            Ok(if known_author(mid).is_some() && group.is_recalled(mid) {
                 Expected::WithoutEffect
             } else {
                 Expected::Event
@@ -244,10 +287,21 @@ fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange 
     if let GroupAction::Create(asked) = &command.action {
         return right_creation(command, asked, before);
     }
-    let (group, settings) = group(before)?;
+    let is_version_4 = before.rules.rule_version >= 4;
+    let leaves = command.action == GroupAction::Leave;
+    if is_version_4 && leaves && before.member(command.by).is_none() {
+        return Ok(None);
+    }
+    let (group, settings) = match (before.group, group(before)) {
+        (Some(ended), Err(Reason::Dissolved)) if is_version_4 && leaves => {
+            (ended, ended.settings.as_ref().ok_or(Reason::UnknownGroup)?)
+        }
+        (_, found) => found?,
+    };
     let mut after = Changed {
         settings: settings.clone(),
         members: Vec::new(),
+        is_version_4,
     };
     match command.action {
         GroupAction::Join => after.join(command.by, group)?,
@@ -257,6 +311,7 @@ fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange 
     let Changed {
         settings: set,
         members,
+        ..
     } = after;
     if members.is_empty() && set == *settings {
         return Ok(None);
@@ -264,6 +319,7 @@ fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange 
     let joined = members.iter().filter(|one| one.joined).count() as i64;
     let from_kept_places = members.iter().filter(|one| one.joined && one.muted).count() as i64;
     let left = members.iter().filter(|one| one.role.is_none()).count() as i64;
+    check_limits(command, &members, before)?;
     let count = group.now_members() + joined - left;
     let kept = group.muted_who_left() - from_kept_places;
     if joined > 0 && count + kept > before.rules.max_group_members {
@@ -280,12 +336,64 @@ fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange 
     }))
 }
 
+/// What users who post themselves may make of others, from rule version 4 on.
+fn check_limits(
+    command: &ChangeGroup,
+    members: &[GroupMember],
+    before: &StateBefore<'_>,
+) -> Result<(), Reason> {
+    let ChangeGroup {
+        gid, by, by_user, ..
+    } = *command;
+    let new: Vec<UserId> = members
+        .iter()
+        .filter(|member| member.joined)
+        .map(|member| member.uid)
+        .filter(|uid| command.action.change_kind() != GroupChangeKind::Create || *uid != by)
+        .collect();
+    if !by_user || before.rules.rule_version < 4 || new.is_empty() {
+        return Ok(());
+    }
+    let known = before.memberships;
+    let others = || new.iter().filter(|uid| **uid != by);
+    if others().any(|uid| known.has_left(gid, *uid)) {
+        return Err(Reason::HasLeft);
+    }
+    let per_day = before.rules.new_memberships_per_day;
+    let by_others = before.rules.max_memberships_by_others;
+    let is_too_many = per_day > 0 && known.new_by(by, before.now) + new.len() as i64 > per_day;
+    let is_full = |uid: &UserId| by_others > 0 && known.by_others(*uid) >= by_others;
+    if is_too_many || others().any(is_full) {
+        return Err(Reason::TooManyMemberships);
+    }
+    Ok(())
+}
+
+/// From rule version 4 on users' gids are made of them and of a client_id, and those that services choose are below (PROTOCOL G9).
+fn check_gid(
+    command: &ChangeGroup,
+    asked: &CreateGroup,
+    before: &StateBefore<'_>,
+) -> Result<(), Reason> {
+    if before.rules.rule_version < 4 || before.is_of_event {
+        return Ok(());
+    }
+    let gid = command.gid;
+    let is_right = match &asked.client_id {
+        Some(client_id) => gid == GroupId::of_owner(command.by, client_id),
+        None if command.by_user => false,
+        None => before.group.is_some() || gid.get() < 1 << 62,
+    };
+    is_right.then_some(()).ok_or(Reason::WrongGid)
+}
+
 fn right_creation(
     command: &ChangeGroup,
     asked: &CreateGroup,
     before: &StateBefore<'_>,
 ) -> RightChange {
     let owner = command.by;
+    check_gid(command, asked, before)?;
     let settings = GroupSettings {
         name: asked.name.clone(),
         owner,
@@ -304,9 +412,6 @@ fn right_creation(
         return Err(Reason::TooManyConversations);
     }
     let count = everybody.len() as i64;
-    if count > before.rules.max_group_members {
-        return Err(Reason::GroupFull);
-    }
     let members = everybody.into_iter().map(|uid| {
         let is_owner = uid == owner;
         new_member(
@@ -318,11 +423,16 @@ fn right_creation(
             },
         )
     });
+    let members: Vec<GroupMember> = members.collect();
+    check_limits(command, &members, before)?;
+    if count > before.rules.max_group_members {
+        return Err(Reason::GroupFull);
+    }
     Ok(Some(GroupChange {
         gid: command.gid,
         by: owner,
         kind: GroupChangeKind::Create,
-        members: members.collect(),
+        members,
         settings,
         member_count: count,
         last_mid: Mid::ZERO,
@@ -333,6 +443,7 @@ fn right_creation(
 struct Changed {
     settings: GroupSettings,
     members: Vec<GroupMember>,
+    is_version_4: bool,
 }
 
 impl Changed {
@@ -350,7 +461,7 @@ impl Changed {
     fn leave(&mut self, by: UserId, group: &Group) -> Result<(), Reason> {
         match group.member(by) {
             None => Ok(()),
-            Some((GroupRole::Owner, _)) => Err(Reason::NoRight),
+            Some((GroupRole::Owner, _)) if !self.settings.dissolved => Err(Reason::NoRight),
             Some((_, muted)) => {
                 self.members.push(as_of_now(by, None, muted));
                 Ok(())
@@ -417,8 +528,13 @@ impl Changed {
         if uid == by {
             return Err(Reason::NoRight);
         }
-        // Who is above a member is not muted.
-        let muted = muted && role == GroupRole::Member;
+        // Under version 3 who is above a member is not muted, from then on only an owner.
+        let stays = match role {
+            GroupRole::Member => true,
+            GroupRole::Admin => self.is_version_4,
+            GroupRole::Owner => false,
+        };
+        let muted = muted && stays;
         self.members.push(as_of_now(uid, Some(role), muted));
         if role == GroupRole::Owner {
             self.settings.owner = uid;

@@ -1,7 +1,7 @@
 //! What follows from the log for an inbound record, and whether that is what became of it.
 
 use schemas::{
-    ConversationId, DirectConversation, Partition, UserId,
+    ConversationId, DirectConversation, GroupRole, Partition, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Rules},
@@ -14,6 +14,7 @@ use super::{
     dedup::{DedupWindow, Lookup, SendKey},
     group::Group,
     group_outcome::{expected_in_group, wrong_in_group},
+    memberships::Memberships,
     outcomes::Outcome,
     recall_window::RecallWindow,
 };
@@ -24,15 +25,25 @@ pub(crate) struct StateBefore<'a> {
     /// The one of the command; so is the group.
     pub(crate) conversation: Option<&'a Conversation>,
     pub(crate) group: Option<&'a Group>,
+    /// The group was dissolved under rule version 3: who was in it, and who wrote what, is not remembered.
+    pub(crate) is_forgotten: bool,
     pub(crate) dedup: &'a DedupWindow,
     pub(crate) begun: &'a BegunConversations,
+    pub(crate) memberships: &'a Memberships,
     pub(crate) recent: &'a RecallWindow,
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
+    /// The command is not that of a record, but one that asks for what an event says: nobody knows what client_id it had.
+    pub(crate) is_of_event: bool,
 }
 
 impl StateBefore<'_> {
+    /// A member of the group, dissolved or not, as far as the sequencer remembers.
+    pub(super) fn member(&self, uid: UserId) -> Option<(GroupRole, bool)> {
+        self.group.filter(|_| !self.is_forgotten)?.member(uid)
+    }
+
     /// Whether a user who posts himself cannot begin a conversation any more (PROTOCOL S14).
     pub(super) fn has_begun_enough(&self, user: UserId, by_user: bool) -> bool {
         let limit = self.rules.new_conversations_per_day;
@@ -193,7 +204,9 @@ fn expected_of_control(control: &Control, rules: &Rules) -> Expected {
         && (1..=10_000_000).contains(&after.dedup_max_entries)
         && (1..=65_535).contains(&after.max_msg_bytes)
         && (after.rule_version < 2 || is_valid_version_2(control, rules, &after))
-        && (after.rule_version < 3 || is_valid_version_3(&after));
+        && (after.rule_version < 3 || is_valid_version_3(&after))
+        && (0..=1_000_000).contains(&after.new_memberships_per_day)
+        && (0..=1_000_000).contains(&after.max_memberships_by_others);
     if is_valid {
         Expected::Event
     } else {
@@ -249,6 +262,16 @@ fn rules_after(control: &Control, before: &Rules) -> Rules {
         after.delete_for_all = control.delete_for_all.unwrap_or(before.delete_for_all);
         after.max_group_members = control.max_group_members.unwrap_or(members);
     }
+    if version >= 4 {
+        let begins = before.rule_version < 4;
+        let or = |begin, goes_on| if begins { begin } else { goes_on };
+        after.new_memberships_per_day = control
+            .new_memberships_per_day
+            .unwrap_or(or(1_000, before.new_memberships_per_day));
+        after.max_memberships_by_others = control
+            .max_memberships_by_others
+            .unwrap_or(or(100, before.max_memberships_by_others));
+    }
     after
 }
 
@@ -286,6 +309,14 @@ pub(super) fn wrong_rule(control: &Control, before: &Rules, found: &Rules) -> Op
         (
             "max_group_members",
             right.max_group_members == found.max_group_members,
+        ),
+        (
+            "new_memberships_per_day",
+            right.new_memberships_per_day == found.new_memberships_per_day,
+        ),
+        (
+            "max_memberships_by_others",
+            right.max_memberships_by_others == found.max_memberships_by_others,
         ),
     ];
     let (name, _) = rules.into_iter().find(|(_, equal)| !equal)?;

@@ -10,6 +10,7 @@ mod group;
 mod group_outcome;
 mod inbound;
 mod log_state;
+mod memberships;
 mod message_state;
 mod outcomes;
 mod partition;

@@ -18,6 +18,7 @@ use super::{
     digest::Messages,
     group::Group,
     inbound::{self, Expected, Needs, StateBefore, conversation_of},
+    memberships::Memberships,
     outcomes::{Outcome, Outcomes},
     profile::ProfileVersion,
     recall_window::RecallWindow,
@@ -76,6 +77,7 @@ pub(crate) struct PartitionFold<'a> {
     knows_rules: bool,
     dedup: DedupWindow,
     begun: BegunConversations,
+    memberships: Memberships,
     recent: RecallWindow,
     outcomes: Outcomes,
     folded: FoldedPartition,
@@ -94,6 +96,7 @@ impl<'a> PartitionFold<'a> {
             knows_rules: input.events_start == 0,
             dedup: DedupWindow::default(),
             begun: BegunConversations::default(),
+            memberships: Memberships::default(),
             recent: RecallWindow::default(),
             outcomes: Outcomes::new(input.examples),
             folded: FoldedPartition {
@@ -231,8 +234,15 @@ impl<'a> PartitionFold<'a> {
                 .or_else(|| {
                     let reason = self.refusal(record)?;
                     // Other refusals of changes, and in groups, are judged by their events: see `judge_change`.
-                    let is_judged = changes::command_of(&event.body).is_some()
-                        && !matches!(reason, Reason::TooManyConversations | Reason::Conflict);
+                    let is_of_record = matches!(
+                        reason,
+                        Reason::TooManyConversations
+                            | Reason::Conflict
+                            | Reason::WrongGid
+                            | Reason::TooManyMemberships
+                            | Reason::HasLeft
+                    );
+                    let is_judged = changes::command_of(&event.body).is_some() && !is_of_record;
                     (!is_judged)
                         .then(|| format!("sequenced although it is to be refused ({reason})"))
                 }),
@@ -268,7 +278,7 @@ impl<'a> PartitionFold<'a> {
     /// The field in which an event in a group is not what follows from the log before it, whatever its cause asked for.
     fn wrong_in_itself(&self, event: &Event) -> Option<&'static str> {
         let command = changes::command_of(&event.body)?;
-        let before = self.before(&command, event.ts);
+        let before = self.before_event(&command, event);
         let is_in_group = inbound::is_in_group(&command);
         inbound::wrong_by_state(&command, &event.body, &before).filter(|_| is_in_group)
     }
@@ -354,14 +364,29 @@ impl<'a> PartitionFold<'a> {
             Some(ConversationId::Group(gid)) => (None, folded.groups.get(&gid)),
             None => (None, None),
         };
+        let is_forgotten = match conversation_of(command) {
+            Some(ConversationId::Group(gid)) => self.memberships.has_forgotten(gid),
+            _ => false,
+        };
         StateBefore {
             conversation,
             group,
+            is_forgotten,
             dedup: &self.dedup,
             begun: &self.begun,
+            memberships: &self.memberships,
             recent: &self.recent,
             rules: &self.rules,
             now: time.0.max(self.clock),
+            is_of_event: false,
+        }
+    }
+
+    /// For the command that an event answers.
+    fn before_event(&self, command: &Command, event: &Event) -> StateBefore<'_> {
+        StateBefore {
+            is_of_event: true,
+            ..self.before(command, event.ts)
         }
     }
 

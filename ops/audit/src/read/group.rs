@@ -25,6 +25,7 @@ fn action_of(action: &Action) -> Result<GroupAction, String> {
             members: users(&asked.members, 0)?,
             open: asked.open,
             whole_history: asked.whole_history,
+            client_id: client_id(&asked.client_id)?,
         }),
         Action::Add(asked) => GroupAction::Add(users(&asked.uids, 1)?),
         Action::Remove(asked) => GroupAction::Remove(users(&asked.uids, 1)?),
@@ -46,6 +47,14 @@ fn action_of(action: &Action) -> Result<GroupAction, String> {
         }),
         Action::Dissolve(_) => GroupAction::Dissolve,
     })
+}
+
+fn client_id(id: &str) -> Result<Option<String>, String> {
+    match id.len() {
+        0 => Ok(None),
+        1..=64 => Ok(Some(id.to_owned())),
+        bytes => Err(format!("client_id has {bytes} bytes")),
+    }
 }
 
 pub(super) fn changed(changed: &proto::GroupChanged) -> Result<GroupChange, String> {
@@ -182,6 +191,7 @@ mod tests {
             members,
             open: true,
             whole_history: false,
+            client_id: String::new(),
         })
     }
 

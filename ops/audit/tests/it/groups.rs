@@ -43,6 +43,7 @@ impl<'a> Group<'a> {
             members: users(others),
             open: false,
             whole_history: false,
+            client_id: None,
         };
         let mut members = vec![member(1_000, Some(GroupRole::Owner), true)];
         let of_others = others

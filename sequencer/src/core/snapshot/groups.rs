@@ -4,7 +4,10 @@ use hashbrown::HashMap;
 use schemas::{Chg, GroupId, GroupRole, Mid, PerDevice, UserId, proto};
 
 use super::{InvalidSnapshot, mid, write_read_mids};
-use crate::core::group::{Author, Group, Member};
+use crate::core::{
+    group::{Author, Group, Member},
+    memberships::Memberships,
+};
 
 const PIECE: usize = 1_000;
 
@@ -14,7 +17,9 @@ pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState>
     members.sort_unstable_by_key(|(uid, _)| **uid);
     let authors: Vec<i64> = group.authors.iter().map(|author| author.0).collect();
     let muted_who_left: Vec<i64> = group.muted_who_left.iter().map(|uid| uid.get()).collect();
-    let most = members.len().max(authors.len()).max(muted_who_left.len());
+    let leavers: Vec<i64> = group.leavers.iter().map(UserId::get).collect();
+    let most = members.len().max(authors.len());
+    let most = most.max(muted_who_left.len()).max(leavers.len());
     let pieces = most.div_ceil(PIECE).max(1);
     let of_piece = |index: usize| proto::GroupState {
         gid: gid.get(),
@@ -26,6 +31,7 @@ pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState>
         authors: part(&authors, index).to_vec(),
         members: part(&members, index).iter().map(write_member).collect(),
         muted_who_left: part(&muted_who_left, index).to_vec(),
+        left_by_themselves: part(&leavers, index).to_vec(),
     };
     (0..pieces).map(of_piece).collect()
 }
@@ -40,12 +46,14 @@ fn write_member((uid, member): &(&UserId, &Member)) -> proto::GroupMemberState {
         role: proto::GroupRole::from(member.role).into(),
         muted: member.muted,
         read: Some(write_read_mids(member.read)),
+        by_others: member.by_others,
     }
 }
 
 /// Takes the next piece of a group in.
 pub(super) fn read_group(
     groups: &mut HashMap<GroupId, Box<Group>>,
+    memberships: &mut Memberships,
     piece: proto::GroupState,
 ) -> Result<(), InvalidSnapshot> {
     let invalid = InvalidSnapshot::Field("groups");
@@ -67,8 +75,15 @@ pub(super) fn read_group(
         let uid = UserId::try_from(uid).map_err(|_| invalid.clone())?;
         group.muted_who_left.insert(uid);
     }
+    for uid in piece.left_by_themselves {
+        let uid = UserId::try_from(uid).map_err(|_| invalid.clone())?;
+        group.leavers.push(uid, usize::MAX);
+    }
     for member in &piece.members {
         let uid = UserId::try_from(member.uid).map_err(|_| invalid.clone())?;
+        if member.by_others {
+            memberships.add_by_others(uid);
+        }
         group
             .members
             .insert(uid, read_member(member, group.last_mid)?);
@@ -89,6 +104,7 @@ fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, In
     Ok(Member {
         role: GroupRole::from_proto(member.role).ok_or(invalid)?,
         muted: member.muted,
+        by_others: member.by_others,
         read,
     })
 }
@@ -116,6 +132,7 @@ mod tests {
                 let member = Member {
                     role: GroupRole::Member,
                     muted: uid % 2 == 0,
+                    by_others: uid % 3 == 0,
                     read: PerDevice {
                         pc: group.last_mid,
                         mobile: Mid::ZERO,
@@ -124,16 +141,18 @@ mod tests {
                 group.members.insert(user(uid), member);
             } else {
                 group.muted_who_left.insert(user(uid));
+                group.leavers.push(user(7_000 - uid), usize::MAX);
             }
         }
         let gid = GroupId::try_from(5000).unwrap();
         let pieces = write_group(gid, &group);
         let sizes = |piece: &proto::GroupState| piece.members.len().max(piece.authors.len());
         assert_eq!(pieces.iter().map(sizes).max(), Some(PIECE));
-        let mut read = HashMap::new();
+        let (mut read, mut memberships) = (HashMap::new(), Memberships::default());
         for piece in pieces {
-            read_group(&mut read, piece).unwrap();
+            read_group(&mut read, &mut memberships, piece).unwrap();
         }
+        assert_eq!([2, 3].map(|uid| memberships.by_others(user(uid))), [0, 1]);
         assert_eq!(read.remove(&gid), Some(Box::new(group)));
         assert!(read.is_empty());
     }

@@ -11,7 +11,7 @@ use schemas::{
     event::{Body, Event, Message, ReadPosition},
 };
 
-use super::Oracle;
+use super::{DAY_MS, Oracle};
 
 /// Nothing where a command changes nothing.
 type Answer = Result<Option<Body>, Reason>;
@@ -20,18 +20,136 @@ type Members = BTreeMap<UserId, (GroupRole, bool)>;
 
 impl Oracle {
     pub(super) fn change_group(&self, ts: i64, command: ChangeGroup) -> Answer {
-        let (gid, by) = (command.gid, command.by);
+        let (gid, by, by_user) = (command.gid, command.by, command.by_user);
         self.belongs_here(ConversationId::Group(gid).partition())?;
         let change = match command.action {
-            GroupAction::Create(create) => self.create(ts, gid, (by, command.by_user), &create),
-            GroupAction::Join => self.join(gid, by),
-            GroupAction::Leave => self.leave(gid, by),
-            action => self.administer(gid, by, action),
+            GroupAction::Create(create) => self.create(ts, gid, (by, by_user), &create)?,
+            GroupAction::Leave if self.is_version_4() && !self.members(gid).contains_key(&by) => {
+                None
+            }
+            action => {
+                let changed = match action {
+                    GroupAction::Join => self.join(gid, by),
+                    GroupAction::Leave => self.leave(gid, by),
+                    action => self.administer(gid, by, action),
+                };
+                let changed = changed.and_then(|change| self.limited(ts, by_user, change));
+                self.for_strangers(gid, by, changed)?
+            }
         };
-        Ok(change?.map(|change| Body::GroupChange(Box::new(change))))
+        Ok(change.map(|change| Body::GroupChange(Box::new(change))))
+    }
+
+    fn is_version_4(&self) -> bool {
+        self.rules.rule_version >= 4
+    }
+
+    /// From version 4 on strangers hear one reason.
+    fn for_strangers<T>(
+        &self,
+        gid: GroupId,
+        by: UserId,
+        answer: Result<T, Reason>,
+    ) -> Result<T, Reason> {
+        let of_strangers = [
+            Reason::UnknownGroup,
+            Reason::Dissolved,
+            Reason::NotAMember,
+            Reason::NoRight,
+        ];
+        let is_stranger = self.is_version_4() && !self.members(gid).contains_key(&by);
+        answer.map_err(|reason| {
+            if is_stranger && of_strangers.contains(&reason) {
+                Reason::NotAMember
+            } else {
+                reason
+            }
+        })
+    }
+
+    /// What users may make of others, from version 4 on.
+    fn limited(&self, ts: i64, by_user: bool, change: Option<GroupChange>) -> Changed {
+        let Some(change) = change else {
+            return Ok(None);
+        };
+        let new = change.members.iter().filter(|member| member.joined);
+        let new: Vec<UserId> = new.map(|member| member.uid).collect();
+        if by_user && self.is_version_4() && !new.is_empty() {
+            let leavers = self.leavers(change.gid);
+            let is_put_back = |uid: &&UserId| **uid != change.by && leavers.contains(uid);
+            if new.iter().any(|uid| is_put_back(&uid)) {
+                return Err(Reason::HasLeft);
+            }
+            self.may_make_members(ts, change.by, &new)?;
+        }
+        self.fits(change).map(Some)
+    }
+
+    fn may_make_members(&self, ts: i64, by: UserId, new: &[UserId]) -> Result<(), Reason> {
+        let today = self.made_members.iter();
+        let today = today.filter(|made| **made == (ts / DAY_MS, by)).count();
+        let per_day = self.rules.new_memberships_per_day;
+        let too_many = per_day > 0 && (today + new.len()) as i64 > per_day;
+        let by_others = self.rules.max_memberships_by_others;
+        let is_full = |uid: &UserId| *uid != by && self.groups_by_others(*uid) >= by_others;
+        if too_many || by_others > 0 && new.iter().any(is_full) {
+            return Err(Reason::TooManyMemberships);
+        }
+        Ok(())
+    }
+
+    fn all_group_changes(&self) -> impl Iterator<Item = (usize, &GroupChange)> {
+        let all = self.events.iter().enumerate();
+        all.filter_map(|(index, event)| match &event.body {
+            Body::GroupChange(change) => Some((index, &**change)),
+            _ => None,
+        })
+    }
+
+    /// Of how many groups somebody is a member because others made him one since version 4.
+    fn groups_by_others(&self, uid: UserId) -> i64 {
+        let mut last: BTreeMap<GroupId, bool> = BTreeMap::new();
+        for (index, change) in self.all_group_changes() {
+            let is_new = self.before_version_4.is_some_and(|before| index > before);
+            if let Some(member) = change.members.iter().find(|member| member.uid == uid) {
+                if member.joined {
+                    last.insert(change.gid, is_new && change.by != uid);
+                } else if member.role.is_none() {
+                    last.remove(&change.gid);
+                }
+            }
+        }
+        last.values().filter(|by_others| **by_others).count() as i64
+    }
+
+    /// Who left by himself since version 4 and did not join again, the last ones that are remembered.
+    fn leavers(&self, gid: GroupId) -> Vec<UserId> {
+        let (mut leavers, mut most) = (Vec::new(), 0);
+        for (index, event) in self.events.iter().enumerate() {
+            let is_new = self.before_version_4.is_some_and(|before| index > before);
+            match &event.body {
+                Body::Control(rules) => most = rules.max_group_members as usize,
+                Body::GroupChange(change) if change.gid == gid => {
+                    for member in &change.members {
+                        leavers.retain(|uid| *uid != member.uid);
+                        if is_new && change.kind == GroupChangeKind::Leave {
+                            leavers.push(member.uid);
+                            leavers.drain(..leavers.len().saturating_sub(most));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        leavers
     }
 
     pub(super) fn send_to_group(&self, gid: GroupId, send: SendMessage) -> Answer {
+        let by = send.srcid;
+        self.for_strangers(gid, by, self.send_as_member(gid, send))
+    }
+
+    fn send_as_member(&self, gid: GroupId, send: SendMessage) -> Answer {
         let member = self.of_member(gid, send.srcid)?;
         self.may_speak(gid, member)?;
         Ok(Some(Body::Message(Message {
@@ -74,8 +192,12 @@ impl Oracle {
         Ok(settings)
     }
 
+    /// Those of a group that was dissolved before version 4 are forgotten.
     fn members(&self, gid: GroupId) -> Members {
         let mut members = Members::new();
+        if self.is_forgotten(gid) {
+            return members;
+        }
         for of_event in self.group_changes(gid).flat_map(|change| &change.members) {
             match of_event.role {
                 Some(role) => members.insert(of_event.uid, (role, of_event.muted)),
@@ -83,6 +205,12 @@ impl Oracle {
             };
         }
         members
+    }
+
+    fn is_forgotten(&self, gid: GroupId) -> bool {
+        let mut of_group = self.all_group_changes().filter(|(_, one)| one.gid == gid);
+        let ended = of_group.find(|(_, change)| change.settings.dissolved);
+        ended.is_some_and(|(index, _)| self.before_version_4.is_none_or(|before| index < before))
     }
 
     fn of_member(&self, gid: GroupId, uid: UserId) -> Result<(GroupRole, bool), Reason> {
@@ -102,6 +230,10 @@ impl Oracle {
     }
 
     pub(super) fn read_group(&self, gid: GroupId, ack: &ReadAck) -> Answer {
+        self.for_strangers(gid, ack.uid, self.read_as_member(gid, ack))
+    }
+
+    fn read_as_member(&self, gid: GroupId, ack: &ReadAck) -> Answer {
         let (by, device) = (ack.uid, ack.device);
         self.of_member(gid, by)?;
         let last = mid(self.sent_in(gid).count() as i64);
@@ -143,17 +275,49 @@ impl Oracle {
         gid: GroupId,
         asked: ChangeMessage,
     ) -> Answer {
+        let by = asked.by;
+        self.for_strangers(gid, by, self.change_as_member(ts, gid, asked))
+    }
+
+    /// In a dissolved group, from version 4 on.
+    fn in_dissolved_group(
+        &self,
+        gid: GroupId,
+        by: UserId,
+        change: &Change,
+    ) -> Result<(GroupRole, bool), Reason> {
+        let owner = self
+            .group_changes(gid)
+            .last()
+            .map(|last| last.settings.owner);
+        let member = self.members(gid).get(&by).copied();
+        let found = match change {
+            Change::Edit(_) => None,
+            Change::Hide | Change::Clear => member,
+            Change::Recall | Change::Delete if owner == Some(by) => Some((GroupRole::Owner, false)),
+            Change::Recall | Change::Delete => member.filter(|one| one.0 > GroupRole::Member),
+        };
+        found
+            .filter(|_| self.is_version_4())
+            .ok_or(Reason::Dissolved)
+    }
+
+    fn change_as_member(&self, ts: i64, gid: GroupId, asked: ChangeMessage) -> Answer {
         let ChangeMessage {
             by,
             to,
             mid: target,
             change,
         } = asked;
-        let member = self.of_member(gid, by)?;
+        let member = match self.settings(gid) {
+            Err(Reason::Dissolved) => self.in_dissolved_group(gid, by, &change)?,
+            _ => self.of_member(gid, by)?,
+        };
         let author = self.sent_in(gid).nth(target.get() as usize - 1);
         let author = author.ok_or(Reason::UnknownMessage)?;
         // Who wrote older messages is not remembered, nor whether they were recalled.
-        let is_known = self.sent_in(gid).count() as i64 - target.get() < 4_096;
+        let is_known =
+            self.sent_in(gid).count() as i64 - target.get() < 4_096 && !self.is_forgotten(gid);
         let changes = || {
             self.message_changes()
                 .filter(|change| change.conversation() == gid.into())
@@ -213,6 +377,12 @@ impl Oracle {
         (owner, by_user): (UserId, bool),
         asked: &CreateGroup,
     ) -> Changed {
+        let derived = asked.client_id.as_deref();
+        let derived = derived.map(|client_id| GroupId::of_owner(owner, client_id));
+        let may_choose = derived.is_none() && !by_user || derived == Some(gid);
+        if self.is_version_4() && !may_choose {
+            return Err(Reason::WrongGid);
+        }
         let others = asked.members.iter().copied().filter(|one| *one != owner);
         let others: BTreeSet<UserId> = others.collect();
         let settings = GroupSettings {
@@ -234,8 +404,15 @@ impl Oracle {
                 Err(Reason::GroupExists)
             };
         }
+        if self.is_version_4() && derived.is_none() && gid.get() >= 1 << 62 {
+            return Err(Reason::WrongGid);
+        }
         if by_user && self.has_begun_enough(ts, settings.owner) {
             return Err(Reason::TooManyConversations);
+        }
+        if by_user && self.is_version_4() {
+            let others = members[1..].iter().map(|member| member.uid);
+            self.may_make_members(ts, settings.owner, &others.collect::<Vec<_>>())?;
         }
         if members.len() as i64 > self.rules.max_group_members {
             return Err(Reason::GroupFull);
@@ -279,10 +456,15 @@ impl Oracle {
     }
 
     fn leave(&self, gid: GroupId, by: UserId) -> Changed {
-        let settings = self.settings(gid)?;
+        let settings = match self.settings(gid) {
+            Err(Reason::Dissolved) if self.is_version_4() => {
+                self.group_changes(gid).last().unwrap().settings.clone()
+            }
+            found => found?,
+        };
         match self.members(gid).get(&by) {
             None => Ok(None),
-            Some((GroupRole::Owner, _)) => Err(Reason::NoRight),
+            Some((GroupRole::Owner, _)) if !settings.dissolved => Err(Reason::NoRight),
             Some((_, muted)) => {
                 let members = vec![with_role(by, None, *muted)];
                 self.changed((gid, by), GroupChangeKind::Leave, settings, members)
@@ -326,8 +508,12 @@ impl Oracle {
                     if !is_owner || uid == by {
                         return Err(Reason::NoRight);
                     }
-                    let muted = muted && role == GroupRole::Member;
-                    concerned.push(with_role(uid, Some(role), muted));
+                    let kept = if self.is_version_4() {
+                        role != GroupRole::Owner
+                    } else {
+                        role == GroupRole::Member
+                    };
+                    concerned.push(with_role(uid, Some(role), muted && kept));
                     if role == GroupRole::Owner {
                         settings.owner = uid;
                         concerned.push(with_role(by, Some(GroupRole::Admin), false));
@@ -363,31 +549,37 @@ impl Oracle {
         if members.is_empty() && settings == self.settings(gid)? {
             return Ok(None);
         }
+        let all = self.members_after(gid, &members).len() as i64;
+        Ok(Some(GroupChange {
+            gid,
+            by,
+            kind,
+            member_count: if settings.dissolved { 0 } else { all },
+            settings,
+            last_mid: mid(self.sent_in(gid).count() as i64),
+            members,
+        }))
+    }
+
+    fn members_after(&self, gid: GroupId, members: &[GroupMember]) -> BTreeSet<UserId> {
         let mut all: BTreeSet<UserId> = self.members(gid).into_keys().collect();
-        for member in &members {
+        for member in members {
             match member.role {
                 Some(_) => all.insert(member.uid),
                 None => all.remove(&member.uid),
             };
         }
-        let grows = members.iter().any(|member| member.joined);
-        let kept = self.muted_who_left(gid);
+        all
+    }
+
+    fn fits(&self, change: GroupChange) -> Result<GroupChange, Reason> {
+        let all = self.members_after(change.gid, &change.members);
+        let grows = change.members.iter().any(|member| member.joined);
+        let kept = self.muted_who_left(change.gid);
         if grows && all.union(&kept).count() as i64 > self.rules.max_group_members {
             return Err(Reason::GroupFull);
         }
-        Ok(Some(GroupChange {
-            gid,
-            by,
-            kind,
-            member_count: if settings.dissolved {
-                0
-            } else {
-                all.len() as i64
-            },
-            settings,
-            last_mid: mid(self.sent_in(gid).count() as i64),
-            members,
-        }))
+        Ok(change)
     }
 }
 

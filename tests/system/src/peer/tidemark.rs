@@ -27,6 +27,7 @@ impl System for Tidemark {
             members: users[1..].to_vec(),
             open: false,
             whole_history: true,
+            client_id: None,
         });
         let create = Event::GroupChange(ChangeGroup {
             gid: group()?,

@@ -45,6 +45,7 @@ fn a_thousand_recalls_leave_no_text_where_services_die() {
                 members: vec![to],
                 open: false,
                 whole_history: false,
+                client_id: None,
             }),
         });
         env.client.post_events(&[create]).await?;

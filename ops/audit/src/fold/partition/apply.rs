@@ -12,7 +12,7 @@ use crate::{
     fold::{
         dedup::{Lookup, SendKey},
         digest::SentMessage,
-        inbound::Expected,
+        inbound::{self, Expected},
     },
 };
 
@@ -28,6 +28,7 @@ impl PartitionFold<'_> {
         self.clock = self.clock.max(event.ts.0);
         self.judge_change(at, &event);
         self.note_begun(&event.body);
+        self.note_members(&event.body);
         self.note_send(at, &event.body);
         if let Body::Control(rules) = &event.body {
             self.apply_rules(*rules);
@@ -88,6 +89,15 @@ impl PartitionFold<'_> {
         }
     }
 
+    fn note_members(&mut self, body: &Body) {
+        if let Body::GroupChange(change) = body {
+            let group = self.folded.groups.get(&change.gid);
+            let is_member = |uid| group.is_some_and(|group| group.member(uid).is_some());
+            self.memberships
+                .add(change, is_member, self.clock, &self.rules);
+        }
+    }
+
     fn creates(&self, change: &GroupChange) -> bool {
         change.kind == GroupChangeKind::Create && !self.folded.groups.contains_key(&change.gid)
     }
@@ -98,7 +108,8 @@ impl PartitionFold<'_> {
             return;
         };
         let is_send = SentMessage::of_event(&event.body).is_some();
-        match self.expected_of(&command, event.ts) {
+        let before = self.before_event(&command, event);
+        match inbound::expected(&command, self.input.partition, &before) {
             Expected::Event => {
                 if let Some(field) = self.wrong_in_itself(event) {
                     let what = format!("{field} of an event in a group is not what is right");

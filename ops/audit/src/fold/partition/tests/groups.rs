@@ -172,6 +172,7 @@ fn created() -> GroupAction {
         members: vec![user(3), user(2), user(1)],
         open: false,
         whole_history: false,
+        client_id: None,
     })
 }
 
@@ -397,6 +398,7 @@ fn refusals() -> Vec<(GroupLog, i64, Asked, Reason)> {
         members: users(&[2]),
         open: false,
         whole_history: false,
+        client_id: None,
     };
     let read = Asked::Read(None);
     let send = || send_of(-1);
