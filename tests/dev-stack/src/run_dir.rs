@@ -262,4 +262,18 @@ mod tests {
         run_dir.remove_contents().unwrap();
         assert!(root.join("keys.toml").exists() && !root.join("data").exists());
     }
+
+    #[test]
+    fn a_path_that_a_configuration_file_cannot_say_is_refused() {
+        for (path, what) in [
+            ("/tmp/a,b", "a comma"),
+            ("/tmp/\"a\"", "a quotation mark"),
+            ("/tmp/a\\b", "a backslash"),
+            ("/tmp/a\nb", "a control character"),
+        ] {
+            let refused = RunDir::new(Path::new(path)).unwrap_err().to_string();
+            assert!(refused.contains(what), "{refused}");
+        }
+        RunDir::new(Path::new("/tmp/d\u{e9}p\u{f4}t \u{1f30a}")).unwrap();
+    }
 }
