@@ -167,7 +167,7 @@ impl Link {
 
     /// A frame, which may say how long the gateway may be silent.
     fn read(&mut self, text: &str) -> Result<ServerFrame, ClientError> {
-        let frame = serde_json::from_str(text)
+        let frame = ServerFrame::read(text)
             .map_err(|error| ClientError::invalid_response(self.url(), error))?;
         if let ServerFrame::Welcome { ping_seconds, .. }
         | ServerFrame::SyncRequired { ping_seconds, .. } = frame
