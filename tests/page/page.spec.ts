@@ -156,6 +156,90 @@ test("who is there and who types is shown", async ({ open, query }) => {
   await expect(one.presence).toBeHidden();
 });
 
+test("the key that ends what an input method composes sends nothing", async ({
+  open,
+}) => {
+  const [ann, bob] = newUsers();
+  const device = await open(ann, "pc");
+  await device.show(`user:${bob}`);
+  await device.field.fill("変換");
+  // Safari has ended the composition by then, and others have not.
+  for (const of of [{ keyCode: 229 }, { isComposing: true }]) {
+    const key = { key: "Enter", bubbles: true, cancelable: true, ...of };
+    await device.field.dispatchEvent("keydown", key);
+  }
+  await expect(device.field).toHaveValue("変換");
+  await device.field.press("Enter");
+  await expect(device.message("変換")).toHaveAttribute("data-mid", "1");
+});
+
+test("the words of others have their own direction, and turn nothing else", async ({
+  open,
+  ingest,
+}) => {
+  const [ann, bob] = newUsers();
+  const nick = "\u202eevil\u2069";
+  const profile = ingest.put("/v1/users/{uid}/profile", { uid: bob }, { nick });
+  await profile;
+  const device = await open(ann, "pc");
+  const peer = await open(bob, "pc");
+  const name = "\u202ealso \u2067evil";
+  const group = { owner: bob, name, members: [ann], client_id: "evil" };
+  const { gid } = await ingest.post("/v1/groups", {}, group);
+  const key = `group:${gid}`;
+  await expect(peer.chat(key)).toBeVisible();
+  await peer.show(key);
+  await peer.write("שלום עולם");
+  await peer.write("plain words");
+  await peer.write("\u202eturned");
+  await expect(device.chat(key)).toContainText("turned");
+  await device.show(key);
+  const direction = (text: string): Promise<string> =>
+    device
+      .message(text)
+      .locator(".text")
+      .evaluate((node) => getComputedStyle(node).direction);
+  expect(await direction("שלום")).toBe("rtl");
+  expect(await direction("plain words")).toBe("ltr");
+  await peer.field.pressSequentially("x");
+  await expect(device.typing).toHaveText("evil is typing…");
+  await device.button("Members").click();
+  await expect(device.page.getByRole("dialog")).toContainText("evil,");
+  // What turns is within an element that has only the stranger's words, or is left out.
+  const turning = await device.page.evaluate(() => {
+    const found: string[] = [];
+    const all = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; (node = all.nextNode()) !== null; ) {
+      const of = node.parentElement!;
+      const isHidden = of.closest(".hidden") !== null;
+      const isWhole = of.tagName === "P" && of.dir === "auto";
+      const turns = /[\u202a-\u202e\u2066-\u2069]/.test(node.textContent!);
+      if (turns && !isHidden && !isWhole) found.push(of.outerHTML);
+    }
+    return found;
+  });
+  expect(turning).toEqual([]);
+  await expect(device.chat(key).locator(".name bdi")).toHaveText("also evil");
+});
+
+test("a page without https keeps nothing, sends, and says so", async ({
+  page,
+}) => {
+  const [ann, bob] = newUsers();
+  await page.addInitScript(() => {
+    delete (Navigator.prototype as { locks?: unknown }).locks;
+    delete (Crypto.prototype as { randomUUID?: unknown }).randomUUID;
+  });
+  const device = new DevicePage(page);
+  await device.begin(ann, "pc");
+  await expect(device.problem).toContainText("Without https nothing is stored");
+  await device.show(`user:${bob}`);
+  await device.write("from http");
+  await expect(device.message("from http")).toHaveAttribute("data-mid", "1");
+  const key = await device.createGroup("also from http", [bob]);
+  expect(key).toMatch(/^group:/);
+});
+
 test("a device whose storage is full goes on, and says so", async ({
   page,
 }) => {

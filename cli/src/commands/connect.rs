@@ -206,6 +206,7 @@ fn print(device: &Device, class: DeviceClass, update: Update) {
         } => json!({ "read_refused": {
             "chat": name(of), "mid": mid.get(), "reason": reason, "detail": detail,
         } }),
+        Update::Profile => json!({ "profile": device.state().profile() }),
         Update::Error(detail) => json!({ "error": detail }),
         Update::Typing(chat, from) => json!({ "typing": { "chat": name(chat), "from": from } }),
         Update::Presence(presence) => json!({ "presence": {

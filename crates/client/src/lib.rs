@@ -27,4 +27,4 @@ pub use queries::{
     Messages, MessagesQuery, Order, ReadOptions, Unread,
 };
 pub use retry::Retry;
-pub use sync::{SyncAnswer, SyncedConversation, UserDevice};
+pub use sync::{OwnProfile, SyncAnswer, SyncedConversation, UserDevice};

@@ -1,7 +1,8 @@
 //! What is new for a device, and the devices of a user.
 
 use schemas::{DeviceClass, DeviceId, GroupId, Partition, SyncToken, UserId};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::{
     Client, ClientError, Conversation, ListedGroup, ReadOptions,
@@ -17,12 +18,31 @@ pub struct SyncAnswer {
     pub groups: Vec<ListedGroup>,
     /// Groups that the user has left.
     pub left: Vec<GroupId>,
+    /// The user's own profile; `None` if it has not changed, the user has set none, or the query API is of an earlier version.
+    #[serde(default)]
+    pub profile: Option<OwnProfile>,
     /// `since` of the next call: to be kept once the answer is stored.
     pub next: SyncToken,
     /// The next call goes on with this answer.
     pub more: bool,
     /// It is everything that the user has: what none of its pages has, the device drops.
     pub full: bool,
+}
+
+/// What others see of the device's user, and which event says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnProfile {
+    /// The name.
+    pub nick: String,
+    /// An http or https URL.
+    #[serde(default)]
+    pub avatar: Option<String>,
+    /// An object of the application's own.
+    #[serde(default)]
+    pub extra: Option<Value>,
+    /// Where the event is in `chat.events`.
+    #[serde(deserialize_with = "at", serialize_with = "write_at")]
+    pub at: (Partition, i64),
 }
 
 /// A conversation between two users.
@@ -92,6 +112,13 @@ impl Client {
         let devices: Devices = self.get(&path).await?;
         Ok(devices.items)
     }
+}
+
+fn write_at<S: Serializer>(
+    (partition, offset): &(Partition, i64),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{partition}:{offset}"))
 }
 
 fn some_at<'de, D: Deserializer<'de>>(

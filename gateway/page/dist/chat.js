@@ -53,6 +53,15 @@ function uidField(label) {
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
+var TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+function theirs(words) {
+  return element("bdi", {}, words.replace(TURNING, ""));
+}
+function setLine(node, ...parts) {
+  const text = (part) => typeof part === "string" ? part : part.textContent ?? "";
+  if (node.textContent === parts.map(text).join("")) return;
+  node.replaceChildren(...parts);
+}
 var KeyedList = class {
   constructor(parent, keyOf2, make) {
     this.parent = parent;
@@ -417,6 +426,16 @@ var ChatFetch = class {
   }
 };
 
+// ../../sdk/typescript/dist/id.js
+function newId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = bytes[6] & 15 | 64;
+  bytes[8] = bytes[8] & 63 | 128;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"));
+  const ends = [4, 6, 8, 10, 16];
+  return ends.map((end, i) => hex.slice(ends[i - 1] ?? 0, end).join("")).join("-");
+}
+
 // ../../sdk/typescript/dist/pace.js
 var FRAMES_PER_S = 50;
 var BYTES_PER_S = 256 * 1024;
@@ -715,7 +734,8 @@ function parse2(text) {
 // ../../sdk/typescript/dist/link.js
 var FIRST_PAUSE_MS = 100;
 var LONGEST_PAUSE_MS = 1e4;
-var SILENT_FAILURES = 3;
+var ASK_EVERY = 3;
+var UNAUTHENTICATED = 401;
 var TOO_FAST = 4003;
 var Pauses = class {
   #ms = FIRST_PAUSE_MS;
@@ -753,6 +773,8 @@ var Link = class {
   /** Of all connections: a new one is no new budget. */
   #pace = new Pace();
   #afterMs = 0;
+  /** The token of the last attempt. */
+  #token;
   #onPing = () => void 0;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
@@ -775,7 +797,7 @@ var Link = class {
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
-      if (this.#failures === SILENT_FAILURES)
+      if (this.#failures % ASK_EVERY === 1)
         await this.#probe();
       const pause = this.#pauses.next();
       this.#wake = new AbortController();
@@ -831,7 +853,7 @@ var Link = class {
     try {
       await this.handler.probe();
     } catch (error) {
-      this.#reason(error);
+      await this.#reason(error);
     }
   }
   /** A connection, from the handshake to its end. */
@@ -844,8 +866,8 @@ var Link = class {
     };
     let connection;
     try {
-      const token = await askToken(this.settings.token);
-      connection = new Connection(Socket, this.#url(), token, use);
+      this.#token = await askToken(this.settings.token);
+      connection = new Connection(Socket, this.#url(), this.#token, use);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -856,7 +878,7 @@ var Link = class {
         await this.handler.arrived();
       }
     } catch (error) {
-      return this.#reason(error);
+      return await this.#reason(error);
     } finally {
       connection.close();
       this.#connection = null;
@@ -869,11 +891,20 @@ var Link = class {
     return `${gateway}/v1/connect?uid=${uid}`;
   }
   /** Throws what the next connection would end with, too. What cannot be read is none of that: another gateway may be of another version. */
-  #reason(error) {
+  async #reason(error) {
     const ends = error instanceof ConnectionEnded ? !error.comesBack : error instanceof ServiceError && !error.isRetryable;
-    if (ends)
+    const isRefused2 = error instanceof ServiceError && error.status === UNAUTHENTICATED;
+    if (ends && !(isRefused2 && await this.#hasAnotherToken()))
       throw error;
     return error instanceof Error ? error : new Error(String(error));
+  }
+  /** Whether there is another token than the one that was refused, or may be later. */
+  async #hasAnotherToken() {
+    const { token } = this.settings;
+    if (typeof token !== "function")
+      return false;
+    const next = await askToken(token).catch(() => null);
+    return next !== this.#token;
   }
 };
 function sleep(ms, signal) {
@@ -892,6 +923,7 @@ function sleep(ms, signal) {
 
 // ../../sdk/typescript/dist/outbox.js
 var WINDOW = 32;
+var SURE_MS = 24 * 60 * 60 * 1e3;
 function isRefused(item) {
   return item.kind === "send" && item.refused !== void 0;
 }
@@ -899,6 +931,8 @@ var Outbox = class {
   #items = /* @__PURE__ */ new Map();
   /** Where in the queue, and whether it is accepted. */
   #written = /* @__PURE__ */ new Map();
+  /** These are not on the log: they were not written yet, in no life of the program, or looked for since. */
+  #fresh = /* @__PURE__ */ new Set();
   #changed = /* @__PURE__ */ new Set();
   #lastSeq = 0;
   /** With what was stored. */
@@ -916,9 +950,33 @@ var Outbox = class {
   get refused() {
     return [...this.#items.values()].filter(isRefused);
   }
-  /** Puts a message last. */
-  send(chat, clientMsgId, msg) {
-    this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
+  /** Puts a message last, to a chat whose newest message is `afterMid`. */
+  send(chat, clientMsgId, msg, afterMid) {
+    const seq = this.#nextSeq();
+    const sentAt = Date.now();
+    this.#fresh.add(seq);
+    this.#add({ kind: "send", seq, chat, clientMsgId, msg, sentAt, afterMid });
+  }
+  /** Sends that may be on the log already, oldest first. */
+  get repeats() {
+    const isSend = (item) => item.kind === "send";
+    const sends = this.unanswered.filter(isSend);
+    return sends.filter((item) => !this.#fresh.has(item.seq));
+  }
+  /** Those of them that the log may not know as repeats any more: they are to be looked for, and wait until then. */
+  get unsure() {
+    return this.repeats.filter((item) => this.#isUnsure(item));
+  }
+  #isUnsure({ seq, sentAt }) {
+    if (this.#fresh.has(seq) || this.#written.has(seq))
+      return false;
+    const age = Date.now() - (sentAt ?? -Infinity);
+    return age < 0 || age >= SURE_MS;
+  }
+  /** It was looked for, and is not on the log. */
+  lookedFor(seq) {
+    if (this.#items.has(seq))
+      this.#fresh.add(seq);
   }
   /** Puts a read-ack last. Of those of a chat that were not written yet the one with the highest number stands for all. */
   read(chat, mid) {
@@ -942,10 +1000,11 @@ var Outbox = class {
   #remove(seq) {
     this.#items.delete(seq);
     this.#written.delete(seq);
+    this.#fresh.delete(seq);
     this.#changed.add(seq);
   }
   /**
-   * Writes what may be written now, in order, up to what is not to be written yet: `write` says in how many milliseconds it is, 0 if it was written.
+   * Writes what may be written now, in order, up to what is too much at present: `write` says in how many milliseconds it is, 0 if it was written.
    * Returns that.
    */
   write(write) {
@@ -964,6 +1023,8 @@ var Outbox = class {
         if (postingTo.has(item.chat))
           continue;
         postingTo.add(item.chat);
+        if (this.#isUnsure(item))
+          continue;
       }
       const wait = write(frameOf(item));
       if (wait > 0)
@@ -1020,6 +1081,8 @@ var Outbox = class {
   }
   /** Everything is to be written again, on the next connection. */
   disconnected() {
+    for (const seq of this.#written.keys())
+      this.#fresh.delete(seq);
     this.#written.clear();
   }
   /** What has changed since the last call, by its place; `null` where it is done. */
@@ -1027,6 +1090,10 @@ var Outbox = class {
     const changed = [...this.#changed];
     this.#changed = /* @__PURE__ */ new Set();
     return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+  /** Everything that waits or was refused, by its place. */
+  places() {
+    return this.#items.keys();
   }
   /** These changes were drained, and are not stored. */
   putBack(changes) {
@@ -1044,115 +1111,6 @@ function frameOf(item) {
   const { clientMsgId: client_msg_id, msg } = item;
   const to = kind === "user" ? { to: id } : { gid: id };
   return { type: "send", ref, client_msg_id, msg, ...to };
-}
-
-// ../../sdk/typescript/dist/reader.js
-var PAGE = 200;
-var Reader = class {
-  #query;
-  constructor(settings, signal) {
-    const { query: url, token, fetch: fetch2 } = settings;
-    this.#query = new Service({ url, token, fetch: fetch2, signal });
-  }
-  /** Syncs from the device's token on. `onPage` runs after each page. */
-  async sync(state, onPage) {
-    for (let more = true; more; ) {
-      const since = state.token ?? void 0;
-      const path = "/v1/users/{uid}/sync";
-      const { uid } = state;
-      const query = since === void 0 ? {} : { since };
-      more = state.takeSync(await this.#query.get(path, { uid }, query));
-      onPage();
-    }
-  }
-  /** A page of a chat's messages, as new as what the device knows of it. */
-  messages(state, key, after_mid) {
-    const [kind, id] = splitKey(key);
-    const { uid } = state;
-    const query = { after_mid, limit: PAGE, ...reflecting(state, key) };
-    if (kind === "group") {
-      const path2 = "/v1/groups/{gid}/messages";
-      return this.#query.get(path2, { gid: id }, { uid, ...query });
-    }
-    const path = "/v1/users/{uid}/conversations/{peer}/messages";
-    return this.#query.get(path, { uid, peer: id }, query);
-  }
-  /** A page of the changes to a chat's messages, as new as what the device knows of it. */
-  changes(state, key, after_chg) {
-    const [kind, id] = splitKey(key);
-    const { uid } = state;
-    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
-    if (kind === "group") {
-      const path2 = "/v1/groups/{gid}/changes";
-      return this.#query.get(path2, { gid: id }, { uid, ...query });
-    }
-    const path = "/v1/users/{uid}/conversations/{peer}/changes";
-    return this.#query.get(path, { uid, peer: id }, query);
-  }
-};
-function reflecting(state, key) {
-  const known = state.knownOf(key);
-  return known === null ? {} : { after: [known] };
-}
-
-// ../../sdk/typescript/dist/saver.js
-var DELAY_MS = 200;
-var RETRY_MS = 1e4;
-var Saver = class {
-  write;
-  onProblem;
-  #running = null;
-  #next = null;
-  #problem = null;
-  #timer;
-  constructor(write, onProblem) {
-    this.write = write;
-    this.onProblem = onProblem;
-  }
-  /** Why the last save failed; `null` where it did not. */
-  get problem() {
-    return this.#problem;
-  }
-  /** Resolves once it was tried to store all that has changed before this call. */
-  save() {
-    this.cancel();
-    if (this.#running !== null) {
-      this.#next ??= this.#running.then(() => {
-        this.#next = null;
-        return this.save();
-      });
-      return this.#next;
-    }
-    this.#running = this.#save();
-    return this.#running;
-  }
-  /** Saves in a while, with what changes until then. */
-  saveSoon() {
-    const delay = this.#problem === null ? DELAY_MS : RETRY_MS;
-    this.#timer ??= setTimeout(() => void this.save(), delay);
-  }
-  /** What was to be saved in a while is not. */
-  cancel() {
-    clearTimeout(this.#timer);
-    this.#timer = void 0;
-  }
-  async #save() {
-    const before = this.#problem;
-    try {
-      await this.write();
-      this.#problem = null;
-    } catch (error) {
-      this.#problem = textOf(error);
-      this.saveSoon();
-    }
-    this.#running = null;
-    const hasChanged = this.#problem === null !== (before === null);
-    if (hasChanged)
-      this.onProblem(this.#problem);
-  }
-};
-function textOf(error) {
-  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 // ../../sdk/typescript/dist/chat-events.js
@@ -1418,6 +1376,7 @@ var DeviceState = class _DeviceState {
   #token = null;
   #returned = /* @__PURE__ */ new Set();
   #fullSyncs = 0;
+  #profile = null;
   #changed = /* @__PURE__ */ new Set();
   /** Of a device that knows nothing yet. */
   constructor(uid) {
@@ -1431,6 +1390,7 @@ var DeviceState = class _DeviceState {
     state.#token = head.token === null ? null : SyncToken.parse(head.token);
     state.#returned = new Set(head.returned);
     state.#fullSyncs = head.fullSyncs;
+    state.#profile = head.profile ?? null;
     return state;
   }
   /** `since` of the next sync, of `hello` and of `resume`; `null` before the first sync. */
@@ -1450,13 +1410,26 @@ var DeviceState = class _DeviceState {
   get chats() {
     return this.#chats;
   }
+  /** What others see of the user; `null` where that is not known, or the user has set nothing. */
+  get profile() {
+    return this.#profile;
+  }
+  /** The number of a message of the user's with this `client_msg_id`, if the device has it. */
+  midOf(key, clientMsgId) {
+    for (const message of this.#chats.get(key)?.messages.values() ?? []) {
+      const { srcid, client_msg_id: id, mid } = message;
+      if (srcid === this.uid && id === clientMsgId)
+        return mid;
+    }
+    return null;
+  }
   /** How often everything was fetched. */
   get fullSyncs() {
     return this.#fullSyncs;
   }
   /** What has changed since the last call. */
   drainChanges() {
-    const { uid, token } = this;
+    const { uid, token, profile } = this;
     const returned = [...this.#returned];
     const chats = /* @__PURE__ */ new Map();
     for (const key of this.#changed) {
@@ -1464,7 +1437,7 @@ var DeviceState = class _DeviceState {
     }
     this.#changed = /* @__PURE__ */ new Set();
     return {
-      head: { uid, token, returned, fullSyncs: this.#fullSyncs },
+      head: { uid, token, returned, fullSyncs: this.#fullSyncs, profile },
       chats
     };
   }
@@ -1478,7 +1451,10 @@ var DeviceState = class _DeviceState {
     const next = SyncToken.parse(answer.next);
     if (this.#token !== null && !next.reaches(this.#token)) {
       this.#returned.clear();
+      this.#profile = null;
     }
+    if (answer.profile)
+      this.#takeProfile(answer.profile);
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
         const key = `user:${row.peer}`;
@@ -1565,8 +1541,19 @@ var DeviceState = class _DeviceState {
         takeContact(chat, uid, event.contact_change);
       return chat?.key ?? null;
     }
+    if (event.profile?.uid === uid) {
+      this.#takeProfile({ ...event.profile, at: event.at });
+    }
     const change = event.group_change;
     return change === void 0 ? null : this.#takeGroupChange(change);
+  }
+  /** A sync may have had a later one than the event that comes now. */
+  #takeProfile(profile) {
+    const { nick, avatar = null, extra = null, at } = profile;
+    const known = this.#profile && parsePosition(this.#profile.at).offset;
+    if (known !== null && parsePosition(at).offset < known)
+      return;
+    this.#profile = { nick, avatar, extra, at };
   }
   /** The chat of an event, which changes. A user becomes a chat by anything that happens; a group only by joining it. */
   #chat(gid, peer) {
@@ -1673,6 +1660,140 @@ function nextOf(page) {
     throw new RangeError(`next is no page: ${page.next}`);
   return Number(match[1]);
 }
+
+// ../../sdk/typescript/dist/reader.js
+var PAGE = 200;
+var Reader = class {
+  #query;
+  constructor(settings, signal) {
+    const { query: url, token, fetch: fetch2 } = settings;
+    this.#query = new Service({ url, token, fetch: fetch2, signal });
+  }
+  /** Throws if the query API refuses the user's calls, and says why. */
+  async probe(uid) {
+    await this.#query.get("/v1/users/{uid}/unread", { uid });
+  }
+  /** Syncs from the device's token on. `onPage` runs after each page. */
+  async sync(state, onPage) {
+    for (let more = true; more; ) {
+      const since = state.token ?? void 0;
+      const path = "/v1/users/{uid}/sync";
+      const { uid } = state;
+      const query = since === void 0 ? {} : { since };
+      more = state.takeSync(await this.#query.get(path, { uid }, query));
+      onPage();
+    }
+  }
+  /** A page of a chat's messages, as new as what the device knows of it. */
+  messages(state, key, after_mid) {
+    const [kind, id] = splitKey(key);
+    const { uid } = state;
+    const query = { after_mid, limit: PAGE, ...reflecting(state, key) };
+    if (kind === "group") {
+      const path2 = "/v1/groups/{gid}/messages";
+      return this.#query.get(path2, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/messages";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+  /** Which of these `client_msg_id`s the user's messages above a number have, and their numbers. */
+  async find(state, key, ids, above) {
+    const found = /* @__PURE__ */ new Map();
+    for (let after = above; after !== null; ) {
+      const page = await this.messages(state, key, after);
+      for (const { srcid, client_msg_id: id, mid } of page.items) {
+        if (srcid === state.uid && id && ids.has(id))
+          found.set(id, mid);
+      }
+      after = found.size < ids.size ? nextOf(page) : null;
+    }
+    return found;
+  }
+  /** A page of the changes to a chat's messages, as new as what the device knows of it. */
+  changes(state, key, after_chg) {
+    const [kind, id] = splitKey(key);
+    const { uid } = state;
+    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
+    if (kind === "group") {
+      const path2 = "/v1/groups/{gid}/changes";
+      return this.#query.get(path2, { gid: id }, { uid, ...query });
+    }
+    const path = "/v1/users/{uid}/conversations/{peer}/changes";
+    return this.#query.get(path, { uid, peer: id }, query);
+  }
+};
+function reflecting(state, key) {
+  const known = state.knownOf(key);
+  return known === null ? {} : { after: [known] };
+}
+
+// ../../sdk/typescript/dist/saver.js
+var DELAY_MS = 200;
+var RETRY_MS = 1e4;
+var Saver = class {
+  write;
+  onProblem;
+  #running = null;
+  #next = null;
+  #problem = null;
+  #timer;
+  constructor(write, onProblem) {
+    this.write = write;
+    this.onProblem = onProblem;
+  }
+  /** Why the last save failed; `null` where it did not. */
+  get problem() {
+    return this.#problem;
+  }
+  /** Resolves once it was tried to store all that has changed before this call. */
+  save() {
+    this.cancel();
+    if (this.#running !== null) {
+      this.#next ??= this.#running.then(() => {
+        this.#next = null;
+        return this.save();
+      });
+      return this.#next;
+    }
+    this.#running = this.#save();
+    return this.#running;
+  }
+  /** Saves in a while, with what changes until then. */
+  saveSoon() {
+    const delay = this.#problem === null ? DELAY_MS : RETRY_MS;
+    this.#timer ??= setTimeout(() => void this.save(), delay);
+  }
+  /** What was to be saved in a while is not. */
+  cancel() {
+    clearTimeout(this.#timer);
+    this.#timer = void 0;
+  }
+  async #save() {
+    const before = this.#problem;
+    try {
+      await this.write();
+      this.#problem = null;
+    } catch (error) {
+      this.#problem = textOf(error);
+      this.saveSoon();
+    }
+    this.#running = null;
+    const hasChanged = this.#problem === null !== (before === null);
+    if (hasChanged)
+      this.onProblem(this.#problem);
+  }
+};
+function textOf(error) {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+// ../../sdk/typescript/dist/storage.js
+var StorageEmptied = class extends Error {
+  name = "StorageEmptied";
+  constructor() {
+    super("what was stored is gone");
+  }
+};
 
 // ../../sdk/typescript/dist/updates.js
 var Updates = class {
@@ -1789,6 +1910,8 @@ var Device = class _Device {
   #isConnected = false;
   /** What is next would be too fast for the gateway. */
   #isPaced = false;
+  /** Old sends of a chat are looked for. */
+  #isLooking = false;
   /** What the user looks at. */
   #focus = null;
   /** The gateway knows of it. */
@@ -1829,6 +1952,10 @@ var Device = class _Device {
   get chats() {
     return this.#state.chats;
   }
+  /** What others see of the device's user; `null` where the user has set nothing, or before the first sync. */
+  get profile() {
+    return this.#state.profile;
+  }
   /** Up to where it knows everything; `null` before the first sync. */
   get token() {
     return this.#state.token;
@@ -1863,11 +1990,12 @@ var Device = class _Device {
    * @returns its `client_msg_id`, once the message is stored, unless the storage fails.
    * @throws TypeError or RangeError for what cannot be sent.
    */
-  async send(chat, msg, clientMsgId = crypto.randomUUID()) {
+  async send(chat, msg, clientMsgId = newId()) {
     this.#checkOpen();
     checkChat(chat);
     checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
-    this.#outbox.send(chat, clientMsgId, msg);
+    const { lastMid = 0 } = this.chats.get(chat) ?? {};
+    this.#outbox.send(chat, clientMsgId, msg, lastMid);
     this.#flush();
     await this.#saver.save();
     return clientMsgId;
@@ -1972,7 +2100,7 @@ var Device = class _Device {
     this.#saver.cancel();
     this.#updates.end(this.#closing.signal.reason);
   }
-  async #save(save) {
+  async #save(save, isAgain = false) {
     const queue = this.#outbox.drainChanges();
     const changes = { ...this.#state.drainChanges(), queue };
     try {
@@ -1980,7 +2108,11 @@ var Device = class _Device {
     } catch (error) {
       this.#state.putBack(changes.chats.keys());
       this.#outbox.putBack(queue.keys());
-      throw error;
+      if (!(error instanceof StorageEmptied) || isAgain)
+        throw error;
+      this.#state.putBack(this.#state.chats.keys());
+      this.#outbox.putBack(this.#outbox.places());
+      await this.#save(save, true);
     }
   }
   #exclusively(work) {
@@ -2006,7 +2138,7 @@ var Device = class _Device {
         this.#outbox.disconnected();
         this.#updates.emit({ type: "disconnected", reason });
       },
-      probe: () => this.#exclusively(() => this.#sync())
+      probe: () => this.#reader.probe(this.#state.uid)
     };
   }
   /** Without a token the sync did not come to its end, since the device is closed. */
@@ -2020,6 +2152,7 @@ var Device = class _Device {
       case "welcome":
         this.#isConnected = true;
         this.#link.welcomed(frame);
+        this.#settleRepeats();
         this.#isFocusTold = this.#focus === null;
         this.#flush();
         return this.#updates.emit({ type: "connected" });
@@ -2069,8 +2202,11 @@ var Device = class _Device {
   }
   /** A gateway that tells the same again before it closes has brought the device no further. */
   #takeEvent(frame) {
+    const { profile } = this.#state;
     const isNew = !this.#state.knows(frame);
     this.#changed(this.#state.takeEvent(frame));
+    if (this.#state.profile !== profile)
+      this.#updates.emit({ type: "profile" });
     if (isNew)
       this.#link.getsOn();
   }
@@ -2115,6 +2251,7 @@ var Device = class _Device {
   #flush() {
     if (!this.#isConnected || this.#isPaced)
       return;
+    void this.#lookForOld();
     const write = (frame) => this.#link.tryWrite(frame);
     const wait = this.#writeFocus() || this.#outbox.write(write);
     if (wait === 0)
@@ -2124,6 +2261,50 @@ var Device = class _Device {
       this.#isPaced = false;
       this.#flush();
     });
+  }
+  /** What the device has itself is on the log. Its answer was lost with an earlier connection. */
+  #settleRepeats() {
+    for (const { chat, seq, clientMsgId } of this.#outbox.repeats) {
+      const mid = this.#state.midOf(chat, clientMsgId);
+      if (mid !== null)
+        this.#sent(String(seq), mid);
+    }
+  }
+  /** Looks for sends that are too old to be known as repeats, one chat after the other: where they are on the log they would be there twice. */
+  async #lookForOld() {
+    const [first] = this.#outbox.unsure;
+    if (first === void 0 || this.#isLooking)
+      return;
+    this.#isLooking = true;
+    const { chat } = first;
+    const sends = this.#outbox.unsure.filter((item) => item.chat === chat);
+    const found = await this.#find(chat, sends);
+    for (const { seq, clientMsgId } of found === null ? [] : sends) {
+      const mid = found?.get(clientMsgId);
+      if (mid === void 0)
+        this.#outbox.lookedFor(seq);
+      else
+        this.#sent(String(seq), mid);
+    }
+    this.#isLooking = false;
+    this.#flush();
+  }
+  /** Which of these are on the log. `null` where the connection ends before that is known. */
+  async #find(chat, sends) {
+    const { signal } = this.#connected;
+    const ids = new Set(sends.map((item) => item.clientMsgId));
+    const above = Math.min(...sends.map((item) => item.afterMid ?? 0));
+    while (!signal.aborted) {
+      try {
+        return await this.#reader.find(this.#state, chat, ids, above);
+      } catch (error) {
+        const status = error instanceof ServiceError ? error.status : 0;
+        if (status === 403 || status === 404)
+          return /* @__PURE__ */ new Map();
+        await sleep(RETRY_MS2, signal);
+      }
+    }
+    return null;
   }
   async #sync() {
     await this.#reader.sync(this.#state, () => {
@@ -2137,17 +2318,21 @@ var Device = class _Device {
 
 // ../../sdk/typescript/dist/indexeddb.js
 var STORES = ["head", "chats", "queue"];
+var OPEN_MS = 1e4;
 var IndexedDbStorage = class {
   name;
   factory;
+  /** `null` while the database is not open: browsers close it whenever they like. */
   #database = null;
+  /** It was loaded, and not closed since: what is there is the device's. */
+  #isLoaded = false;
   /** A database for each device, for example `tidemark-1000-phone-1`. */
   constructor(name, factory = indexedDB) {
     this.name = name;
     this.factory = factory;
   }
   async load() {
-    const database = await this.#open();
+    const { database } = await this.#open();
     const transaction = database.transaction(STORES, "readonly");
     const all = (store) => result(transaction.objectStore(store).getAll());
     const [heads, chats, queue] = await Promise.all([
@@ -2155,12 +2340,38 @@ var IndexedDbStorage = class {
       all("chats"),
       all("queue")
     ]);
+    this.#isLoaded = true;
     return { head: heads[0] ?? null, chats, queue };
   }
   async save(changes) {
-    if (this.#database === null)
+    if (!this.#isLoaded)
       throw new Error("save before load");
-    const transaction = this.#database.transaction(STORES, "readwrite");
+    const transaction = this.#begin();
+    if (transaction !== null)
+      return this.#write(transaction, changes);
+    const copy = structuredClone(changes);
+    const { database, isNew } = await this.#open();
+    if (isNew)
+      throw new StorageEmptied();
+    await this.#write(database.transaction(STORES, "readwrite"), copy);
+  }
+  /** Ends the use of the database. */
+  close() {
+    this.#isLoaded = false;
+    this.#forget();
+  }
+  /** `null` where the database has to be opened again. */
+  #begin() {
+    try {
+      return this.#database?.transaction(STORES, "readwrite") ?? null;
+    } catch (error) {
+      if (!isNamed(error, "InvalidStateError"))
+        throw error;
+      this.#forget();
+      return null;
+    }
+  }
+  async #write(transaction, changes) {
     const put = (name, values) => {
       const store = transaction.objectStore(name);
       for (const [key, value] of values) {
@@ -2178,25 +2389,63 @@ var IndexedDbStorage = class {
       transaction.abort();
       throw error;
     }
-    await completed(transaction);
+    try {
+      await completed(transaction);
+    } catch (error) {
+      this.#forget();
+      throw error;
+    }
   }
-  /** Ends the use of the database. */
-  close() {
+  #forget() {
     this.#database?.close();
     this.#database = null;
   }
+  /** The database, and whether it was made just now. */
   async #open() {
-    if (this.#database !== null)
-      return this.#database;
+    if (this.#database !== null) {
+      return { database: this.#database, isNew: false };
+    }
     const request = this.factory.open(this.name, 1);
+    let isNew = false;
     request.onupgradeneeded = () => {
+      isNew = true;
       for (const store of STORES)
         request.result.createObjectStore(store);
     };
-    this.#database = await result(request);
-    return this.#database;
+    const database = await opened(request);
+    this.#database = database;
+    const forget = () => {
+      if (this.#database === database)
+        this.#forget();
+    };
+    database.onclose = forget;
+    database.onversionchange = () => {
+      database.close();
+      forget();
+    };
+    return { database, isNew };
   }
 };
+function isNamed(error, name) {
+  return error instanceof Error && error.name === name;
+}
+function opened(request) {
+  return new Promise((resolve, reject) => {
+    const fail = (error) => {
+      clearTimeout(timer);
+      reject(error);
+      request.onsuccess = () => request.result.close();
+    };
+    const inUse = () => fail(new Error("the database does not open: another page may be using it"));
+    const timer = setTimeout(inUse, OPEN_MS);
+    request.onblocked = inUse;
+    request.onerror = () => fail(request.error);
+    request.onsuccess = () => {
+      clearTimeout(timer);
+      resolve(request.result);
+    };
+  });
+}
 function result(request) {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -2297,9 +2546,9 @@ var ChatList = class {
     return {
       node: element("li", {}, open),
       update: (chat) => {
-        setText(name, chatName(session, key));
+        setLine(name, theirs(chatName(session, key)));
         setText(time, chat.last ? shortTimeText(chat.last.ts) : "");
-        setText(preview2, previewText(session, chat));
+        setLine(preview2, ...previewOf(session, chat));
         const [own, others] = [chat.unread[cls], chat.unread[otherClass(cls)]];
         setText(unread, own === 0 ? "" : `${countText(own)} unread`);
         unread.dataset["count"] = own === null ? "•" : String(own);
@@ -2316,14 +2565,14 @@ var ChatList = class {
     };
   }
 };
-function previewText(session, chat) {
+function previewOf(session, chat) {
   const waiting = session.waiting(chat.key).at(-1);
-  if (waiting !== void 0) return `Waiting: ${waiting.msg}`;
+  if (waiting !== void 0) return ["Waiting: ", theirs(waiting.msg)];
   const { last } = chat;
-  if (last === null) return "";
-  const text = last.recalled ? "(recalled)" : last.msg;
-  if (last.srcid === session.uid) return `You: ${text}`;
-  return chat.with.type === "group" ? `${session.names.of(last.srcid)}: ${text}` : text;
+  if (last === null) return [];
+  const text = last.recalled ? "(recalled)" : theirs(last.msg);
+  if (last.srcid === session.uid) return ["You: ", text];
+  return chat.with.type === "group" ? [theirs(session.names.of(last.srcid)), ": ", text] : [text];
 }
 
 // src/composer.ts
@@ -2342,9 +2591,10 @@ var Composer = class {
     });
     this.#text.addEventListener("input", () => this.types());
     this.#text.addEventListener("keydown", (event) => {
+      if (isOfInputMethod(event)) return;
       if (event.key === "Escape" && this.#edited !== null) this.edit(null);
       const isEnter = event.key === "Enter" && !event.shiftKey;
-      if (!isEnter || event.isComposing) return;
+      if (!isEnter) return;
       event.preventDefault();
       void this.#submit();
     });
@@ -2352,7 +2602,11 @@ var Composer = class {
   }
   node;
   #label = element("span", { class: "hidden" });
-  #text = element("textarea", { rows: "2", placeholder: "Message" });
+  #text = element("textarea", {
+    rows: "2",
+    placeholder: "Message",
+    dir: "auto"
+  });
   #send = element("button", { type: "submit", class: "primary" });
   #cancel;
   #drafts = /* @__PURE__ */ new Map();
@@ -2403,6 +2657,9 @@ ${begun}` : text;
     else this.#drafts.set(chat, both);
   }
 };
+function isOfInputMethod(event) {
+  return event.isComposing || event.keyCode === 229;
+}
 
 // src/outcomes.ts
 var TIMEOUT_MS2 = 5e3;
@@ -2457,9 +2714,10 @@ var Dialog = class {
   problem = element("p", { class: "problem", role: "alert" });
   constructor(title, ...content) {
     const close = button("Close", {}, () => this.node.close());
-    const heading = element("h3", {}, title);
+    const heading = element("h3", {}, ...title);
     const parts = [heading, ...content, this.problem, close];
-    this.node = element("dialog", { "aria-label": title }, ...parts);
+    const label = heading.textContent ?? "";
+    this.node = element("dialog", { "aria-label": label }, ...parts);
     this.node.addEventListener("close", () => this.node.remove());
   }
   open(parent) {
@@ -2493,7 +2751,7 @@ function openNewChat(parent, open) {
     "Open"
   );
   const form = element("form", {}, uid.row, submit);
-  const dialog = new Dialog("New conversation", form);
+  const dialog = new Dialog(["New conversation"], form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const key = `user:${uid.input.value}`;
@@ -2505,7 +2763,11 @@ function openNewChat(parent, open) {
   dialog.open(parent);
 }
 function openNewGroup(session, parent, open) {
-  const name = field("Name", { maxlength: "100", required: true });
+  const name = field("Name", {
+    maxlength: "100",
+    required: true,
+    dir: "auto"
+  });
   const members = field("Members besides you (their numbers)", {
     placeholder: "1001, 1002",
     required: true
@@ -2516,8 +2778,8 @@ function openNewGroup(session, parent, open) {
     "Create"
   );
   const form = element("form", {}, name.row, members.row, submit);
-  const dialog = new Dialog("New group", form);
-  const client_id = crypto.randomUUID();
+  const dialog = new Dialog(["New group"], form);
+  const client_id = newId();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void dialog.attempt(
@@ -2556,12 +2818,13 @@ function openMembers(session, parent, key) {
   const form = element("form", {}, added.row, submit);
   form.hidden = role === "member";
   const isOwner = role === "owner";
+  const title = ["Members of ", theirs(name)];
   const leave = button(
     isOwner ? "End the group" : "Leave the group",
     { class: "danger" },
     () => change(() => isOwner ? { dissolve: true } : { leave: true })
   );
-  const dialog = new Dialog(`Members of ${name}`, list, form, leave);
+  const dialog = new Dialog(title, list, form, leave);
   const change = (what) => void dialog.attempt(async () => {
     const path = "/v1/groups/{gid}/changes";
     const body = { by: session.uid, ...what() };
@@ -2577,8 +2840,8 @@ function openMembers(session, parent, key) {
     for (const { uid, role: role2 } of members) {
       const what = role2 === "member" ? "" : ` (${role2})`;
       const name2 = session.names.of(uid);
-      const who = name2.endsWith(uid) ? name2 : `${name2}, ${uid}`;
-      list.append(element("li", {}, who + what));
+      const number = name2.endsWith(uid) ? "" : `, ${uid}`;
+      list.append(element("li", {}, theirs(name2), number + what));
     }
   }).catch((error) => {
     const text = errorText(error);
@@ -2697,7 +2960,7 @@ var MessageList = class {
     let message = first;
     const isPlain = isOwn || typeof first.gid !== "string";
     const author = element("span", { class: isPlain ? "hidden" : "author" });
-    const text = element("p", { class: "text" });
+    const text = messageText();
     const time = element("time", { datetime: first.ts }, timeText(first.ts));
     const state = element("span", { class: "changed" });
     const edit = button(
@@ -2720,7 +2983,8 @@ var MessageList = class {
       update: (line) => {
         if (line.type !== "message") return;
         ({ message } = line);
-        setText(author, isOwn ? "You" : session.names.of(message.srcid));
+        const name = isOwn ? "You" : theirs(session.names.of(message.srcid));
+        setLine(author, name);
         const isGone = message.recalled === true;
         setText(text, isGone ? "This message was recalled." : message.msg);
         node.classList.toggle("recalled", isGone);
@@ -2742,7 +3006,7 @@ var MessageList = class {
       "li",
       { class: "message own waiting" },
       element("span", { class: "hidden" }, "You"),
-      element("p", { class: "text" }, send.msg),
+      messageText(send.msg),
       element("div", { class: "foot" }, state)
     );
     const update = () => {
@@ -2768,12 +3032,15 @@ var MessageList = class {
       "li",
       { class: "message own refused" },
       element("span", { class: "hidden" }, "You"),
-      element("p", { class: "text" }, send.msg),
+      messageText(send.msg),
       element("div", { class: "foot" }, why, again, remove)
     );
     return { node, update: () => void 0 };
   }
 };
+function messageText(text = "") {
+  return element("p", { class: "text", dir: "auto" }, text);
+}
 function messageLines(chat) {
   const lines = [];
   const messages = [...chat.messages.values()].sort((a, b) => a.mid - b.mid);
@@ -2834,10 +3101,10 @@ var ChatView = class {
     this.#hint.hidden = shown !== null;
     if (shown === null) return this.#messages.render();
     const name = chatName(this.session, shown);
-    setText(this.#name, name);
+    setLine(this.#name, theirs(name));
     setText(this.#about, this.#aboutText(shown));
     this.#showPresence(shown);
-    setText(this.#typing, typingText(this.session, shown));
+    setLine(this.#typing, ...typingLine(this.session, shown));
     const chat = this.session.device.chats.get(shown);
     this.#members.hidden = chat?.with.type !== "group" || chat.with.dissolved;
     this.#composer.show(shown, name);
@@ -2890,15 +3157,16 @@ var ChatView = class {
     });
   }
 };
-function typingText(session, chat) {
+function typingLine(session, chat) {
   const typists = session.activity.typists(chat);
-  const names = typists.map((uid) => session.names.of(uid));
-  if (names.length === 0) return "";
-  if (names.length > 2) return `${names.length} people are typing…`;
-  return `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} typing…`;
+  const [one, two, ...more] = typists.map((uid) => session.names.of(uid));
+  if (one === void 0) return [];
+  if (two === void 0) return [theirs(one), " is typing…"];
+  return more.length > 0 ? [`${typists.length} people are typing…`] : [theirs(one), " and ", theirs(two), " are typing…"];
 }
 
 // src/device-view.ts
+var NOT_STORED = "Without https nothing is stored, so a reload loses it";
 var RENDER_MS = 16;
 var DeviceView = class {
   constructor(session, title, leave) {
@@ -2975,7 +3243,8 @@ var DeviceView = class {
     const { session } = this;
     const { uid, cls } = session.user;
     const name = session.names.of(uid);
-    setText(this.#user, name.endsWith(uid) ? name : `${name} (${uid})`);
+    const number = name.endsWith(uid) ? "" : ` (${uid})`;
+    setLine(this.#user, theirs(name), number);
     const { text, state } = this.#connection();
     setText(this.#state, `${cls}: ${text}`);
     this.#state.dataset["state"] = state;
@@ -2995,7 +3264,8 @@ var DeviceView = class {
     const all = [
       isAway ? problem : "",
       behind,
-      stored === null ? "" : `Not stored, so a reload loses it: ${stored}`
+      stored === null ? "" : `Not stored, so a reload loses it: ${stored}`,
+      this.session.isStored ? "" : NOT_STORED
     ];
     return all.filter((text) => text !== "").join(". ");
   }
@@ -3055,7 +3325,7 @@ var DeviceView = class {
     const key = `${chat} ${from}`;
     if (chat !== this.session.shown || key === this.#saidTyping) return;
     this.#saidTyping = key;
-    this.#say(typingText(this.session, chat));
+    setLine(this.#said, ...typingLine(this.session, chat));
   }
   /** Tells screen readers. */
   #say(text) {
@@ -3190,9 +3460,7 @@ var Network = class {
 // src/slots.ts
 var SLOTS = 8;
 async function takeSlot(uid, cls) {
-  if (navigator.locks === void 0) {
-    throw new Error("a browser stores nothing for pages without https");
-  }
+  if (navigator.locks === void 0) return passing(cls);
   for (let number = 1; number <= SLOTS; number += 1) {
     const name = `tidemark-${uid}-${cls}-${number}`;
     const release = await lock(name);
@@ -3200,9 +3468,12 @@ async function takeSlot(uid, cls) {
     const storage = new IndexedDbStorage(name);
     const forget = async () => {
       storage.close();
-      await deleted(name);
-      localStorage.removeItem(name);
-      release();
+      try {
+        await deleted(name);
+        localStorage.removeItem(name);
+      } finally {
+        release();
+      }
     };
     const close = () => {
       storage.close();
@@ -3211,6 +3482,10 @@ async function takeSlot(uid, cls) {
     return { id: deviceId(name, cls), storage, release: close, forget };
   }
   throw new Error(`${SLOTS} devices of this user and kind are open already`);
+}
+function passing(cls) {
+  const forget = async () => void 0;
+  return { id: newDeviceId(cls), storage: null, release: () => void 0, forget };
 }
 function lock(name) {
   return new Promise((resolve, reject) => {
@@ -3225,15 +3500,19 @@ function lock(name) {
 function deviceId(name, cls) {
   const stored = localStorage.getItem(name);
   if (stored !== null) return stored;
-  const made = `${cls}-${crypto.randomUUID().slice(0, 8)}`;
+  const made = newDeviceId(cls);
   localStorage.setItem(name, made);
   return made;
+}
+function newDeviceId(cls) {
+  return `${cls}-${newId().slice(0, 8)}`;
 }
 function deleted(name) {
   return new Promise((resolve, reject) => {
     const request = indexedDB.deleteDatabase(name);
     request.onsuccess = () => resolve();
     request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("another page of this browser uses what is stored"));
   });
 }
 
@@ -3280,10 +3559,10 @@ var Session = class _Session {
         device: { id: slot.id, class: cls, name: "chat in a browser" },
         gateways: [location.origin.replace(/^http/, "ws")],
         query: settings.query,
-        storage: slot.storage,
         maxMsgBytes: settings.max_msg_bytes,
         WebSocket: network.WebSocket,
         fetch: network.fetch,
+        ...slot.storage === null ? {} : { storage: slot.storage },
         ...token === void 0 ? {} : { token }
       });
       return new _Session(settings, user, slot, network, device);
@@ -3295,6 +3574,10 @@ var Session = class _Session {
   /** Calls back for each update of the device, and with `null` for anything else that is shown. */
   onChange(listener) {
     this.#listeners.add(listener);
+  }
+  /** What is sent is kept over a reload. */
+  get isStored() {
+    return this.slot.storage !== null;
   }
   get uid() {
     return this.user.uid;
@@ -3569,8 +3852,9 @@ var Place = class {
   async #leave(work) {
     this.#session = null;
     this.onChange();
-    await work();
+    const problem = await work().then(() => "", errorText);
     this.#showForm();
+    this.#form.say(problem);
   }
   #showForm() {
     const { authenticates } = this.settings;

@@ -5,7 +5,14 @@ import {
   type ChatKey,
   type DeviceClass,
 } from "@tidemark/client";
-import { element, KeyedList, setText, type Row } from "./dom.js";
+import {
+  element,
+  KeyedList,
+  setLine,
+  setText,
+  theirs,
+  type Row,
+} from "./dom.js";
 import type { Session } from "./session.js";
 import { shortTimeText } from "./times.js";
 
@@ -100,9 +107,9 @@ export class ChatList {
     return {
       node: element("li", {}, open),
       update: (chat) => {
-        setText(name, chatName(session, key));
+        setLine(name, theirs(chatName(session, key)));
         setText(time, chat.last ? shortTimeText(chat.last.ts) : "");
-        setText(preview, previewText(session, chat));
+        setLine(preview, ...previewOf(session, chat));
         const [own, others] = [chat.unread[cls], chat.unread[otherClass(cls)]];
         setText(unread, own === 0 ? "" : `${countText(own)} unread`);
         unread.dataset["count"] = own === null ? "•" : String(own);
@@ -120,14 +127,14 @@ export class ChatList {
   }
 }
 
-function previewText(session: Session, chat: Chat): string {
+function previewOf(session: Session, chat: Chat): (Node | string)[] {
   const waiting = session.waiting(chat.key).at(-1);
-  if (waiting !== undefined) return `Waiting: ${waiting.msg}`;
+  if (waiting !== undefined) return ["Waiting: ", theirs(waiting.msg)];
   const { last } = chat;
-  if (last === null) return "";
-  const text = last.recalled ? "(recalled)" : last.msg;
-  if (last.srcid === session.uid) return `You: ${text}`;
+  if (last === null) return [];
+  const text = last.recalled ? "(recalled)" : theirs(last.msg);
+  if (last.srcid === session.uid) return ["You: ", text];
   return chat.with.type === "group"
-    ? `${session.names.of(last.srcid)}: ${text}`
-    : text;
+    ? [theirs(session.names.of(last.srcid)), ": ", text]
+    : [text];
 }

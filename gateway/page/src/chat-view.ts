@@ -1,7 +1,7 @@
 import { splitKey, type ChatKey, type Message } from "@tidemark/client";
 import { chatName, countsText } from "./chat-list.js";
 import { Composer } from "./composer.js";
-import { button, element, setText } from "./dom.js";
+import { button, element, setLine, setText, theirs } from "./dom.js";
 import { openMembers } from "./group-dialogs.js";
 import { MessageList } from "./message-list.js";
 import { awaitOutcome } from "./outcomes.js";
@@ -57,10 +57,10 @@ export class ChatView {
     this.#hint.hidden = shown !== null;
     if (shown === null) return this.#messages.render();
     const name = chatName(this.session, shown);
-    setText(this.#name, name);
+    setLine(this.#name, theirs(name));
     setText(this.#about, this.#aboutText(shown));
     this.#showPresence(shown);
-    setText(this.#typing, typingText(this.session, shown));
+    setLine(this.#typing, ...typingLine(this.session, shown));
     const chat = this.session.device.chats.get(shown);
     this.#members.hidden = chat?.with.type !== "group" || chat.with.dissolved;
     this.#composer.show(shown, name);
@@ -128,10 +128,12 @@ export class ChatView {
 }
 
 /** Who types in a chat. */
-export function typingText(session: Session, chat: ChatKey): string {
+export function typingLine(session: Session, chat: ChatKey): (Node | string)[] {
   const typists = session.activity.typists(chat);
-  const names = typists.map((uid) => session.names.of(uid));
-  if (names.length === 0) return "";
-  if (names.length > 2) return `${names.length} people are typing…`;
-  return `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} typing…`;
+  const [one, two, ...more] = typists.map((uid) => session.names.of(uid));
+  if (one === undefined) return [];
+  if (two === undefined) return [theirs(one), " is typing…"];
+  return more.length > 0
+    ? [`${typists.length} people are typing…`]
+    : [theirs(one), " and ", theirs(two), " are typing…"];
 }

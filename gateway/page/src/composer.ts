@@ -5,7 +5,11 @@ import { button, element } from "./dom.js";
 export class Composer {
   readonly node: HTMLFormElement;
   readonly #label = element("span", { class: "hidden" });
-  readonly #text = element("textarea", { rows: "2", placeholder: "Message" });
+  readonly #text = element("textarea", {
+    rows: "2",
+    placeholder: "Message",
+    dir: "auto",
+  });
   readonly #send = element("button", { type: "submit", class: "primary" });
   readonly #cancel: HTMLButtonElement;
   readonly #drafts = new Map<ChatKey, string>();
@@ -31,9 +35,10 @@ export class Composer {
     });
     this.#text.addEventListener("input", () => this.types());
     this.#text.addEventListener("keydown", (event) => {
+      if (isOfInputMethod(event)) return;
       if (event.key === "Escape" && this.#edited !== null) this.edit(null);
       const isEnter = event.key === "Enter" && !event.shiftKey;
-      if (!isEnter || event.isComposing) return;
+      if (!isEnter) return;
       event.preventDefault();
       void this.#submit();
     });
@@ -88,4 +93,9 @@ export class Composer {
     if (isHere) this.#text.value = both;
     else this.#drafts.set(chat, both);
   }
+}
+
+/** The key chooses or ends what an input method composes. Safari ends the composition before it tells of the key, and leaves 229 as its code. */
+function isOfInputMethod(event: KeyboardEvent): boolean {
+  return event.isComposing || event.keyCode === 229;
 }

@@ -1,10 +1,13 @@
 import type { ChatKey, Update } from "@tidemark/client";
 import { ChatList, chatName } from "./chat-list.js";
-import { ChatView, typingText } from "./chat-view.js";
-import { button, element, setText } from "./dom.js";
+import { ChatView, typingLine } from "./chat-view.js";
+import { button, element, setLine, setText, theirs } from "./dom.js";
 import { openNewChat, openNewGroup } from "./group-dialogs.js";
 import { errorText, reasonText } from "./outcomes.js";
 import type { Session } from "./session.js";
+
+/** Of a page that is neither https nor of this machine. */
+const NOT_STORED = "Without https nothing is stored, so a reload loses it";
 
 /** What of several changes in a row is shown once. */
 const RENDER_MS = 16;
@@ -86,7 +89,8 @@ export class DeviceView {
     const { session } = this;
     const { uid, cls } = session.user;
     const name = session.names.of(uid);
-    setText(this.#user, name.endsWith(uid) ? name : `${name} (${uid})`);
+    const number = name.endsWith(uid) ? "" : ` (${uid})`;
+    setLine(this.#user, theirs(name), number);
     const { text, state } = this.#connection();
     setText(this.#state, `${cls}: ${text}`);
     this.#state.dataset["state"] = state;
@@ -108,6 +112,7 @@ export class DeviceView {
       isAway ? problem : "",
       behind,
       stored === null ? "" : `Not stored, so a reload loses it: ${stored}`,
+      this.session.isStored ? "" : NOT_STORED,
     ];
     return all.filter((text) => text !== "").join(". ");
   }
@@ -173,7 +178,7 @@ export class DeviceView {
     const key = `${chat} ${from}`;
     if (chat !== this.session.shown || key === this.#saidTyping) return;
     this.#saidTyping = key;
-    this.#say(typingText(this.session, chat));
+    setLine(this.#said, ...typingLine(this.session, chat));
   }
 
   /** Tells screen readers. */

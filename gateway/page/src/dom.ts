@@ -50,6 +50,22 @@ export function setText(node: HTMLElement, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** Marks that turn the direction of all that stands after them. */
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Words of a stranger within a line of the page: they have a direction of their own, and change that of nothing else. */
+export function theirs(words: string): HTMLElement {
+  return element("bdi", {}, words.replace(TURNING, ""));
+}
+
+/** Sets a line of the page's words and of {@link theirs}, as {@link setText} sets a text. */
+export function setLine(node: HTMLElement, ...parts: (Node | string)[]): void {
+  const text = (part: Node | string): string =>
+    typeof part === "string" ? part : (part.textContent ?? "");
+  if (node.textContent === parts.map(text).join("")) return;
+  node.replaceChildren(...parts);
+}
+
 /** An element of a list, which can show another state of its item. */
 export interface Row<T> {
   node: HTMLElement;

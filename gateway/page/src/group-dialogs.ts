@@ -1,5 +1,11 @@
-import { checkChat, isUid, splitKey, type ChatKey } from "@tidemark/client";
-import { button, element, field, uidField } from "./dom.js";
+import {
+  checkChat,
+  isUid,
+  newId,
+  splitKey,
+  type ChatKey,
+} from "@tidemark/client";
+import { button, element, field, theirs, uidField } from "./dom.js";
 import { awaitOutcome, errorText } from "./outcomes.js";
 import type { Session } from "./session.js";
 
@@ -16,11 +22,12 @@ class Dialog {
   readonly node: HTMLDialogElement;
   readonly problem = element("p", { class: "problem", role: "alert" });
 
-  constructor(title: string, ...content: HTMLElement[]) {
+  constructor(title: (Node | string)[], ...content: HTMLElement[]) {
     const close = button("Close", {}, () => this.node.close());
-    const heading = element("h3", {}, title);
+    const heading = element("h3", {}, ...title);
     const parts = [heading, ...content, this.problem, close];
-    this.node = element("dialog", { "aria-label": title }, ...parts);
+    const label = heading.textContent ?? "";
+    this.node = element("dialog", { "aria-label": label }, ...parts);
     this.node.addEventListener("close", () => this.node.remove());
   }
 
@@ -66,7 +73,7 @@ export function openNewChat(
     "Open",
   );
   const form = element("form", {}, uid.row, submit);
-  const dialog = new Dialog("New conversation", form);
+  const dialog = new Dialog(["New conversation"], form);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const key: ChatKey = `user:${uid.input.value}`;
@@ -84,7 +91,11 @@ export function openNewGroup(
   parent: HTMLElement,
   open: (key: ChatKey) => void,
 ): void {
-  const name = field("Name", { maxlength: "100", required: true });
+  const name = field("Name", {
+    maxlength: "100",
+    required: true,
+    dir: "auto",
+  });
   const members = field("Members besides you (their numbers)", {
     placeholder: "1001, 1002",
     required: true,
@@ -95,9 +106,9 @@ export function openNewGroup(
     "Create",
   );
   const form = element("form", {}, name.row, members.row, submit);
-  const dialog = new Dialog("New group", form);
+  const dialog = new Dialog(["New group"], form);
   // A second attempt is the same group.
-  const client_id = crypto.randomUUID();
+  const client_id = newId();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     void dialog.attempt(
@@ -143,12 +154,13 @@ export function openMembers(
   const form = element("form", {}, added.row, submit);
   form.hidden = role === "member";
   const isOwner = role === "owner";
+  const title = ["Members of ", theirs(name)];
   const leave = button(
     isOwner ? "End the group" : "Leave the group",
     { class: "danger" },
     () => change(() => (isOwner ? { dissolve: true } : { leave: true })),
   );
-  const dialog = new Dialog(`Members of ${name}`, list, form, leave);
+  const dialog = new Dialog(title, list, form, leave);
   const change = (what: () => object): void =>
     void dialog.attempt(async () => {
       const path = "/v1/groups/{gid}/changes";
@@ -166,8 +178,8 @@ export function openMembers(
       for (const { uid, role } of members) {
         const what = role === "member" ? "" : ` (${role})`;
         const name = session.names.of(uid);
-        const who = name.endsWith(uid) ? name : `${name}, ${uid}`;
-        list.append(element("li", {}, who + what));
+        const number = name.endsWith(uid) ? "" : `, ${uid}`;
+        list.append(element("li", {}, theirs(name), number + what));
       }
     })
     .catch((error: unknown) => {

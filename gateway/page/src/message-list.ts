@@ -7,7 +7,15 @@ import {
   type QueuedSend,
   type RefusedSend,
 } from "@tidemark/client";
-import { button, element, KeyedList, setText, type Row } from "./dom.js";
+import {
+  button,
+  element,
+  KeyedList,
+  setLine,
+  setText,
+  theirs,
+  type Row,
+} from "./dom.js";
 import { reasonText } from "./outcomes.js";
 import type { Session } from "./session.js";
 import { timeText } from "./times.js";
@@ -131,7 +139,7 @@ export class MessageList {
     // Where there are two, the side says who it is; screen readers are told.
     const isPlain = isOwn || typeof first.gid !== "string";
     const author = element("span", { class: isPlain ? "hidden" : "author" });
-    const text = element("p", { class: "text" });
+    const text = messageText();
     const time = element("time", { datetime: first.ts }, timeText(first.ts));
     const state = element("span", { class: "changed" });
     const edit = button("Edit", { class: "quiet" }, () =>
@@ -150,7 +158,8 @@ export class MessageList {
       update: (line) => {
         if (line.type !== "message") return;
         ({ message } = line);
-        setText(author, isOwn ? "You" : session.names.of(message.srcid));
+        const name = isOwn ? "You" : theirs(session.names.of(message.srcid));
+        setLine(author, name);
         const isGone = message.recalled === true;
         setText(text, isGone ? "This message was recalled." : message.msg);
         node.classList.toggle("recalled", isGone);
@@ -174,7 +183,7 @@ export class MessageList {
       "li",
       { class: "message own waiting" },
       element("span", { class: "hidden" }, "You"),
-      element("p", { class: "text" }, send.msg),
+      messageText(send.msg),
       element("div", { class: "foot" }, state),
     );
     const update = (): void => {
@@ -201,11 +210,16 @@ export class MessageList {
       "li",
       { class: "message own refused" },
       element("span", { class: "hidden" }, "You"),
-      element("p", { class: "text" }, send.msg),
+      messageText(send.msg),
       element("div", { class: "foot" }, why, again, remove),
     );
     return { node, update: () => undefined };
   }
+}
+
+/** Each paragraph has the direction of its own words. */
+function messageText(text = ""): HTMLElement {
+  return element("p", { class: "text", dir: "auto" }, text);
 }
 
 /** Messages by number, and below them up to where they were read on each class of devices, where that is not the end. */

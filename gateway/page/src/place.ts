@@ -1,6 +1,7 @@
 import type { DeviceClass } from "@tidemark/client";
 import { beginProblem, DeviceView } from "./device-view.js";
 import { element } from "./dom.js";
+import { errorText } from "./outcomes.js";
 import { Session, type User } from "./session.js";
 import type { PageSettings } from "./settings.js";
 import { SignIn } from "./sign-in.js";
@@ -54,8 +55,9 @@ export class Place {
   async #leave(work: () => Promise<void>): Promise<void> {
     this.#session = null;
     this.onChange();
-    await work();
+    const problem = await work().then(() => "", errorText);
     this.#showForm();
+    this.#form.say(problem);
   }
 
   #showForm(): void {

@@ -57,10 +57,10 @@ export class Session {
         device: { id: slot.id, class: cls, name: "chat in a browser" },
         gateways: [location.origin.replace(/^http/, "ws")],
         query: settings.query,
-        storage: slot.storage,
         maxMsgBytes: settings.max_msg_bytes,
         WebSocket: network.WebSocket,
         fetch: network.fetch,
+        ...(slot.storage === null ? {} : { storage: slot.storage }),
         ...(token === undefined ? {} : { token }),
       });
       return new Session(settings, user, slot, network, device);
@@ -90,6 +90,11 @@ export class Session {
   /** Calls back for each update of the device, and with `null` for anything else that is shown. */
   onChange(listener: (update: Update | null) => void): void {
     this.#listeners.add(listener);
+  }
+
+  /** What is sent is kept over a reload. */
+  get isStored(): boolean {
+    return this.slot.storage !== null;
   }
 
   get uid(): string {

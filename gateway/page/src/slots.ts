@@ -1,4 +1,4 @@
-import { IndexedDbStorage, type DeviceClass } from "@tidemark/client";
+import { IndexedDbStorage, newId, type DeviceClass } from "@tidemark/client";
 
 /** So many devices of a user and class may be open in one browser. */
 const SLOTS = 8;
@@ -7,7 +7,8 @@ const SLOTS = 8;
 export interface Slot {
   /** The device's id, the same each time. */
   id: string;
-  storage: IndexedDbStorage;
+  /** `null` if nothing is stored of it. */
+  storage: IndexedDbStorage | null;
   release(): void;
   /** Deletes what is stored; the device is closed. */
   forget(): Promise<void>;
@@ -15,9 +16,7 @@ export interface Slot {
 
 /** The first device of a user and class that is not open, here or in another tab. */
 export async function takeSlot(uid: string, cls: DeviceClass): Promise<Slot> {
-  if (navigator.locks === undefined) {
-    throw new Error("a browser stores nothing for pages without https");
-  }
+  if (navigator.locks === undefined) return passing(cls);
   for (let number = 1; number <= SLOTS; number += 1) {
     const name = `tidemark-${uid}-${cls}-${number}`;
     const release = await lock(name);
@@ -25,9 +24,12 @@ export async function takeSlot(uid: string, cls: DeviceClass): Promise<Slot> {
     const storage = new IndexedDbStorage(name);
     const forget = async (): Promise<void> => {
       storage.close();
-      await deleted(name);
-      localStorage.removeItem(name);
-      release();
+      try {
+        await deleted(name);
+        localStorage.removeItem(name);
+      } finally {
+        release();
+      }
     };
     const close = (): void => {
       storage.close();
@@ -36,6 +38,12 @@ export async function takeSlot(uid: string, cls: DeviceClass): Promise<Slot> {
     return { id: deviceId(name, cls), storage, release: close, forget };
   }
   throw new Error(`${SLOTS} devices of this user and kind are open already`);
+}
+
+/** A page without https has no locks, so it does not know what other tabs use: the device is a new one each time. */
+function passing(cls: DeviceClass): Slot {
+  const forget = async (): Promise<void> => undefined;
+  return { id: newDeviceId(cls), storage: null, release: () => undefined, forget };
 }
 
 /** Holds a lock until the returned function is called; `null` where another has it. */
@@ -53,15 +61,22 @@ function lock(name: string): Promise<(() => void) | null> {
 function deviceId(name: string, cls: DeviceClass): string {
   const stored = localStorage.getItem(name);
   if (stored !== null) return stored;
-  const made = `${cls}-${crypto.randomUUID().slice(0, 8)}`;
+  const made = newDeviceId(cls);
   localStorage.setItem(name, made);
   return made;
 }
 
+function newDeviceId(cls: DeviceClass): string {
+  return `${cls}-${newId().slice(0, 8)}`;
+}
+
+/** Rejects if another page keeps it from being deleted for now: that happens once it is closed there. */
 function deleted(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.deleteDatabase(name);
     request.onsuccess = () => resolve();
     request.onerror = () => reject(request.error);
+    request.onblocked = () =>
+      reject(new Error("another page of this browser uses what is stored"));
   });
 }

@@ -1,14 +1,17 @@
 import { ChatFetch } from "./chat-fetch.js";
 import { splitKey, type Chat, type ChatKey } from "./chat.js";
 import type { ClientFrame, EventFrame, ServerFrame } from "./frames.js";
+import { newId } from "./id.js";
 import { Link, sleep, type LinkHandler } from "./link.js";
 import {
   Outbox,
+  type QueuedSend,
   type QueueItem,
   type Refusal,
   type RefusedSend,
 } from "./outbox.js";
 import { Reader } from "./reader.js";
+import { ServiceError, type OwnProfile } from "./rest.js";
 import { Saver } from "./saver.js";
 import {
   checkChat,
@@ -18,7 +21,11 @@ import {
   type DeviceSettings,
 } from "./settings.js";
 import { DeviceState } from "./state.js";
-import type { DeviceStorage, StoredDevice } from "./storage.js";
+import {
+  StorageEmptied,
+  type DeviceStorage,
+  type StoredDevice,
+} from "./storage.js";
 import { Updates, type Update } from "./updates.js";
 
 /** `ingest.max_msg_bytes` where nothing else is configured. */
@@ -47,6 +54,8 @@ export class Device {
   #isConnected = false;
   /** What is next would be too fast for the gateway. */
   #isPaced = false;
+  /** Old sends of a chat are looked for. */
+  #isLooking = false;
   /** What the user looks at. */
   #focus: ChatKey | null = null;
   /** The gateway knows of it. */
@@ -99,6 +108,11 @@ export class Device {
     return this.#state.chats;
   }
 
+  /** What others see of the device's user; `null` where the user has set nothing, or before the first sync. */
+  get profile(): OwnProfile | null {
+    return this.#state.profile;
+  }
+
   /** Up to where it knows everything; `null` before the first sync. */
   get token(): string | null {
     return this.#state.token;
@@ -143,12 +157,13 @@ export class Device {
   async send(
     chat: ChatKey,
     msg: string,
-    clientMsgId: string = crypto.randomUUID(),
+    clientMsgId: string = newId(),
   ): Promise<string> {
     this.#checkOpen();
     checkChat(chat);
     checkMessage(msg, clientMsgId, this.#settings.maxMsgBytes ?? MAX_MSG_BYTES);
-    this.#outbox.send(chat, clientMsgId, msg);
+    const { lastMid = 0 } = this.chats.get(chat) ?? {};
+    this.#outbox.send(chat, clientMsgId, msg, lastMid);
     this.#flush();
     await this.#saver.save();
     return clientMsgId;
@@ -260,7 +275,10 @@ export class Device {
     this.#updates.end(this.#closing.signal.reason);
   }
 
-  async #save(save: DeviceStorage["save"] | undefined): Promise<void> {
+  async #save(
+    save: DeviceStorage["save"] | undefined,
+    isAgain = false,
+  ): Promise<void> {
     const queue = this.#outbox.drainChanges();
     const changes = { ...this.#state.drainChanges(), queue };
     try {
@@ -268,7 +286,10 @@ export class Device {
     } catch (error) {
       this.#state.putBack(changes.chats.keys());
       this.#outbox.putBack(queue.keys());
-      throw error;
+      if (!(error instanceof StorageEmptied) || isAgain) throw error;
+      this.#state.putBack(this.#state.chats.keys());
+      this.#outbox.putBack(this.#outbox.places());
+      await this.#save(save, true);
     }
   }
 
@@ -297,7 +318,7 @@ export class Device {
         this.#outbox.disconnected();
         this.#updates.emit({ type: "disconnected", reason });
       },
-      probe: () => this.#exclusively(() => this.#sync()),
+      probe: () => this.#reader.probe(this.#state.uid),
     };
   }
 
@@ -312,6 +333,7 @@ export class Device {
       case "welcome":
         this.#isConnected = true;
         this.#link.welcomed(frame);
+        this.#settleRepeats();
         this.#isFocusTold = this.#focus === null;
         this.#flush();
         return this.#updates.emit({ type: "connected" });
@@ -362,8 +384,10 @@ export class Device {
 
   /** A gateway that tells the same again before it closes has brought the device no further. */
   #takeEvent(frame: EventFrame): void {
+    const { profile } = this.#state;
     const isNew = !this.#state.knows(frame);
     this.#changed(this.#state.takeEvent(frame));
+    if (this.#state.profile !== profile) this.#updates.emit({ type: "profile" });
     if (isNew) this.#link.getsOn();
   }
 
@@ -410,6 +434,7 @@ export class Device {
   /** Writes what waits, as fast as the gateway takes it. */
   #flush(): void {
     if (!this.#isConnected || this.#isPaced) return;
+    void this.#lookForOld();
     const write = (frame: ClientFrame) => this.#link.tryWrite(frame);
     const wait = this.#writeFocus() || this.#outbox.write(write);
     if (wait === 0) return;
@@ -418,6 +443,52 @@ export class Device {
       this.#isPaced = false;
       this.#flush();
     });
+  }
+
+  /** What the device has itself is on the log. Its answer was lost with an earlier connection. */
+  #settleRepeats(): void {
+    for (const { chat, seq, clientMsgId } of this.#outbox.repeats) {
+      const mid = this.#state.midOf(chat, clientMsgId);
+      if (mid !== null) this.#sent(String(seq), mid);
+    }
+  }
+
+  /** Looks for sends that are too old to be known as repeats, one chat after the other: where they are on the log they would be there twice. */
+  async #lookForOld(): Promise<void> {
+    const [first] = this.#outbox.unsure;
+    if (first === undefined || this.#isLooking) return;
+    this.#isLooking = true;
+    const { chat } = first;
+    const sends = this.#outbox.unsure.filter((item) => item.chat === chat);
+    const found = await this.#find(chat, sends);
+    for (const { seq, clientMsgId } of found === null ? [] : sends) {
+      const mid = found?.get(clientMsgId);
+      if (mid === undefined) this.#outbox.lookedFor(seq);
+      else this.#sent(String(seq), mid);
+    }
+    this.#isLooking = false;
+    this.#flush();
+  }
+
+  /** Which of these are on the log. `null` where the connection ends before that is known. */
+  async #find(
+    chat: ChatKey,
+    sends: QueuedSend[],
+  ): Promise<Map<string, number> | null> {
+    const { signal } = this.#connected;
+    const ids = new Set(sends.map((item) => item.clientMsgId));
+    const above = Math.min(...sends.map((item) => item.afterMid ?? 0));
+    while (!signal.aborted) {
+      try {
+        return await this.#reader.find(this.#state, chat, ids, above);
+      } catch (error) {
+        const status = error instanceof ServiceError ? error.status : 0;
+        // Who may not read the chat does not write to it: the gateway says so.
+        if (status === 403 || status === 404) return new Map();
+        await sleep(RETRY_MS, signal);
+      }
+    }
+    return null;
   }
 
   async #sync(): Promise<void> {

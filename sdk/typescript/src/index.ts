@@ -4,6 +4,7 @@ export { ConnectionEnded } from "./connection.js";
 export { Device } from "./device.js";
 export { DEVICE_CLASSES } from "./frames.js";
 export type { DeviceClass, Flags, PerDevice } from "./frames.js";
+export { newId } from "./id.js";
 export { IndexedDbStorage } from "./indexeddb.js";
 export type {
   QueuedRead,
@@ -17,6 +18,7 @@ export type {
   ChangeItem,
   IngestPaths,
   Message,
+  OwnProfile,
   Problem,
   QueryPaths,
   ServiceSettings,
@@ -24,7 +26,7 @@ export type {
 export { checkChat, isUid } from "./settings.js";
 export type { DeviceSettings, TokenSource } from "./settings.js";
 export type { StoredHead } from "./state.js";
-export { MemoryStorage } from "./storage.js";
+export { MemoryStorage, StorageEmptied } from "./storage.js";
 export type { DeviceStorage, StorageChanges, StoredDevice } from "./storage.js";
 export { TokenError } from "./token.js";
 export type { Update } from "./updates.js";

@@ -11,8 +11,10 @@ import { askToken, type DeviceSettings } from "./settings.js";
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;
-/** A browser does not say why a handshake fails. After so many in a row somebody else is asked. */
-const SILENT_FAILURES = 3;
+/** A browser does not say why a handshake fails. Somebody else is asked at the first of several in a row, and at each so many after it. */
+const ASK_EVERY = 3;
+/** The status of an answer to a token that is not valid, or not any more. */
+const UNAUTHENTICATED = 401;
 /** The close code of a gateway for whom the device was too fast. */
 const TOO_FAST = 4003;
 
@@ -67,6 +69,8 @@ export class Link {
   /** Of all connections: a new one is no new budget. */
   readonly #pace = new Pace();
   #afterMs = 0;
+  /** The token of the last attempt. */
+  #token: string | undefined;
   #onPing: () => void = () => undefined;
   /** Ends the pause that is under way. */
   #wake = new AbortController();
@@ -90,7 +94,7 @@ export class Link {
       this.handler.disconnected(ended.message);
       const isSilent = ended instanceof ConnectionEnded && !ended.wasOpen;
       this.#failures = isSilent ? this.#failures + 1 : 0;
-      if (this.#failures === SILENT_FAILURES) await this.#probe();
+      if (this.#failures % ASK_EVERY === 1) await this.#probe();
       const pause = this.#pauses.next();
       this.#wake = new AbortController();
       const ends = AbortSignal.any([this.signal, this.#wake.signal]);
@@ -152,7 +156,7 @@ export class Link {
     try {
       await this.handler.probe();
     } catch (error) {
-      this.#reason(error);
+      await this.#reason(error);
     }
   }
 
@@ -166,8 +170,8 @@ export class Link {
     };
     let connection: Connection;
     try {
-      const token = await askToken(this.settings.token);
-      connection = new Connection(Socket, this.#url(), token, use);
+      this.#token = await askToken(this.settings.token);
+      connection = new Connection(Socket, this.#url(), this.#token, use);
     } catch (error) {
       return new ConnectionEnded(`no token: ${String(error)}`, 0, false);
     }
@@ -178,7 +182,7 @@ export class Link {
         await this.handler.arrived();
       }
     } catch (error) {
-      return this.#reason(error);
+      return await this.#reason(error);
     } finally {
       connection.close();
       this.#connection = null;
@@ -193,13 +197,23 @@ export class Link {
   }
 
   /** Throws what the next connection would end with, too. What cannot be read is none of that: another gateway may be of another version. */
-  #reason(error: unknown): Error {
+  async #reason(error: unknown): Promise<Error> {
     const ends =
       error instanceof ConnectionEnded
         ? !error.comesBack
         : error instanceof ServiceError && !error.isRetryable;
-    if (ends) throw error;
+    const isRefused =
+      error instanceof ServiceError && error.status === UNAUTHENTICATED;
+    if (ends && !(isRefused && (await this.#hasAnotherToken()))) throw error;
     return error instanceof Error ? error : new Error(String(error));
+  }
+
+  /** Whether there is another token than the one that was refused, or may be later. */
+  async #hasAnotherToken(): Promise<boolean> {
+    const { token } = this.settings;
+    if (typeof token !== "function") return false;
+    const next = await askToken(token).catch(() => null);
+    return next !== this.#token;
   }
 }
 

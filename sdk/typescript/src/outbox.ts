@@ -3,6 +3,8 @@ import type { ClientFrame } from "./frames.js";
 
 /** So many may be unanswered at a time; the others wait. */
 const WINDOW = 32;
+/** The log knows a repeat for three days, unless it is told otherwise. A send that waits for longer than this may be a second message. */
+const SURE_MS = 24 * 60 * 60 * 1_000;
 
 /** A message that the user has sent, until it is known what became of it. */
 export interface QueuedSend {
@@ -13,6 +15,9 @@ export interface QueuedSend {
   /** A repeat with the same id is no second message. */
   clientMsgId: string;
   msg: string;
+  /** When it was sent, milliseconds since 1970, and the newest message of the chat that was known then; absent where an earlier version has stored it. */
+  sentAt?: number;
+  afterMid?: number;
   /** Why it will not be done: it waits for the user, not for an answer. */
   refused?: Refusal;
 }
@@ -52,6 +57,8 @@ export class Outbox {
   readonly #items = new Map<number, QueueItem>();
   /** Where in the queue, and whether it is accepted. */
   readonly #written = new Map<number, boolean>();
+  /** These are not on the log: they were not written yet, in no life of the program, or looked for since. */
+  readonly #fresh = new Set<number>();
   #changed = new Set<number>();
   #lastSeq = 0;
 
@@ -73,9 +80,35 @@ export class Outbox {
     return [...this.#items.values()].filter(isRefused);
   }
 
-  /** Puts a message last. */
-  send(chat: ChatKey, clientMsgId: string, msg: string): void {
-    this.#add({ kind: "send", seq: this.#nextSeq(), chat, clientMsgId, msg });
+  /** Puts a message last, to a chat whose newest message is `afterMid`. */
+  send(chat: ChatKey, clientMsgId: string, msg: string, afterMid: number): void {
+    const seq = this.#nextSeq();
+    const sentAt = Date.now();
+    this.#fresh.add(seq);
+    this.#add({ kind: "send", seq, chat, clientMsgId, msg, sentAt, afterMid });
+  }
+
+  /** Sends that may be on the log already, oldest first. */
+  get repeats(): QueuedSend[] {
+    const isSend = (item: QueueItem): item is QueuedSend => item.kind === "send";
+    const sends = this.unanswered.filter(isSend);
+    return sends.filter((item) => !this.#fresh.has(item.seq));
+  }
+
+  /** Those of them that the log may not know as repeats any more: they are to be looked for, and wait until then. */
+  get unsure(): QueuedSend[] {
+    return this.repeats.filter((item) => this.#isUnsure(item));
+  }
+
+  #isUnsure({ seq, sentAt }: QueuedSend): boolean {
+    if (this.#fresh.has(seq) || this.#written.has(seq)) return false;
+    const age = Date.now() - (sentAt ?? -Infinity);
+    return age < 0 || age >= SURE_MS;
+  }
+
+  /** It was looked for, and is not on the log. */
+  lookedFor(seq: number): void {
+    if (this.#items.has(seq)) this.#fresh.add(seq);
   }
 
   /** Puts a read-ack last. Of those of a chat that were not written yet the one with the highest number stands for all. */
@@ -102,11 +135,12 @@ export class Outbox {
   #remove(seq: number): void {
     this.#items.delete(seq);
     this.#written.delete(seq);
+    this.#fresh.delete(seq);
     this.#changed.add(seq);
   }
 
   /**
-   * Writes what may be written now, in order, up to what is not to be written yet: `write` says in how many milliseconds it is, 0 if it was written.
+   * Writes what may be written now, in order, up to what is too much at present: `write` says in how many milliseconds it is, 0 if it was written.
    * Returns that.
    */
   write(write: (frame: ClientFrame) => number): number {
@@ -121,6 +155,7 @@ export class Outbox {
       if (item.kind === "send") {
         if (postingTo.has(item.chat)) continue;
         postingTo.add(item.chat);
+        if (this.#isUnsure(item)) continue;
       }
       const wait = write(frameOf(item));
       if (wait > 0) return wait;
@@ -177,6 +212,7 @@ export class Outbox {
 
   /** Everything is to be written again, on the next connection. */
   disconnected(): void {
+    for (const seq of this.#written.keys()) this.#fresh.delete(seq);
     this.#written.clear();
   }
 
@@ -185,6 +221,11 @@ export class Outbox {
     const changed = [...this.#changed];
     this.#changed = new Set();
     return new Map(changed.map((seq) => [seq, this.#items.get(seq) ?? null]));
+  }
+
+  /** Everything that waits or was refused, by its place. */
+  places(): Iterable<number> {
+    return this.#items.keys();
   }
 
   /** These changes were drained, and are not stored. */

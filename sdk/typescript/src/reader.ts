@@ -6,7 +6,7 @@ import {
   type QueryPaths,
 } from "./rest.js";
 import type { DeviceSettings } from "./settings.js";
-import type { DeviceState } from "./state.js";
+import { nextOf, type DeviceState } from "./state.js";
 
 /** The most messages or changes that a page has. */
 const PAGE = 200;
@@ -18,6 +18,12 @@ export class Reader {
   constructor(settings: DeviceSettings, signal: AbortSignal) {
     const { query: url, token, fetch } = settings;
     this.#query = new Service({ url, token, fetch, signal });
+  }
+
+  /** Throws if the query API refuses the user's calls, and says why. */
+  async probe(uid: string): Promise<void> {
+    // One read of Redis: all devices of a gateway that ends ask at the same time.
+    await this.#query.get("/v1/users/{uid}/unread", { uid });
   }
 
   /** Syncs from the device's token on. `onPage` runs after each page. */
@@ -47,6 +53,24 @@ export class Reader {
     }
     const path = "/v1/users/{uid}/conversations/{peer}/messages";
     return this.#query.get(path, { uid, peer: id }, query);
+  }
+
+  /** Which of these `client_msg_id`s the user's messages above a number have, and their numbers. */
+  async find(
+    state: DeviceState,
+    key: ChatKey,
+    ids: ReadonlySet<string>,
+    above: number,
+  ): Promise<Map<string, number>> {
+    const found = new Map<string, number>();
+    for (let after: number | null = above; after !== null;) {
+      const page: MessagesPage = await this.messages(state, key, after);
+      for (const { srcid, client_msg_id: id, mid } of page.items) {
+        if (srcid === state.uid && id && ids.has(id)) found.set(id, mid);
+      }
+      after = found.size < ids.size ? nextOf(page) : null;
+    }
+    return found;
   }
 
   /** A page of the changes to a chat's messages, as new as what the device knows of it. */

@@ -16,8 +16,19 @@ export type ChangeItem = Schemas["ChangeItem"];
 export type SyncedConversation = Schemas["SyncedConversation"];
 /** A group in the list of a member. */
 export type ListedGroup = Schemas["GroupItem"];
-/** What has changed for a user since a token, or a page of it. */
-export type SyncAnswer = Schemas["SyncAnswer"];
+/** What others see of the device's user, and which event in `chat.events` says so. */
+export interface OwnProfile {
+  nick: string;
+  /** An http or https URL; `null` where there is none. */
+  avatar: string | null;
+  /** An object of the application's own. */
+  extra: object | null;
+  at: string;
+}
+/** What has changed for a user since a token, or a page of it. An earlier version does not tell the user's profile. */
+export type SyncAnswer = Schemas["SyncAnswer"] & {
+  profile?: (Pick<OwnProfile, "nick" | "at"> & Partial<OwnProfile>) | null;
+};
 /** Messages of one conversation. */
 export type MessagesPage = Schemas["MessagesPage"];
 /** Changes of one conversation. */

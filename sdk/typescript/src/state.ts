@@ -25,7 +25,12 @@ import {
   type GroupChangeEvent,
   type HeadFrame,
 } from "./frames.js";
-import type { ChangesPage, MessagesPage, SyncAnswer } from "./rest.js";
+import type {
+  ChangesPage,
+  MessagesPage,
+  OwnProfile,
+  SyncAnswer,
+} from "./rest.js";
 import { PARTITIONS, SyncToken, type Position } from "./token.js";
 
 /** What a storage keeps of a device besides its chats. */
@@ -35,6 +40,8 @@ export interface StoredHead {
   /** What the pages of a full sync under way had so far. */
   returned: ChatKey[];
   fullSyncs: number;
+  /** The user's own; absent where an earlier version has stored it. */
+  profile?: OwnProfile | null;
 }
 
 /** What has changed in a device since it was last asked. A chat is `null` where it is gone. */
@@ -49,6 +56,7 @@ export class DeviceState {
   #token: SyncToken | null = null;
   #returned = new Set<ChatKey>();
   #fullSyncs = 0;
+  #profile: OwnProfile | null = null;
   #changed = new Set<ChatKey>();
 
   /** Of a device that knows nothing yet. */
@@ -61,6 +69,7 @@ export class DeviceState {
     state.#token = head.token === null ? null : SyncToken.parse(head.token);
     state.#returned = new Set(head.returned);
     state.#fullSyncs = head.fullSyncs;
+    state.#profile = head.profile ?? null;
     return state;
   }
 
@@ -83,6 +92,20 @@ export class DeviceState {
     return this.#chats;
   }
 
+  /** What others see of the user; `null` where that is not known, or the user has set nothing. */
+  get profile(): OwnProfile | null {
+    return this.#profile;
+  }
+
+  /** The number of a message of the user's with this `client_msg_id`, if the device has it. */
+  midOf(key: ChatKey, clientMsgId: string): number | null {
+    for (const message of this.#chats.get(key)?.messages.values() ?? []) {
+      const { srcid, client_msg_id: id, mid } = message;
+      if (srcid === this.uid && id === clientMsgId) return mid;
+    }
+    return null;
+  }
+
   /** How often everything was fetched. */
   get fullSyncs(): number {
     return this.#fullSyncs;
@@ -90,7 +113,7 @@ export class DeviceState {
 
   /** What has changed since the last call. */
   drainChanges(): StateChanges {
-    const { uid, token } = this;
+    const { uid, token, profile } = this;
     const returned = [...this.#returned];
     const chats = new Map<ChatKey, Chat | null>();
     for (const key of this.#changed) {
@@ -98,7 +121,7 @@ export class DeviceState {
     }
     this.#changed = new Set();
     return {
-      head: { uid, token, returned, fullSyncs: this.#fullSyncs },
+      head: { uid, token, returned, fullSyncs: this.#fullSyncs, profile },
       chats,
     };
   }
@@ -114,7 +137,9 @@ export class DeviceState {
     // No page goes back: another full sync has begun, and what the pages of the one before had does not count.
     if (this.#token !== null && !next.reaches(this.#token)) {
       this.#returned.clear();
+      this.#profile = null;
     }
+    if (answer.profile) this.#takeProfile(answer.profile);
     for (const row of answer.conversations) {
       if (typeof row.peer === "string") {
         const key: ChatKey = `user:${row.peer}`;
@@ -199,8 +224,19 @@ export class DeviceState {
       if (chat !== null) takeContact(chat, uid, event.contact_change);
       return chat?.key ?? null;
     }
+    if (event.profile?.uid === uid) {
+      this.#takeProfile({ ...event.profile, at: event.at });
+    }
     const change = event.group_change;
     return change === undefined ? null : this.#takeGroupChange(change);
+  }
+
+  /** A sync may have had a later one than the event that comes now. */
+  #takeProfile(profile: NonNullable<SyncAnswer["profile"]>): void {
+    const { nick, avatar = null, extra = null, at } = profile;
+    const known = this.#profile && parsePosition(this.#profile.at).offset;
+    if (known !== null && parsePosition(at).offset < known) return;
+    this.#profile = { nick, avatar, extra, at };
   }
 
   /** The chat of an event, which changes. A user becomes a chat by anything that happens; a group only by joining it. */
@@ -309,7 +345,7 @@ function partitionOf(uid: string, key: ChatKey): number {
 }
 
 /** `after_mid=3` or `after_chg=3`. A page may be empty and not the last. */
-function nextOf(page: { next?: string | null }): number | null {
+export function nextOf(page: { next?: string | null }): number | null {
   if (typeof page.next !== "string") return null;
   const match = /^after_\w+=(\d+)$/.exec(page.next);
   if (match === null) throw new RangeError(`next is no page: ${page.next}`);

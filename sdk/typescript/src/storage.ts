@@ -17,13 +17,23 @@ export interface StorageChanges {
   queue: Map<number, QueueItem | null>;
 }
 
+/** A storage has lost what it had: the device stores everything again, at once. */
+export class StorageEmptied extends Error {
+  override name = "StorageEmptied";
+
+  constructor() {
+    super("what was stored is gone");
+  }
+}
+
 /** Where a device keeps what it knows and what it has yet to send: one storage for each device. */
 export interface DeviceStorage {
   /** Called once, first. Where it throws, nothing is stored: what is there already would not match. */
   load(): Promise<StoredDevice>;
   /**
    * Stores all of the changes or nothing: a token without what it covers would lose that for good. What was not stored comes again with the next
-   * changes. The device changes the chats further as soon as this returns its promise, so it takes a copy before.
+   * changes. The device changes the chats further as soon as this returns its promise, so it takes a copy before. Where everything that was stored
+   * before is gone, it throws {@link StorageEmptied}: the changes alone would be a token without what it covers.
    */
   save(changes: StorageChanges): Promise<void>;
 }

@@ -9,7 +9,9 @@ export type Update =
   | { type: "disconnected"; reason: string }
   /** A chat has changed, or is gone. */
   | { type: "chat"; chat: ChatKey }
-  /** A sync has changed several. */
+  /** The user's own profile has changed. */
+  | { type: "profile" }
+  /** A sync has changed several, and the profile perhaps. */
   | { type: "synced" }
   /** A send is a message with this number; `null` for a repeat whose number is not known any more. */
   | { type: "sent"; chat: ChatKey; clientMsgId: string; mid: number | null }

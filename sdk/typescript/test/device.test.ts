@@ -8,6 +8,7 @@ import {
 import {
   Device,
   MemoryStorage,
+  StorageEmptied,
   type ChatKey,
   type DeviceSettings,
   type StorageChanges,
@@ -301,7 +302,55 @@ test("handshakes that fail without a word make the device ask over HTTP", async 
   const failed = { type: "disconnected", reason };
   assert.deepEqual(await until(updates, "disconnected"), failed);
   await assert.rejects(until(updates, "connected"), /token is not valid/);
-  assert.equal(gateway.handshakes, 3);
+  assert.equal(gateway.handshakes, 1);
+  assert.deepEqual(asked, [`http://query/v1/users/${ME}/unread`]);
+});
+
+const UNAUTHENTICATED = { status: 401, detail: "the token has expired" };
+const expired = () => Response.json(UNAUTHENTICATED, { status: 401 });
+
+test("a device asks again why handshakes fail if nobody could say it at first", async () => {
+  gateway.refusal = 401;
+  answers = [() => Promise.reject(new TypeError("no network")), expired];
+  const updates = (await open({ token: "t0" })).updates();
+  await assert.rejects(until(updates, "connected"), /token has expired/);
+  assert.equal(gateway.handshakes, 4);
+});
+
+test("a refused token ends the device if there is no other", async () => {
+  gateway.refusal = 401;
+  answers = [expired];
+  const updates = (await open({ token: () => "t0" })).updates();
+  await assert.rejects(until(updates, "connected"), /token has expired/);
+  assert.equal(gateway.handshakes, 1);
+});
+
+test("a refused token does not end the device if there is another", async () => {
+  gateway.refusal = 401;
+  let tokens = 0;
+  answers = [
+    () => {
+      gateway.refusal = null;
+      tokens += 1;
+      return expired();
+    },
+  ];
+  await open({ token: () => `t${tokens}` });
+  assert.match((await welcome()).target, /bearer.t1$/);
+});
+
+test("a function that has no token yet is asked again", async () => {
+  let isThere = false;
+  const token = () => {
+    if (!isThere) throw new Error("the issuer does not answer");
+    return "t0";
+  };
+  const updates = (await open({ token })).updates();
+  const update = await until(updates, "disconnected");
+  const reason = update.type === "disconnected" && update.reason;
+  assert.match(String(reason), /the issuer does not answer/);
+  isThere = true;
+  await welcome();
 });
 
 test("a sync that fails is tried again on the next connection", async () => {
@@ -619,6 +668,74 @@ test("a gateway that pings seldom is not given up", async (t) => {
   assert.equal(last(), 130_000);
 });
 
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+/** Has sent `one` and `two` some days ago, and was not answered. */
+async function openAfterDays(t: TestContext, storage = new MemoryStorage()) {
+  const before = await open({ storage });
+  const connection = await welcome();
+  await own(before, connection);
+  await before.close();
+  const later = Date.now() + 4 * DAY_MS;
+  t.mock.method(Date, "now", () => later);
+  const again = await open({ storage });
+  return { again, updates: again.updates() };
+
+  async function own(device: Device, connection: ScriptedConnection) {
+    connection.send(event(10, 5));
+    await handled(connection);
+    await device.send(PEER, "one", "a");
+    await device.send(PEER, "two", "b");
+    await connection.next();
+    connection.send({ type: "accepted", ref: "1", at: "17:1" });
+    await connection.next();
+  }
+}
+
+function ownMessage(mid: number, client_msg_id: string): object {
+  return { mid, srcid: ME, destid: "1001", msg: "text", ts: "", client_msg_id };
+}
+
+/** The log does not know a repeat after three days. */
+test("a send of long ago is looked for before it goes out again", async (t) => {
+  const { again, updates } = await openAfterDays(t);
+  asked = [];
+  answers = [
+    () => Response.json({ items: [ownMessage(6, "other")], next: "after_mid=6" }),
+    () => Response.json({ status: 503 }, { status: 503 }),
+    () => Response.json({ items: [ownMessage(6, "other")], next: "after_mid=6" }),
+    () => Response.json({ items: [ownMessage(7, "a")], next: null }),
+  ];
+  const connection = await welcome();
+  const sent = { type: "sent", chat: PEER, clientMsgId: "a", mid: 7 };
+  assert.deepEqual(await until(updates, "sent"), sent);
+  const frame = await connection.next();
+  assert.equal(frame?.type === "send" && frame.msg, "two", "it was not there");
+  const after = asked.map((url) => new URL(url).searchParams.get("after_mid"));
+  assert.deepEqual(after, ["5", "6", "5", "6"]);
+  assert.equal(again.unanswered.length, 1);
+});
+
+test("a send that the device has itself does not go out again", async () => {
+  const storage = new MemoryStorage();
+  const before = await open({ storage });
+  const connection = await welcome();
+  await before.send(PEER, "one", "a");
+  await connection.next();
+  const { message, ...at } = event(10, 1);
+  const own = { ...message, srcid: ME, destid: "1001", client_msg_id: "a" };
+  connection.send({ ...at, message: own });
+  await handled(connection);
+  await before.close();
+  const again = await open({ storage });
+  const updates = again.updates();
+  const next = await welcome();
+  const sent = { type: "sent", chat: PEER, clientMsgId: "a", mid: 1 };
+  assert.deepEqual(await until(updates, "sent"), sent);
+  await handled(next);
+  assert.deepEqual(again.unanswered, []);
+});
+
 test("a read-ack that is refused is told", async () => {
   const own = await open();
   const updates = own.updates();
@@ -669,6 +786,46 @@ test("a device whose storage fails goes on, says so once, and stores everything 
     queue.map((item) => item.kind),
     ["send", "send", "read"],
   );
+});
+
+test("a device sends from a page without https", async (t) => {
+  t.mock.method(crypto, "randomUUID", () => assert.fail("there is none"));
+  const own = await open();
+  const connection = await welcome();
+  const id = await own.send(PEER, "one");
+  const frame = await connection.next();
+  assert.equal(frame?.type === "send" && frame.client_msg_id, id);
+});
+
+test("a device whose storage has lost everything stores everything again", async () => {
+  class Emptied extends MemoryStorage {
+    kept = new MemoryStorage();
+    isEmptied = false;
+    override load(): Promise<StoredDevice> {
+      return this.kept.load();
+    }
+    override async save(changes: StorageChanges): Promise<void> {
+      if (!this.isEmptied) return this.kept.save(changes);
+      this.isEmptied = false;
+      this.kept = new MemoryStorage();
+      throw new StorageEmptied();
+    }
+  }
+  const storage = new Emptied();
+  const own = await open({ storage });
+  const updates = own.updates();
+  const connection = await welcome();
+  await own.send(PEER, "one", "a");
+  connection.send(event(10, 1));
+  await until(updates, "chat");
+  await own.read(PEER, 1);
+  storage.isEmptied = true;
+  await own.send(PEER, "two", "b");
+  const { head, chats, queue } = await storage.load();
+  assert.equal(SyncToken.parse(head!.token!).get(17), 11);
+  assert.deepEqual(chats.map((chat) => chat.key), [PEER]);
+  assert.equal(queue.length, 3);
+  assert.equal(own.storageProblem, null);
 });
 
 test("a device whose storage cannot be read goes on without it", async () => {

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ChatKey } from "../src/chat.js";
 import type { ClientFrame } from "../src/frames.js";
-import { Outbox, type QueueItem } from "../src/outbox.js";
+import { Outbox, type QueuedSend, type QueueItem } from "../src/outbox.js";
 import { readVector } from "./vectors-folder.js";
 
 const PEER = "user:1001";
 
 type Step = {
-  send?: { chat: ChatKey; client_msg_id: string; msg: string };
+  send?: { chat: ChatKey; client_msg_id: string; msg: string; after_mid?: number };
   sends?: number;
   read?: { chat: ChatKey; mid: number };
   frames?: ClientFrame[];
@@ -20,6 +20,10 @@ type Step = {
   held?: string;
   again?: string;
   disconnected?: true;
+  hours?: number;
+  ends?: true;
+  unsure?: [ref: string, afterMid: number][];
+  looked_for?: string;
 };
 
 /** What an outbox writes now. */
@@ -34,8 +38,13 @@ function framesOf(outbox: Outbox): ClientFrame[] {
 
 function take(outbox: Outbox, step: Step): void {
   const { send, sends = 0, read, frames, written, unanswered } = step;
-  if (send) outbox.send(send.chat, send.client_msg_id, send.msg);
-  for (let n = 0; n < sends; n += 1) outbox.send(`user:${1001 + n}`, `id-${n}`, "text");
+  if (send) {
+    const { chat, client_msg_id, msg, after_mid = 0 } = send;
+    outbox.send(chat, client_msg_id, msg, after_mid);
+  }
+  for (let n = 0; n < sends; n += 1) {
+    outbox.send(`user:${1001 + n}`, `id-${n}`, "text", 0);
+  }
   if (read) outbox.read(read.chat, read.mid);
   if (frames) assert.deepEqual(framesOf(outbox), frames);
   if (written) {
@@ -51,6 +60,11 @@ function take(outbox: Outbox, step: Step): void {
   if (step.held) outbox.hold(step.held);
   if (step.again) outbox.again(step.again);
   if (step.disconnected) outbox.disconnected();
+  if (step.looked_for) outbox.lookedFor(Number(step.looked_for));
+  if (step.unsure) {
+    const unsure = outbox.unsure.map((item) => [String(item.seq), item.afterMid]);
+    assert.deepEqual(unsure, step.unsure);
+  }
 }
 
 for (const name of ["outbox.json", "outbox-order.json"]) {
@@ -60,9 +74,35 @@ for (const name of ["outbox.json", "outbox-order.json"]) {
   });
 }
 
+test("an outbox looks for old sends as that of the device in Rust does", (t) => {
+  let now = 1_764_000_000_000;
+  t.mock.method(Date, "now", () => now);
+  let outbox = new Outbox();
+  const stored = new Map<number, QueueItem | null>();
+  for (const step of readVector<Step[]>("outbox-old.json")) {
+    now += (step.hours ?? 0) * 3_600_000;
+    take(outbox, step);
+    for (const [seq, item] of outbox.drainChanges()) stored.set(seq, item);
+    if (!step.ends) continue;
+    const items = [...stored.values()].filter((item) => item !== null);
+    outbox = new Outbox(structuredClone(items));
+  }
+});
+
+test("a send that an earlier version has stored is looked for", () => {
+  const { sentAt, afterMid, ...old } = queued(new Outbox());
+  const outbox = new Outbox([old]);
+  assert.deepEqual(outbox.unsure, [old]);
+});
+
+function queued(outbox: Outbox): QueuedSend {
+  outbox.send(PEER, "a", "one", 0);
+  return outbox.drainChanges().get(1) as QueuedSend;
+}
+
 test("a refused send stays until it is dismissed, and is not written again", () => {
   const outbox = new Outbox();
-  outbox.send(PEER, "a", "one");
+  outbox.send(PEER, "a", "one", 0);
   outbox.read(PEER, 1);
   framesOf(outbox);
   outbox.drainChanges();
@@ -89,8 +129,8 @@ test("a refused send stays until it is dismissed, and is not written again", () 
 
 test("what may not be written yet is written later, in its order", () => {
   const outbox = new Outbox();
-  for (const id of ["a", "b", "c"]) outbox.send(`user:100${id.length}`, id, id);
-  outbox.send(PEER, "d", "d");
+  for (const id of ["a", "b", "c"]) outbox.send(`user:100${id.length}`, id, id, 0);
+  outbox.send(PEER, "d", "d", 0);
   outbox.read(PEER, 1);
   let budget = 1;
   const written: ClientFrame[] = [];
@@ -108,7 +148,7 @@ test("what may not be written yet is written later, in its order", () => {
 
 test("what was drained and is not stored is drained again", () => {
   const outbox = new Outbox();
-  outbox.send(PEER, "a", "one");
+  outbox.send(PEER, "a", "one", 0);
   outbox.read(PEER, 1);
   const lost = outbox.drainChanges();
   outbox.accepted("2");
@@ -120,15 +160,15 @@ test("what was drained and is not stored is drained again", () => {
 
 test("what is stored goes on in its order", () => {
   const outbox = new Outbox();
-  outbox.send(PEER, "a", "one");
-  outbox.send(PEER, "b", "two");
+  outbox.send(PEER, "a", "one", 0);
+  outbox.send(PEER, "b", "two", 0);
   outbox.answered("1");
   const stored = outbox.drainChanges();
   assert.deepEqual([...stored.keys()], [1, 2]);
   assert.equal(stored.get(1), null);
   assert.equal(outbox.drainChanges().size, 0);
   const again = new Outbox([stored.get(2)!]);
-  again.send(PEER, "c", "three");
+  again.send(PEER, "c", "three", 0);
   assert.deepEqual(
     again.unanswered.map((item) => item.seq),
     [2, 3],

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { missing, type ChatKey } from "../src/chat.js";
-import type { Message } from "../src/rest.js";
+import type { EventFrame } from "../src/frames.js";
+import type { Message, OwnProfile, SyncAnswer } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
 import { SyncToken } from "../src/token.js";
+import { readVector } from "./vectors-folder.js";
 import {
   ME,
   PEER,
@@ -35,6 +37,23 @@ test("what is below the token is ignored, and what is handled moves it", () => {
   assert.equal(take(state, 29, message(2, "1001", ME, 2)), null);
   state.takePing(token(20));
   assert.equal(take(state, 29, message(2, "1001", ME, 2)), null);
+});
+
+test("the user's own profile is the newest that a sync or an event had", () => {
+  type Step = {
+    sync?: Omit<SyncAnswer, "next"> & { next: number };
+    frame?: EventFrame;
+    profile?: OwnProfile | null;
+  };
+  let state = new DeviceState(ME);
+  for (const step of readVector<Step[]>("profile.json")) {
+    const { sync, frame, profile } = step;
+    if (sync) state.takeSync({ ...sync, next: token(sync.next) });
+    if (frame) state.takeEvent(frame);
+    if (profile !== undefined) assert.deepEqual(state.profile, profile);
+    // The program ends after each step, and begins again.
+    state = DeviceState.of(structuredClone(state.drainChanges().head), []);
+  }
 });
 
 test("an event of a later version moves the token", () => {

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { IDBFactory } from "fake-indexeddb";
+import { forceCloseDatabase, IDBFactory } from "fake-indexeddb";
 import { newChat, type Chat } from "../src/chat.js";
 import { IndexedDbStorage } from "../src/indexeddb.js";
 import type { QueueItem } from "../src/outbox.js";
 import {
   MemoryStorage,
+  StorageEmptied,
   type DeviceStorage,
   type StorageChanges,
 } from "../src/storage.js";
@@ -77,4 +78,69 @@ test("IndexedDB keeps a device over the end of the program", async () => {
   before.close();
   const after = await new IndexedDbStorage("kept", factory).load();
   assert.deepEqual(after, { head: HEAD, chats: [one], queue: [] });
+});
+
+/** A storage that has loaded, and the database that it has open. */
+async function opened(name: string) {
+  const databases: IDBDatabase[] = [];
+  const own = new IDBFactory();
+  const open = own.open.bind(own);
+  own.open = (...named) => {
+    const request = open(...named);
+    request.addEventListener("success", () => databases.push(request.result));
+    return request;
+  };
+  const storage = new IndexedDbStorage(name, own);
+  await storage.load();
+  const one = chatOf("1001", 1);
+  await storage.save(changes({ chats: new Map([[one.key, one]]) }));
+  const database = (): IDBDatabase => databases.at(-1)!;
+  return { storage, own, database, one };
+}
+
+const CLOSED: [string, (database: IDBDatabase) => void][] = [
+  ["says so", (database) => forceCloseDatabase(database as never)],
+  ["does not say so", (database) => database.close()],
+];
+
+for (const [how, close] of CLOSED) {
+  test(`IndexedDB stores after the browser has closed the database and ${how}`, async () => {
+    const { storage, own, database, one } = await opened("closed");
+    close(database());
+    const two = chatOf("1002", 2);
+    const saved = storage.save(changes({ chats: new Map([[two.key, two]]) }));
+    // What the device changes from here on belongs to the next save.
+    two.lastMid = 9;
+    await saved;
+    const head = { ...HEAD, token: "u" };
+    await storage.save(changes({ head }));
+    const after = await new IndexedDbStorage("closed", own).load();
+    assert.deepEqual(after, { head, chats: [one, chatOf("1002", 2)], queue: [] });
+  });
+}
+
+test("IndexedDB gives way to a page that deletes the database, and says what is lost", async () => {
+  const { storage, own, one } = await opened("deleted");
+  await new Promise((resolve, reject) => {
+    const request = own.deleteDatabase("deleted");
+    request.onsuccess = resolve;
+    request.onblocked = reject;
+  });
+  await assert.rejects(storage.save(changes({})), StorageEmptied);
+  // Everything comes again then.
+  await storage.save(changes({ chats: new Map([[one.key, one]]) }));
+  const kept = { head: HEAD, chats: [one], queue: [] };
+  assert.deepEqual(await storage.load(), kept);
+});
+
+test("IndexedDB says that another page keeps the database from being opened", async (t) => {
+  const { database, own } = await opened("busy");
+  // A page of an earlier version, which gives way to nobody.
+  database().onversionchange = null;
+  own.deleteDatabase("busy");
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const loaded = new IndexedDbStorage("busy", own).load();
+  t.mock.timers.tick(10_000);
+  await assert.rejects(loaded, /another page may be using it/);
+  database().close();
 });

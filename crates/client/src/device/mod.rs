@@ -362,10 +362,17 @@ impl Device {
 
     /// A gateway that tells the same again before it closes has brought the device no further.
     fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
-        if !self.state.knows(event.at) {
-            self.link.gets_on();
+        let at = event.at;
+        if self.state.knows(at) {
+            return None;
         }
-        self.state.take_event(event)
+        self.link.gets_on();
+        let changed = self.state.take_event(event);
+        let profile = self.state.profile();
+        if profile.is_some_and(|profile| profile.at == at) {
+            self.updates.push_back(Update::Profile);
+        }
+        changed
     }
 
     /// What has become of a send or a read.

@@ -9,7 +9,7 @@ use super::{
     chat::{Chat, ChatWith},
     frame::{ChangedMember, EventFrame, GroupChangeEvent, HeadFrame},
 };
-use crate::{Changes, Messages, Order, SyncAnswer};
+use crate::{Changes, Messages, Order, OwnProfile, SyncAnswer};
 
 /// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +21,8 @@ pub struct DeviceState {
     /// What the pages of a full sync had so far.
     returned: BTreeSet<Recipient>,
     full_syncs: u64,
+    #[serde(default)]
+    profile: Option<OwnProfile>,
 }
 
 impl DeviceState {
@@ -33,6 +35,7 @@ impl DeviceState {
             chats: BTreeMap::new(),
             returned: BTreeSet::new(),
             full_syncs: 0,
+            profile: None,
         }
     }
 
@@ -66,6 +69,12 @@ impl DeviceState {
         &self.chats
     }
 
+    /// What others see of the user; `None` if that is not known, or the user has set nothing.
+    #[must_use]
+    pub fn profile(&self) -> Option<&OwnProfile> {
+        self.profile.as_ref()
+    }
+
     /// How often everything was fetched.
     #[must_use]
     pub fn full_syncs(&self) -> u64 {
@@ -76,6 +85,10 @@ impl DeviceState {
     pub fn take_sync(&mut self, answer: SyncAnswer) -> bool {
         if !self.goes_on(&answer.next) {
             self.returned.clear();
+            self.profile = None;
+        }
+        if let Some(profile) = answer.profile {
+            self.take_profile(profile);
         }
         for row in answer.conversations {
             if let Some(peer) = row.conversation.peer {
@@ -161,7 +174,24 @@ impl DeviceState {
             self.chat(key)?.take_contact(uid, &contact);
             return Some(key);
         }
+        if let Some(profile) = event.profile.filter(|profile| profile.uid == uid) {
+            self.take_profile(OwnProfile {
+                nick: profile.nick,
+                avatar: profile.avatar,
+                extra: profile.extra,
+                at: event.at,
+            });
+        }
         self.take_group_change(event.group_change?)
+    }
+
+    /// A sync may have had a later one than the event that comes now.
+    fn take_profile(&mut self, profile: OwnProfile) {
+        let (_, offset) = profile.at;
+        let known = self.profile.as_ref();
+        if known.is_none_or(|known| known.at.1 <= offset) {
+            self.profile = Some(profile);
+        }
     }
 
     /// A user becomes a chat by anything that happens; a group only by joining it.

@@ -110,6 +110,28 @@ fn nothing_is_taken_before_the_first_sync() {
 }
 
 #[test]
+fn the_users_own_profile_is_the_newest_that_a_sync_or_an_event_had() {
+    let steps = include_str!("../../../../tests/device-vectors/profile.json");
+    let steps: Vec<serde_json::Map<String, Value>> = serde_json::from_str(steps).unwrap();
+    let mut device = DeviceState::new(user(ME));
+    for (name, mut step) in steps.into_iter().flatten() {
+        match name.as_str() {
+            "sync" => {
+                step["next"] = json!(token(step["next"].as_i64().unwrap()));
+                device.take_sync(serde_json::from_value(step).unwrap());
+            }
+            "frame" => {
+                device.take_event(serde_json::from_value(step).unwrap());
+            }
+            _ => assert_eq!(json!(device.profile()), step),
+        }
+        // The program ends after each step, and begins again.
+        let stored = serde_json::to_string(&device).unwrap();
+        device = serde_json::from_str(&stored).unwrap();
+    }
+}
+
+#[test]
 fn unread_counts_follow_from_ordinals() {
     let mut device = device();
     let sent = [(1001, ME, 1), (ME, 1001, 1), (1001, ME, 2), (1001, ME, 3)];

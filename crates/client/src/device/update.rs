@@ -12,7 +12,9 @@ pub enum Update {
     Disconnected(String),
     /// A chat has changed.
     Chat(Recipient),
-    /// A sync has changed several.
+    /// The user's own profile has changed.
+    Profile,
+    /// A sync has changed several, and the profile perhaps.
     Synced,
     /// A send is a message with this number; `None` for a repeat whose number is not known any more.
     Sent(ClientMsgId, Option<Mid>),

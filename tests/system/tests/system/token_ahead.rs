@@ -21,6 +21,7 @@ fn a_device_whose_token_is_ahead_of_the_log_begins_anew_and_receives() {
             conversations: Vec::new(),
             groups: Vec::new(),
             left: Vec::new(),
+            profile: None,
             next: SyncToken::new(0, &ahead),
             more: false,
             full: true,
