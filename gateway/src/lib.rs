@@ -15,6 +15,10 @@ mod metrics;
 mod notices;
 mod page;
 mod presence;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests here need less of it")]
+#[path = "../tests/ws/proxy.rs"]
+mod proxy;
 mod rates;
 mod reading;
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Gateway {
     ) -> Result<Self, UnreadError> {
         let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
         let store = MessageStore::connect(&config.mysql);
-        let contacts = Arc::new(Contacts::new(store.clone()));
+        let contacts = Arc::new(Contacts::new(store.clone(), &config.mysql));
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts));
         let focus = Arc::new(Focus::default());
         let presence = {
