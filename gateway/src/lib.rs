@@ -5,6 +5,7 @@ mod config;
 mod contacts;
 mod dead_letters;
 mod devices;
+mod dissolved_groups;
 mod encoded;
 mod expiring_map;
 mod focus;

@@ -47,8 +47,12 @@ fn is_replaced(connection: &Connection) -> bool {
     matches!(connection.next(), Next::Close(End::Replaced))
 }
 
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+async fn until(is_so: impl AsyncFnMut() -> bool) {
+    until_within(PATIENCE, is_so).await;
+}
+
+async fn until_within(patience: Duration, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !is_so().await {
         assert!(Instant::now() < deadline, "it does not come to be");
         sleep(Duration::from_millis(20)).await;
@@ -199,7 +203,7 @@ async fn all_are_online_and_stay_so(users: i64, delay: Duration, lease: Duration
         shown.iter().all(|shown| shown.online == Some(true))
     };
     let watching = async {
-        until(&all_online).await;
+        until_within(6 * PATIENCE, &all_online).await;
         let took = begun.elapsed();
         while begun.elapsed() < took + 3 * lease {
             assert!(all_online().await, "somebody went offline");
