@@ -1,16 +1,19 @@
 //! What users say about each other, as far as MySQL and the tail of the log have it: who is told that somebody types, or is there.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use message_store::{MessageStore, StoreError};
+use futures::future::join_all;
+use message_store::{ContactRow, MessageStore, MySqlConfig, Shard, StoreError};
 use schemas::{
     Ordinal, Recipient, UserId,
     event::{Body, Event, Message},
 };
+
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::expiring_map;
 
@@ -18,6 +21,12 @@ use crate::expiring_map;
 const ROW_TTL: Duration = Duration::from_secs(30);
 /// So long after an event the row may not say it yet.
 const PROJECTED_IN: Duration = Duration::from_secs(2);
+/// A block that an event says is no row's business for so long, however far MySQL lags; that it ends is said by an event, too.
+const BLOCK_TTL: Duration = Duration::from_secs(3_600);
+/// How long MySQL may take; after that nothing is known.
+const READ_TIME: Duration = Duration::from_secs(1);
+/// So many pairs are read with one statement.
+const READ_AT_ONCE: usize = 256;
 
 /// What a user, `of`, is to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,30 +57,55 @@ struct Relations(HashMap<Pair, Known>);
 
 pub(crate) struct Contacts {
     store: MessageStore,
+    /// How many read at a time, of each server of MySQL.
+    reads: Vec<Semaphore>,
     relations: Mutex<Relations>,
 }
 
 impl Contacts {
-    pub(crate) fn new(store: MessageStore) -> Self {
+    pub(crate) fn new(store: MessageStore, mysql: &MySqlConfig) -> Self {
+        let of_server = (mysql.connections_per_server as usize / 2).max(1);
+        let servers = mysql.servers.iter();
         Self {
             store,
+            reads: servers.map(|_| Semaphore::new(of_server)).collect(),
             relations: Mutex::default(),
         }
     }
 
-    /// `None` where MySQL does not answer.
+    /// `None` where MySQL does not answer in time.
     pub(crate) async fn relation(&self, pair: Pair) -> Option<Relation> {
+        self.relations_of(&[pair]).await.remove(&pair)
+    }
+
+    /// Those of so many pairs that are known; all others where MySQL does not answer in time.
+    pub(crate) async fn relations_of(&self, pairs: &[Pair]) -> HashMap<Pair, Relation> {
         let begun = Instant::now();
-        if let Some(relation) = self.relations().get(pair, begun) {
-            return Some(relation);
-        }
-        match self.read(pair).await {
-            Ok(relation) => Some(self.relations().take_row(pair, relation, begun)),
-            Err(error) => {
-                tracing::debug!(%error, "a contact is not read");
-                None
+        let mut found = HashMap::new();
+        let mut unknown: BTreeMap<Shard, Vec<Pair>> = BTreeMap::new();
+        {
+            let relations = self.relations();
+            for pair in pairs {
+                match relations.get(*pair, begun) {
+                    Some(relation) => _ = found.insert(*pair, relation),
+                    None => {
+                        let shard = self.store.layout().shard_of_user(pair.of);
+                        unknown.entry(shard).or_default().push(*pair);
+                    }
+                }
             }
         }
+        let reads = unknown
+            .iter()
+            .map(|(shard, pairs)| timeout(READ_TIME, self.read_all(*shard, pairs, begun)));
+        for read in join_all(reads).await {
+            match read {
+                Ok(Ok(read)) => found.extend(read),
+                Ok(Err(error)) => tracing::debug!(%error, "contacts are not read"),
+                Err(_elapsed) => tracing::debug!("contacts are not read in time"),
+            }
+        }
+        found
     }
 
     /// An event says before MySQL does whether a user blocks another one, or that he has written to him. Returns the user whom others may see now, or no more.
@@ -82,20 +116,47 @@ impl Contacts {
             .then_some(pair.of)
     }
 
-    async fn read(&self, Pair { of, towards }: Pair) -> Result<Relation, StoreError> {
-        let shard = self.store.layout().shard_of_user(of);
+    /// Reads pairs of one database. Of the connections to its server half are left to those who say hello.
+    async fn read_all(
+        &self,
+        shard: Shard,
+        pairs: &[Pair],
+        begun: Instant,
+    ) -> Result<HashMap<Pair, Relation>, StoreError> {
+        // It is never closed.
+        let server = self.store.layout().server_of(shard);
+        let _permit = self.reads[server].acquire().await;
         let mut tx = self.store.snapshot(shard).await?;
-        Ok(match tx.contact(of, towards).await? {
-            Some(row) if row.flags().blocked => Relation::Blocked,
-            Some(row) if row.contact.own_n > Ordinal::ZERO => Relation::Contact,
-            _ => Relation::Stranger,
-        })
+        let mut found = HashMap::new();
+        for pairs in pairs.chunks(READ_AT_ONCE) {
+            let keys: Vec<_> = pairs.iter().map(|pair| (pair.of, pair.towards)).collect();
+            let rows = tx.contacts(&keys).await?;
+            let rows: HashMap<_, _> = rows
+                .iter()
+                .map(|row| ((row.contact.uid, row.contact.peer), relation(row)))
+                .collect();
+            let mut relations = self.relations();
+            for pair in pairs {
+                let row = rows.get(&(pair.of, pair.towards)).copied();
+                let row = row.unwrap_or(Relation::Stranger);
+                found.insert(*pair, relations.take_row(*pair, row, begun));
+            }
+        }
+        Ok(found)
     }
 
     fn relations(&self) -> MutexGuard<'_, Relations> {
         self.relations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn relation(row: &ContactRow) -> Relation {
+    match row {
+        row if row.flags().blocked => Relation::Blocked,
+        row if row.contact.own_n > Ordinal::ZERO => Relation::Contact,
+        _ => Relation::Stranger,
     }
 }
 
@@ -157,7 +218,9 @@ fn pair_of(body: &Body) -> Option<Pair> {
 fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>, Duration)> {
     use Relation::{Blocked, Contact, Stranger};
     match (body, known) {
-        (Body::ContactChange(change), _) if change.flags.blocked => Some((Some(Blocked), ROW_TTL)),
+        (Body::ContactChange(change), _) if change.flags.blocked => {
+            Some((Some(Blocked), BLOCK_TTL))
+        }
         // Whether he has written is in the row, which may still say that he blocks him.
         (Body::ContactChange(_), Some(Blocked)) => Some((Some(Stranger), PROJECTED_IN)),
         (Body::ContactChange(_), None) => Some((None, PROJECTED_IN)),
@@ -210,8 +273,12 @@ mod tests {
     fn an_event_says_no_more_of_a_relation_than_follows_from_it() {
         let unknown = Some((None, PROJECTED_IN));
         for (known, body, after) in [
-            (None, change(BLOCK), Some((Some(Blocked), ROW_TTL))),
-            (Some(Contact), change(BLOCK), Some((Some(Blocked), ROW_TTL))),
+            (None, change(BLOCK), Some((Some(Blocked), BLOCK_TTL))),
+            (
+                Some(Contact),
+                change(BLOCK),
+                Some((Some(Blocked), BLOCK_TTL)),
+            ),
             (None, change(!BLOCK), unknown),
             (Some(Stranger), change(!BLOCK), None),
             (Some(Contact), change(!BLOCK), None),
@@ -241,7 +308,10 @@ mod tests {
         assert!(relations.learn(pair(), &change(BLOCK), begun));
         assert_eq!(relations.take_row(pair(), Contact, begun), Blocked);
         assert_eq!(relations.get(pair(), begun), Some(Blocked));
-        let expired = begun + ROW_TTL;
+        // However far MySQL lags, a block is not forgotten.
+        let later = begun + 100 * ROW_TTL;
+        assert_eq!(relations.take_row(pair(), Contact, later), Blocked);
+        let expired = begun + BLOCK_TTL;
         assert_eq!(relations.get(pair(), expired), None);
         assert_eq!(relations.take_row(pair(), Contact, expired), Contact);
         assert_eq!(relations.get(pair(), expired), Some(Contact));

@@ -5,6 +5,7 @@ mod config;
 mod contacts;
 mod dead_letters;
 mod devices;
+mod dissolved_groups;
 mod encoded;
 mod expiring_map;
 mod focus;
@@ -15,6 +16,10 @@ mod metrics;
 mod notices;
 mod page;
 mod presence;
+#[cfg(test)]
+#[expect(dead_code, reason = "tests here need less of it")]
+#[path = "../tests/ws/proxy.rs"]
+mod proxy;
 mod rates;
 mod reading;
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::{
     config::{Config, GatewayConfig},
     contacts::Contacts,
     devices::Devices,
+    dissolved_groups::DissolvedGroups,
     focus::Focus,
     frames::Format,
     hub::{Connection, DeviceOf, Hub},
@@ -73,8 +74,9 @@ impl Gateway {
     ) -> Result<Self, UnreadError> {
         let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
         let store = MessageStore::connect(&config.mysql);
-        let contacts = Arc::new(Contacts::new(store.clone()));
-        let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts));
+        let contacts = Arc::new(Contacts::new(store.clone(), &config.mysql));
+        let dissolved = DissolvedGroups::new(store.clone());
+        let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts), dissolved);
         let focus = Arc::new(Focus::default());
         let presence = {
             let (redis, contacts) = (Arc::clone(&redis), Arc::clone(&contacts));

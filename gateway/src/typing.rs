@@ -8,6 +8,7 @@ use unread_store::{Notice, SharedConnections};
 
 use crate::{
     contacts::{Contacts, Pair, Relation},
+    dissolved_groups::DissolvedGroups,
     focus::Focus,
     frames::ServerFrame,
     hub::{Connection, Hub},
@@ -19,14 +20,20 @@ const UNDER_WAY: usize = 256;
 pub(crate) struct Typing {
     redis: Arc<SharedConnections>,
     contacts: Arc<Contacts>,
+    dissolved: DissolvedGroups,
     permits: Semaphore,
 }
 
 impl Typing {
-    pub(crate) fn new(redis: Arc<SharedConnections>, contacts: Arc<Contacts>) -> Self {
+    pub(crate) fn new(
+        redis: Arc<SharedConnections>,
+        contacts: Arc<Contacts>,
+        dissolved: DissolvedGroups,
+    ) -> Self {
         Self {
             redis,
             contacts,
+            dissolved,
             permits: Semaphore::new(UNDER_WAY),
         }
     }
@@ -54,10 +61,11 @@ impl Typing {
         });
     }
 
-    /// As far as is known here. Where MySQL does not say whether a user is blocked, he is not shown.
+    /// As far as is known here. Where MySQL does not say whether a user is blocked, or a group dissolved, he is not shown.
     async fn may_send(&self, from: UserId, to: Recipient) -> bool {
-        let Recipient::User(peer) = to else {
-            return true;
+        let peer = match to {
+            Recipient::User(peer) => peer,
+            Recipient::Group(gid) => return self.dissolved.contain(gid).await == Some(false),
         };
         let (of, towards) = (peer, from);
         let relation = self.contacts.relation(Pair { of, towards }).await;

@@ -92,7 +92,9 @@ impl Builder {
         let invalid = |error: reqwest::Error| ClientError::InvalidSettings(error.to_string());
         let mut http = reqwest::Client::builder()
             .no_proxy()
-            .connect_timeout(Duration::from_secs(3));
+            .connect_timeout(Duration::from_secs(3))
+            // Services close what is idle for 75 s: a call on a connection that closes at that moment would fail.
+            .pool_idle_timeout(Duration::from_secs(60));
         if let Some(token) = self.token {
             http = http.default_headers(authorization(&token)?);
         }

@@ -1,7 +1,7 @@
 -- ARGV: lease, number, class, device, when it was established ('' where the server is to say), how long ago that was, connections that a class may have, kept_ms.
 -- Returns {0} where the lease has ended; otherwise 1, when it was established, 1 if the user was away before, and the fields of connections that are replaced.
 local now = now_ms()
-if not is_alive(ARGV[1], now) then return { 0 } end
+if not is_alive(LEASES, ARGV[1], now) then return { 0 } end
 local live, void, seen = connections(now)
 -- A lease that has ended does not begin again, so nobody needs these.
 for _, field in ipairs(void) do redis.call('HDEL', PRESENCE, field) end

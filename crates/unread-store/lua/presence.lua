@@ -2,11 +2,6 @@
 -- A connection is a field `<lease>:<number>` with `<class> <connected_at> <written> <device>`, times in ms; `seen` is when the user was last seen.
 local PRESENCE, LEASES = KEYS[1], KEYS[2]
 
-local function is_alive(lease, now)
-  local ends = redis.call('ZSCORE', LEASES, lease)
-  return ends and tonumber(ends) > now or false
-end
-
 -- The connections under leases that live, the fields of all others, and when the user was last seen.
 local function connections(now)
   local live, void, seen, alive = {}, {}, 0, {}
@@ -25,7 +20,7 @@ local function connections(now)
     elseif not lease or not class then
       void[#void + 1] = field
     else
-      if alive[lease] == nil then alive[lease] = is_alive(lease, now) end
+      if alive[lease] == nil then alive[lease] = is_alive(LEASES, lease, now) end
       if alive[lease] then
         live[#live + 1] = { field = field, class = class, connected_at = tonumber(connected_at), device = device }
       else

@@ -84,11 +84,24 @@ impl SharedConnections {
     /// # Errors
     /// [`UnreadError::Transient`].
     pub async fn publish(&self, notice: &Notice) -> Result<(), UnreadError> {
-        let mut cmd = redis::cmd("PUBLISH");
-        cmd.arg(self.store().slots()[0].keys().notices());
-        cmd.arg(notice.to_string());
-        let connection = self.of(notice.uid()).await?;
-        connection.run_one(cmd).await
+        let index = self.store().index_of(notice.uid());
+        self.publish_all(index, std::slice::from_ref(notice)).await
+    }
+
+    /// The same for notices of users of one slot, with one request.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`]; some of them may have been published.
+    pub async fn publish_all(&self, index: usize, notices: &[Notice]) -> Result<(), UnreadError> {
+        let channel = self.store().slots()[0].keys().notices();
+        let mut pipe = redis::pipe();
+        for notice in notices {
+            pipe.cmd("PUBLISH")
+                .arg(&channel)
+                .arg(notice.to_string())
+                .ignore();
+        }
+        self.get(index).await?.run(&pipe).await
     }
 }
 

@@ -32,6 +32,7 @@ macro_rules! presence_script {
     ($file:literal) => {
         concat!(
             include_str!("../lua/now.lua"),
+            include_str!("../lua/gateway_lease.lua"),
             include_str!("../lua/presence.lua"),
             include_str!(concat!("../lua/", $file, ".lua"))
         )
@@ -51,7 +52,11 @@ scripts! {
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");
     MOVE_POSITIONS = include_str!("../lua/move_positions.lua");
     SET_PROFILE = include_str!("../lua/set_profile.lua");
-    HOLD_LEASE = concat!(include_str!("../lua/now.lua"), include_str!("../lua/hold_lease.lua"));
+    HOLD_LEASE = concat!(
+        include_str!("../lua/now.lua"),
+        include_str!("../lua/gateway_lease.lua"),
+        include_str!("../lua/hold_lease.lua")
+    );
     ADD_CONNECTION = presence_script!("add_connection");
     REMOVE_CONNECTION = presence_script!("remove_connection");
     READ_PRESENCE = presence_script!("read_presence");

@@ -1,6 +1,10 @@
 //! `GET /v1/presence`.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use access::Caller;
 use axum::{Json, extract::State};
@@ -14,8 +18,13 @@ use crate::frames::PresenceBody;
 
 /// How many users a call asks for at most.
 const MAX_USERS: usize = 100;
-/// How long Redis may take; after that nothing is known.
+/// How long MySQL and Redis may take together; after that nothing is known.
 const READ_TIME: Duration = Duration::from_secs(2);
+/// How many calls are answered at a time; of one user.
+pub(super) const CALLS: usize = 256;
+pub(super) const CALLS_OF_USER: usize = 4;
+/// After this a call that was one too many may be tried again, seconds.
+const RETRY_AFTER_S: u64 = 1;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,23 +48,36 @@ pub(crate) async fn get_presence(
 ) -> Result<Json<PresenceAnswer>, Problem> {
     caller.may_read_as_a_user()?;
     let uids = users(&query.uid)?;
-    let mut seen = Vec::new();
-    let mut items = Vec::new();
-    for uid in uids {
-        let is_seen = match caller {
-            Caller::User(seer) => presence.may_see(seer, uid).await,
-            Caller::Service(_) | Caller::Anyone => true,
-        };
-        match is_seen {
-            true => seen.push(uid),
-            false => items.push(PresenceBody::unknown(uid)),
-        }
-    }
-    let read = timeout(READ_TIME, presence.read(&seen)).await;
-    let unknown = || seen.iter().copied().map(PresenceBody::unknown).collect();
-    items.extend(read.unwrap_or_else(|_| unknown()));
-    items.sort_by_key(|presence| presence.uid);
+    let Some(_place) = presence.calls.try_acquire(&caller, 1) else {
+        return Err(Problem::too_many_requests(RETRY_AFTER_S));
+    };
+    let read = timeout(READ_TIME, presence.shown_to(&caller, &uids)).await;
+    let unknown = || uids.iter().copied().map(PresenceBody::unknown).collect();
+    let items = read.unwrap_or_else(|_| unknown());
     Ok(Json(PresenceAnswer { items }))
+}
+
+impl Presence {
+    /// What a caller may know of these users, by uid.
+    async fn shown_to(&self, caller: &Caller, uids: &BTreeSet<UserId>) -> Vec<PresenceBody> {
+        let all = uids.iter().copied();
+        let seen: Vec<UserId> = match caller {
+            Caller::User(seer) => {
+                let pairs: Vec<_> = all.map(|uid| (*seer, uid)).collect();
+                let seen = self.who_sees(&pairs).await;
+                seen.into_iter().map(|(_, uid)| uid).collect()
+            }
+            Caller::Service(_) | Caller::Anyone => all.collect(),
+        };
+        let shown = self.read(&seen).await.into_iter();
+        let mut shown: BTreeMap<_, _> = shown.map(|one| (one.uid, one)).collect();
+        let shown = |uid: &UserId| {
+            shown
+                .remove(uid)
+                .unwrap_or_else(|| PresenceBody::unknown(*uid))
+        };
+        uids.iter().map(shown).collect()
+    }
 }
 
 fn users(given: &[String]) -> Result<BTreeSet<UserId>, Problem> {

@@ -23,6 +23,8 @@ pub(super) struct Entries {
     connections: HashMap<u64, Entry>,
     /// Numbers of connections that are not written under this lease, or are to be written again.
     unwritten: BTreeSet<u64>,
+    /// Those that were written too late, and are to be written again when all others are.
+    late: BTreeSet<u64>,
     /// Connections that have ended, and may be written under this lease.
     ended: Vec<(UserId, u64)>,
 }
@@ -73,6 +75,7 @@ impl Entries {
     pub(super) fn remove(&mut self, connection: &Connection) {
         let number = connection.number();
         self.unwritten.remove(&number);
+        self.late.remove(&number);
         let entry = self.connections.remove(&number);
         if entry.is_some_and(|entry| entry.tried_at.is_some()) {
             self.ended.push((connection.uid(), number));
@@ -92,6 +95,7 @@ impl Entries {
             settled_at,
         });
         self.ended.clear();
+        self.late.clear();
         self.unwritten = self.connections.keys().copied().collect();
         for entry in self.connections.values_mut() {
             entry.tried_at = None;
@@ -136,7 +140,7 @@ impl Entries {
         let ended = self.ended.split_off(at);
         let mut added = Vec::new();
         while added.len() < limit
-            && let Some(number) = self.unwritten.pop_first()
+            && let Some(number) = self.unwritten.pop_first().or_else(|| self.late.pop_first())
         {
             if let Some(entry) = self.connections.get_mut(&number) {
                 entry.tried_at = Some(now);
@@ -149,6 +153,20 @@ impl Entries {
             ended,
             added,
         })
+    }
+
+    /// It was written too late to say who came first.
+    pub(super) fn write_again(&mut self, batch: &Batch) {
+        if self.lease() == Some(&batch.lease) {
+            let added = batch.added.iter().map(|added| added.number);
+            let added = added.filter(|number| self.connections.contains_key(number));
+            self.late.extend(added);
+        }
+    }
+
+    /// Whether nothing else is to be written.
+    pub(super) fn has_only_late(&self) -> bool {
+        self.unwritten.is_empty() && self.ended.is_empty()
     }
 
     /// It may not have been written.
@@ -209,8 +227,12 @@ pub(super) mod tests {
     use crate::{frames::Format, hub::DeviceOf};
 
     pub(in super::super) fn connection(number: u64) -> Arc<Connection> {
+        connection_of(7, number)
+    }
+
+    pub(in super::super) fn connection_of(uid: i64, number: u64) -> Arc<Connection> {
         let device = DeviceOf {
-            uid: 7.try_into().unwrap(),
+            uid: uid.try_into().unwrap(),
             id: format!("d{number}").try_into().unwrap(),
             class: DeviceClass::Pc,
         };
@@ -257,6 +279,16 @@ pub(super) mod tests {
         entries.remove(&all[0]);
         entries.put_back(batch);
         assert_eq!(numbers(entries.take(now, 9)), (vec![1], vec![2]));
+    }
+
+    #[test]
+    fn what_was_written_too_late_does_not_come_before_what_was_not_written() {
+        let now = Instant::now();
+        let mut entries = with_lease(now, &[1, 2, 3].map(connection));
+        let late = entries.take(now, 1).unwrap();
+        entries.write_again(&late);
+        assert_eq!(numbers(entries.take(now, 2)), (vec![], vec![2, 3]));
+        assert_eq!(numbers(entries.take(now, 2)), (vec![], vec![1]));
     }
 
     #[test]

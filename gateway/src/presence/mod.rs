@@ -8,6 +8,7 @@ mod watchers;
 
 use std::sync::Arc;
 
+use access::CallerQuota;
 use futures::future::{join, join_all};
 use schemas::{Recipient, UserId};
 use service_runtime::Shutdown;
@@ -23,6 +24,8 @@ pub(crate) struct Presence {
     slots: Vec<Slot>,
     contacts: Arc<Contacts>,
     focus: Arc<Focus>,
+    /// Calls over HTTP that are answered.
+    calls: Arc<CallerQuota>,
 }
 
 impl Presence {
@@ -40,6 +43,7 @@ impl Presence {
             redis,
             contacts,
             focus,
+            calls: CallerQuota::new(call::CALLS, call::CALLS_OF_USER),
         }
     }
 

@@ -1,16 +1,16 @@
 //! One slot of Redis: a lease of this gateway, and under it the connections of the slot's users.
 
 use std::{
-    collections::HashSet,
-    pin::pin,
+    collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use futures::future::join;
 use schemas::UserId;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use unread_store::{ConnectionId, Notice, SharedConnections, UnreadError};
 
@@ -21,6 +21,8 @@ use crate::config::GatewayConfig;
 const BATCH: usize = 256;
 /// At each renewal so many connections are written again.
 const REFRESHED: usize = 1_000;
+/// So many notices are kept until Redis takes them.
+const MAX_UNTOLD: usize = 100_000;
 /// How soon something that failed is tried again, at most.
 const RETRY: Duration = Duration::from_millis(500);
 /// Slower writes are not used to order connections.
@@ -36,6 +38,8 @@ pub(super) struct Slot {
     entries: Mutex<Entries>,
     /// Something is to be written.
     pub(super) changed: Notify,
+    /// What other gateways are to be told.
+    untold: Mutex<VecDeque<Notice>>,
     /// Users whose presence somebody here looks at, and which may have changed.
     stale: watch::Sender<HashSet<UserId>>,
 }
@@ -57,6 +61,7 @@ impl Slot {
             max_devices: config.max_devices,
             entries: Mutex::default(),
             changed: Notify::new(),
+            untold: Mutex::default(),
             stale: watch::Sender::default(),
         }
     }
@@ -88,33 +93,46 @@ impl Slot {
         here.is_some()
     }
 
-    /// Holds the lease and writes what changes, until the last connection has ended at a shutdown.
+    /// Holds the lease and writes what changes, until the last connection has ended at a shutdown. The lease does not wait for what is written, however
+    /// much that is.
     pub(super) async fn run(&self, all_closed: impl Future<Output = ()>) {
-        let mut all_closed = pin!(all_closed);
-        let retry = RETRY.min(self.lease / 3);
-        let mut renew_at = Instant::now();
-        loop {
-            tokio::select! {
-                biased;
-                () = sleep_until(renew_at) => {
-                    renew_at = Instant::now() + self.lease / 3;
-                    if let Err(error) = self.hold_lease().await {
-                        tracing::debug!(%error, self.index, "the lease of presence is not held");
-                        renew_at = Instant::now() + retry;
-                        continue;
-                    }
-                    self.entries().refresh(Instant::now(), REFRESHED);
-                }
-                () = self.changed.notified() => {}
-                () = &mut all_closed => break,
-            }
-            if let Err(error) = self.write().await {
-                tracing::debug!(%error, self.index, "presence is not written");
-                renew_at = renew_at.min(Instant::now() + retry);
-            }
+        tokio::select! {
+            ((), ()) = join(self.renew_leases(), self.write_changes()) => {}
+            () = all_closed => {}
         }
         // Who does not answer sees the lease end by itself.
         let _ = timeout(END_TIME, self.end()).await;
+    }
+
+    /// For ever.
+    async fn renew_leases(&self) {
+        loop {
+            let begun = Instant::now();
+            let mut pause = self.lease / 3;
+            match self.hold_lease().await {
+                Ok(()) => {
+                    self.entries().refresh(begun, REFRESHED);
+                    self.changed.notify_one();
+                }
+                Err(error) => {
+                    tracing::debug!(%error, self.index, "the lease of presence is not held");
+                    pause = pause.min(RETRY);
+                }
+            }
+            sleep_until(begun + pause).await;
+        }
+    }
+
+    /// For ever.
+    async fn write_changes(&self) {
+        loop {
+            if let Err(error) = self.write().await {
+                tracing::debug!(%error, self.index, "presence is not written");
+                sleep(RETRY.min(self.lease / 3)).await;
+            } else {
+                self.changed.notified().await;
+            }
+        }
     }
 
     async fn hold_lease(&self) -> Result<(), UnreadError> {
@@ -133,25 +151,34 @@ impl Slot {
             );
             self.entries().lose_lease();
         }
-        let id = format!("{:032x}", rand::random::<u128>());
+        // Redis bounds it by how long it lasts, whatever its clock does.
+        let id = format!("{:032x}-{lease_ms}", rand::random::<u128>());
         redis.begin_lease(&id, lease_ms).await?;
         let settled_at = Instant::now() + self.lease;
         self.entries().begin_lease(id, until, settled_at);
         Ok(())
     }
 
+    /// Writes and publishes everything that is to be, a batch at a time.
     async fn write(&self) -> Result<(), UnreadError> {
         loop {
+            self.publish().await?;
             let batch = self.entries().take(Instant::now(), BATCH);
             let Some(batch) = batch else { return Ok(()) };
-            let written = self.write_batch(&batch).await;
-            if !matches!(written, Ok(Written::InTime)) {
-                self.entries().put_back(batch);
-            }
-            if written? == Written::TooLate {
-                // After a look at the lease.
-                self.changed.notify_one();
-                return Ok(());
+            match self.write_batch(&batch).await {
+                Ok(Written::InTime) => {}
+                Ok(Written::TooLate) => {
+                    self.entries().write_again(&batch);
+                    // They come again when all others are written, and not in this call: it may be the last one.
+                    if self.entries().has_only_late() {
+                        self.changed.notify_one();
+                        return self.publish().await;
+                    }
+                }
+                Err(error) => {
+                    self.entries().put_back(batch);
+                    return Err(error);
+                }
             }
         }
     }
@@ -164,9 +191,9 @@ impl Slot {
         } = batch;
         let started = Instant::now();
         let redis = self.redis.get(self.index).await?;
-        let mut changed = Vec::new();
         if !ended.is_empty() {
-            changed = redis.remove_connections(lease, ended).await?;
+            let away = redis.remove_connections(lease, ended).await?;
+            self.tell(away.into_iter().map(Notice::Presence));
         }
         let mut answers = Vec::new();
         if !added.is_empty() {
@@ -178,7 +205,7 @@ impl Slot {
             // Where the lease has ended the next renewal notices it, and everything is written again.
             let Some(answer) = answer else { continue };
             if answer.is_first {
-                changed.push(added.uid);
+                self.tell([Notice::Presence(added.uid)]);
             }
             if is_in_time {
                 let own = ConnectionId {
@@ -186,11 +213,8 @@ impl Slot {
                     number: added.number,
                 };
                 let replaced = self.entries().replaced(&own, answer);
-                self.end_replaced(added.uid, replaced).await?;
+                self.end_replaced(added.uid, replaced);
             }
-        }
-        for uid in changed {
-            self.redis.publish(&Notice::Presence(uid)).await?;
         }
         Ok(match is_in_time || added.is_empty() {
             true => Written::InTime,
@@ -199,18 +223,39 @@ impl Slot {
     }
 
     /// Ends the connections that are replaced, wherever they are. A notice that is lost is repeated when the one that replaces them is written again.
-    async fn end_replaced(
-        &self,
-        uid: UserId,
-        replaced: Vec<ConnectionId>,
-    ) -> Result<(), UnreadError> {
-        for id in replaced {
-            if !self.replace(&id) {
-                let notice = Notice::Replaced(uid, id);
-                self.redis.publish(&notice).await?;
+    fn end_replaced(&self, uid: UserId, replaced: Vec<ConnectionId>) {
+        let elsewhere = replaced.into_iter().filter(|id| !self.replace(id));
+        self.tell(elsewhere.map(|id| Notice::Replaced(uid, id)));
+    }
+
+    /// Other gateways are to be told this. Of more than can be kept they learn by reading again.
+    fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
+        let mut untold = self.untold();
+        let room = MAX_UNTOLD.saturating_sub(untold.len());
+        untold.extend(notices.into_iter().take(room));
+    }
+
+    /// Tells them, a batch at a time; what could not be told is for the next time.
+    async fn publish(&self) -> Result<(), UnreadError> {
+        loop {
+            let notices: Vec<Notice> = {
+                let mut untold = self.untold();
+                let count = untold.len().min(BATCH);
+                untold.drain(..count).collect()
+            };
+            if notices.is_empty() {
+                return Ok(());
+            }
+            let published = self.redis.publish_all(self.index, &notices).await;
+            if published.is_err() {
+                self.tell(notices);
+                return published;
             }
         }
-        Ok(())
+    }
+
+    fn untold(&self) -> MutexGuard<'_, VecDeque<Notice>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn end(&self) -> Result<(), UnreadError> {

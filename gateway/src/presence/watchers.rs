@@ -1,5 +1,7 @@
 //! Who is notified of whose presence.
 
+use std::collections::HashSet;
+
 use schemas::{Recipient, UserId};
 use tokio::time::interval;
 
@@ -8,6 +10,9 @@ use crate::{
     contacts::{Pair, Relation},
     frames::PresenceBody,
 };
+
+/// So many users' watchers are notified together.
+const NOTIFIED_AT_ONCE: usize = 256;
 
 impl Presence {
     /// Notifies whoever looks at users of a slot: of those that are stale, and once in a lease of all, since notices are lost and a gateway that
@@ -20,22 +25,55 @@ impl Presence {
                 uids = slot.stale() => uids,
                 _ = ticks.tick() => self.focus.watched_users().into_iter().filter(is_of_slot).collect(),
             };
-            for presence in slot.read(&uids).await {
-                let at = Recipient::User(presence.uid);
-                for watcher in self.focus.watchers(at) {
-                    let shown = match self.may_see(watcher.uid(), presence.uid).await {
-                        true => presence.clone(),
-                        false => PresenceBody::unknown(presence.uid),
-                    };
-                    self.focus.notify(&watcher, at, shown);
-                }
+            for uids in uids.chunks(NOTIFIED_AT_ONCE) {
+                self.notify_of(&slot.read(uids).await).await;
             }
         }
     }
 
-    /// A user shows it to whom he has written, and does not block, and to himself.
-    pub(super) async fn may_see(&self, seer: UserId, of: UserId) -> bool {
-        let towards = seer;
-        seer == of || self.contacts.relation(Pair { of, towards }).await == Some(Relation::Contact)
+    /// Notifies whoever looks at these users: who may see them is read for all at once.
+    async fn notify_of(&self, present: &[PresenceBody]) {
+        let watchers: Vec<_> = present
+            .iter()
+            .flat_map(|presence| {
+                let watchers = self.focus.watchers(Recipient::User(presence.uid));
+                watchers.into_iter().map(move |watcher| (watcher, presence))
+            })
+            .collect();
+        let pairs: Vec<_> = watchers
+            .iter()
+            .map(|(watcher, presence)| (watcher.uid(), presence.uid))
+            .collect();
+        let seen = self.who_sees(&pairs).await;
+        for (watcher, presence) in watchers {
+            let shown = match seen.contains(&(watcher.uid(), presence.uid)) {
+                true => presence.clone(),
+                false => PresenceBody::unknown(presence.uid),
+            };
+            let at = Recipient::User(presence.uid);
+            self.focus.notify(&watcher, at, shown);
+        }
+    }
+
+    /// Of these pairs of a seer and another user those in which the seer sees the other one. A user shows it to whom he has written, and does not
+    /// block, and to himself.
+    pub(super) async fn who_sees(&self, pairs: &[(UserId, UserId)]) -> HashSet<(UserId, UserId)> {
+        let others = pairs.iter().filter(|(seer, of)| seer != of);
+        let others: HashSet<Pair> = others
+            .map(|(seer, of)| Pair {
+                of: *of,
+                towards: *seer,
+            })
+            .collect();
+        let others: Vec<Pair> = others.into_iter().collect();
+        let relations = self.contacts.relations_of(&others).await;
+        let sees = |(seer, of): &&(UserId, UserId)| {
+            let pair = Pair {
+                of: *of,
+                towards: *seer,
+            };
+            seer == of || relations.get(&pair) == Some(&Relation::Contact)
+        };
+        pairs.iter().filter(sees).copied().collect()
     }
 }

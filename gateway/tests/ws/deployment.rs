@@ -9,10 +9,11 @@ use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, ProducerSettings};
 use gateway::Config;
 use message_store::{
-    ContactDelta, DeviceRow, MessageStore, MySqlConfig, OffsetUpdate, Sink, UserRows,
+    ContactDelta, ConversationRows, DeviceRow, GroupDelta, MessageStore, MySqlConfig, OffsetUpdate,
+    SettingsAt, Sink, UserRows,
 };
 use schemas::{
-    ClientMsgId, ContactChange, ContactFlags, DeviceClass, GroupChange, GroupChangeKind,
+    ClientMsgId, ContactChange, ContactFlags, DeviceClass, GroupChange, GroupChangeKind, GroupId,
     GroupMember, GroupRole, GroupSettings, InboundPosition, LogPosition, Mid, NextOffset, Ordinal,
     Partition, PartitionMap, Recipient, SyncToken, TimestampMs, UserId,
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
@@ -127,6 +128,37 @@ impl Deployment {
         };
         let shard = store.layout().shard_of_user(uid);
         let written = store.write_user_rows(shard, &topic, rows, &[]);
+        written.await.unwrap();
+    }
+
+    /// MySQL has that a group is dissolved.
+    pub async fn store_dissolved(&self, gid: i64, owner: UserId) {
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let settings = GroupSettings {
+            name: "Lunch".to_owned(),
+            owner,
+            open: true,
+            whole_history: false,
+            muted: false,
+            dissolved: true,
+        };
+        let group = GroupDelta {
+            settings: Some(SettingsAt {
+                pos: 1,
+                settings,
+                member_count: 0,
+            }),
+            pos: 1,
+            ..GroupDelta::default()
+        };
+        let gid: GroupId = gid.try_into().unwrap();
+        let rows = ConversationRows {
+            groups: [(gid, group)].into(),
+            ..ConversationRows::default()
+        };
+        let shard = store.layout().shard_of(gid.partition());
+        let written = store.write_messages(shard, &topic, &rows, &[]);
         written.await.unwrap();
     }
 

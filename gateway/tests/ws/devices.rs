@@ -6,6 +6,7 @@ use access::{
     Scope,
     test_issuer::{Parties, SigningKey, claims, jwks},
 };
+use futures::future::join_all;
 use schemas::UserId;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -18,6 +19,7 @@ use crate::{
     deployment::{Deployment, PATIENCE, message, token},
     device::Device,
     gateway::Gateway,
+    proxy::Proxy,
     upgrade::refused,
 };
 
@@ -257,6 +259,42 @@ async fn connections_of_a_user_are_counted_on_an_open_stack() {
     assert_eq!(problem.status, 429);
     assert!(problem.detail.contains("has 4 connections"), "{problem}");
     gateway.connect(other).await;
+}
+
+/// Of users whom it cannot know, one waits no longer than all.
+#[tokio::test(flavor = "multi_thread")]
+async fn presence_is_answered_in_time_and_by_share_while_mysql_is_silent() {
+    let dir = tempfile::tempdir().unwrap();
+    let parties = Parties::new(dir.path());
+    let mysql = Deployment::shared().await.config.mysql.servers[0].port;
+    let proxy = Proxy::start(mysql, Duration::ZERO).await;
+    let gateway = Gateway::start_with(|config| {
+        config.ingest.auth = parties.config();
+        config.mysql.servers[0].port = proxy.port;
+    })
+    .await;
+    proxy.hold(true);
+    let [me, other] = Deployment::users(28);
+    let uids: Vec<String> = (1..=100).map(|uid: i64| uid.to_string()).collect();
+    let url = format!("http://{}/v1/presence?uid={}", gateway.addr, uids.join(","));
+    let ask = async |uid| {
+        let asked = reqwest::Client::new().get(&url);
+        let answer = asked.bearer_auth(parties.token(uid)).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.json::<Value>().await.unwrap())
+    };
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let mine = join_all((0..6).map(|_| ask(me)));
+        let (mine, (status, answer)) = tokio::join!(mine, ask(other));
+        // A statement may take thirty seconds, and each user was one.
+        assert!(begun.elapsed() < Duration::from_secs(15));
+        let unknown = |item: &Value| item["online"] == json!(null);
+        let items = answer["items"].as_array().unwrap();
+        assert!(status == 200 && items.len() == 100 && items.iter().all(unknown));
+        let refused = mine.iter().filter(|(status, _)| *status == 429);
+        assert!((1..6).contains(&refused.count()), "{mine:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,3 +110,40 @@ async fn typing_in_a_group_reaches_the_members_who_look_at_it() {
     }
     assert_eq!(told["to"], json!(looking), "{told}");
 }
+
+/// Its dissolution is on no ring any more, and the rows of memberships do not say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_types_in_a_group_that_was_dissolved_long_ago() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, looking] = Deployment::users(43);
+    let [gone, stays] = [1, 2].map(|n| 43 + 64 * (me.get() + n));
+    log.store_dissolved(gone, me).await;
+    for (gid, uid) in [(gone, me), (gone, looking), (stays, me), (stays, looking)] {
+        log.emit(member(gid, uid, true)).await;
+    }
+    let since = token(43, 0);
+    let mut mine = [
+        gateway.stream(me, "a", &since).await,
+        gateway.stream(me, "b", &since).await,
+    ];
+    let mut looks = gateway.stream(looking, "a", &since).await;
+    let at = |gid: i64, kind: &str| json!({"type": kind, "gid": gid.to_string()});
+    looks.send(&at(gone, "focus")).await;
+    // So that the focus is handled.
+    looks.send(&json!({"type": "typing"})).await;
+    while looks.content().await["type"] != "error" {}
+    mine[0].send(&at(gone, "typing")).await;
+    // MySQL is asked for the one before the other.
+    let told = typed(&mut mine[1], &to(looking), &mut looks).await;
+    assert_eq!(told["to"], json!(looking), "{told}");
+    looks.send(&at(stays, "focus")).await;
+    let group = json!({ "gid": stays.to_string() });
+    loop {
+        let told = typed(&mut mine[1], &group, &mut looks).await;
+        assert_ne!(told["gid"], json!(gone.to_string()), "{told}");
+        if told["gid"] == json!(stays.to_string()) {
+            break;
+        }
+    }
+}

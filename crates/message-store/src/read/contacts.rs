@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use schemas::{Partition, TableNumber, TimestampMs, UserId};
 
 use super::{ReadTx, decode};
@@ -21,6 +23,34 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/contact.sql");
         let rows = self.fetch(sql, &table, arguments).await?;
         rows.first().map(decode::contact).transpose()
+    }
+
+    /// The contacts of these pairs of user and peer that there are, in no order.
+    ///
+    /// # Errors
+    /// As all reads; fatal where a user's tables are in another database.
+    pub async fn contacts(
+        &mut self,
+        pairs: &[(UserId, UserId)],
+    ) -> Result<Vec<ContactRow>, StoreError> {
+        let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
+        for (uid, peer) in pairs {
+            let pair = format!("(uid = {} AND peer = {})", uid.get(), peer.get());
+            let number = TableNumber::of_user(*uid);
+            by_table.entry(number).or_default().push(pair);
+        }
+        let sql = include_str!("../../sql/read/contacts.sql");
+        let mut selects = Vec::new();
+        for (number, pairs) in by_table {
+            let table = self.table(Table::Contact, number)?;
+            let select = sql.replace("{table}", &table);
+            selects.push(select.replace("{pairs}", &pairs.join(" OR ")));
+        }
+        if selects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = self.session.fetch_text(selects.join(" UNION ALL ")).await?;
+        rows.iter().map(decode::contact).collect()
     }
 
     /// The next `limit` contacts of these users of one table behind the one of `(uid, peer)`, by uid and peer. Deleted ones too.

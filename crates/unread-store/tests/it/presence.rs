@@ -161,6 +161,30 @@ async fn who_was_connected_under_a_clock_that_was_ahead_came_before() {
     assert_eq!(replaced(connection(2, "w", Mobile, 5)).await, [id("a", 2)]);
 }
 
+/// A gateway that dies while the clock is ahead would count until that time comes.
+#[tokio::test]
+async fn a_lease_of_a_clock_that_was_ahead_ends_like_any_other() {
+    let env = TestEnv::new().await;
+    let dead = "dead-10000";
+    env.conn.begin_lease(dead, 10_000).await.unwrap();
+    let now = add(&env, dead, &connection(1, "x", Pc, 0)).await.unwrap();
+    let ends_in = async |ms: i64| {
+        let ends = now.connected_at.0 + ms;
+        let command = format!("ZADD tidemark:gateways {ends} {dead}");
+        let _: i64 = env.redis(&command).await;
+        presence(&env).await.classes
+    };
+    // Clocks are set back by a little every day.
+    assert_eq!(ends_in(19_000).await, [Pc]);
+    assert_eq!(ends_in(3_600_000).await, []);
+    assert!(!env.conn.renew_lease(dead, 10_000).await.unwrap());
+    assert_eq!(ends_in(3_600_000).await, []);
+    // It does not come back to life when that time has come.
+    env.conn.begin_lease("b", LEASE_MS).await.unwrap();
+    let leases: Vec<String> = env.redis("ZRANGE tidemark:gateways 0 -1").await;
+    assert_eq!(leases, ["b"]);
+}
+
 #[tokio::test]
 async fn a_key_of_another_type_is_no_presence_and_is_replaced() {
     let env = TestEnv::new().await;

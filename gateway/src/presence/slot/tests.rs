@@ -3,9 +3,13 @@
 use tokio::time::sleep;
 use unread_store::{RedisConfig, UnreadStore};
 
-use super::{super::entries::tests::connection, *};
+use super::{
+    super::entries::tests::{connection, connection_of},
+    *,
+};
 use crate::{
     hub::{Connection, End, Next},
+    proxy::Proxy,
     redis_server::RedisServer,
 };
 
@@ -15,8 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The slot of a gateway that has just begun its lease.
 async fn slot(redis: &RedisServer, lease: Duration, max_devices: usize) -> Slot {
+    slot_on(redis.port(), lease, max_devices).await
+}
+
+async fn slot_on(port: u16, lease: Duration, max_devices: usize) -> Slot {
     let store = UnreadStore::new(&RedisConfig {
-        url: redis.url(),
+        url: format!("redis://127.0.0.1:{port}"),
         ..RedisConfig::default()
     });
     let config = GatewayConfig {
@@ -39,8 +47,12 @@ fn is_replaced(connection: &Connection) -> bool {
     matches!(connection.next(), Next::Close(End::Replaced))
 }
 
-async fn until(mut is_so: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+async fn until(is_so: impl AsyncFnMut() -> bool) {
+    until_within(PATIENCE, is_so).await;
+}
+
+async fn until_within(patience: Duration, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + patience;
     while !is_so().await {
         assert!(Instant::now() < deadline, "it does not come to be");
         sleep(Duration::from_millis(20)).await;
@@ -156,4 +168,67 @@ async fn while_redis_is_away_nobody_is_replaced_and_nothing_is_known() {
     slot.write().await.unwrap();
     assert_eq!(online(&slot).await, Some(true));
     assert!(is_replaced(&first) && !is_replaced(&second));
+}
+
+#[tokio::test]
+async fn a_notice_that_redis_does_not_take_is_told_later() {
+    let mut redis = RedisServer::start();
+    let slot = slot(&redis, PATIENCE, 1).await;
+    let notice = Notice::Presence(connection(1).uid());
+    slot.tell([notice.clone()]);
+    redis.kill();
+    slot.write().await.unwrap_err();
+    redis.restart();
+    let mut notices = slot.redis.store().subscribe(0).await.unwrap();
+    until(async || slot.write().await.is_ok()).await;
+    let heard = timeout(PATIENCE, notices.next()).await.unwrap();
+    assert_eq!(heard.unwrap(), notice);
+}
+
+/// Puts so many users on a gateway that is so far away from Redis, and watches them from another one: how long it takes until all are shown as online,
+/// which they are for three leases from then on.
+async fn all_are_online_and_stay_so(users: i64, delay: Duration, lease: Duration) -> Duration {
+    let redis = RedisServer::start();
+    let proxy = Proxy::start(redis.port(), delay).await;
+    let far = slot_on(proxy.port, lease, 8).await;
+    let here = slot(&redis, lease, 8).await;
+    let uids: Vec<UserId> = (1..=users).map(|uid| uid.try_into().unwrap()).collect();
+    let begun = Instant::now();
+    for uid in 1..=users {
+        let connection = connection_of(uid, uid as u64);
+        far.entries().add(&connection, begun);
+    }
+    let all_online = async || {
+        let shown = here.read(&uids).await;
+        shown.iter().all(|shown| shown.online == Some(true))
+    };
+    let watching = async {
+        until_within(6 * PATIENCE, &all_online).await;
+        let took = begun.elapsed();
+        while begun.elapsed() < took + 3 * lease {
+            assert!(all_online().await, "somebody went offline");
+            sleep(lease / 10).await;
+        }
+        took
+    };
+    tokio::select! {
+        () = far.run(std::future::pending()) => unreachable!("nobody closes"),
+        () = here.run(std::future::pending()) => unreachable!("nobody closes"),
+        took = watching => took,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lease_is_held_however_much_is_written_to_a_redis_that_is_far_away() {
+    let users = 1_500;
+    all_are_online_and_stay_so(users, Duration::from_millis(5), SECOND).await;
+}
+
+/// `cargo test --release … -- --ignored --nocapture fifty_thousand`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement"]
+async fn fifty_thousand_users_and_a_redis_ten_milliseconds_away() {
+    let lease = Duration::from_secs(10);
+    let took = all_are_online_and_stay_so(50_000, Duration::from_millis(10), lease).await;
+    println!("50,000 users are online after {} ms", took.as_millis());
 }
