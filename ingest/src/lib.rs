@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod batch;
 mod body;
 mod byte_budget;
 mod config;
+mod fair_pool;
 mod inbound;
 mod json;
 mod media;

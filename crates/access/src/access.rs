@@ -89,7 +89,7 @@ impl Access {
     /// # Errors
     /// 429, which says when to try again.
     pub(crate) fn charge_request(&self, caller: &Caller) -> Result<(), Problem> {
-        self.charge(caller, Unit::Requests, "requests")
+        self.charge(caller, Unit::Requests, 1, "requests")
     }
 
     /// Counts one event that the caller sends.
@@ -97,11 +97,28 @@ impl Access {
     /// # Errors
     /// 429, which says when to try again.
     pub fn charge_event(&self, caller: &Caller) -> Result<(), Problem> {
-        self.charge(caller, Unit::Events, "events")
+        self.charge_events(caller, 1)
     }
 
-    fn charge(&self, caller: &Caller, unit: Unit, of: &'static str) -> Result<(), Problem> {
-        let charged = self.0.limits.charge(caller, unit, Instant::now());
+    /// Counts so many events at once, of which one has to be within the caller's limit now: the caller waits for the others afterwards.
+    ///
+    /// # Errors
+    /// 429, which says when to try again.
+    pub fn charge_events(&self, caller: &Caller, count: u32) -> Result<(), Problem> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.charge(caller, Unit::Events, count, "events")
+    }
+
+    fn charge(
+        &self,
+        caller: &Caller,
+        unit: Unit,
+        count: u32,
+        of: &'static str,
+    ) -> Result<(), Problem> {
+        let charged = self.0.limits.charge(caller, unit, count, Instant::now());
         charged.map_err(|wait| {
             metrics::limited(of);
             // A whole second at least, and never too early.

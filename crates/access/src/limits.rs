@@ -67,8 +67,15 @@ impl Limits {
         }
     }
 
-    /// Counts one; above the limit nothing is counted, and the error is how long to wait.
-    pub(crate) fn charge(&self, caller: &Caller, unit: Unit, now: Instant) -> Result<(), Duration> {
+    /// Counts so many. Above the limit nothing is counted, and the error is how long to wait: it is enough that one fits, and what is counted
+    /// beyond the burst is waited for afterwards.
+    pub(crate) fn charge(
+        &self,
+        caller: &Caller,
+        unit: Unit,
+        count: u32,
+        now: Instant,
+    ) -> Result<(), Duration> {
         let (subject, limits) = match caller {
             Caller::Anyone => return Ok(()),
             Caller::User(uid) => (Subject::User(*uid), self.users),
@@ -84,8 +91,8 @@ impl Limits {
             events: now,
         });
         match unit {
-            Unit::Requests => Rate::requests(limits).charge(&mut spent.requests, now),
-            Unit::Events => Rate::events(limits).charge(&mut spent.events, now),
+            Unit::Requests => Rate::requests(limits).charge(&mut spent.requests, count, now),
+            Unit::Events => Rate::events(limits).charge(&mut spent.events, count, now),
         }
     }
 }
@@ -124,12 +131,13 @@ impl Rate {
         }
     }
 
-    fn charge(self, spent: &mut Instant, now: Instant) -> Result<(), Duration> {
+    fn charge(self, spent: &mut Instant, count: u32, now: Instant) -> Result<(), Duration> {
         let each = Duration::from_secs(1) / self.per_s;
-        let then = (*spent).max(now) + each;
+        let before = (*spent).max(now);
+        let then = before + each;
         let latest = now + each * self.burst;
         if then <= latest {
-            *spent = then;
+            *spent = before + each * count;
             return Ok(());
         }
         Err(then - latest)
@@ -158,7 +166,7 @@ mod tests {
 
     fn passed(limits: &Limits, caller: &Caller, unit: Unit, now: Instant) -> usize {
         (0..100)
-            .take_while(|_| limits.charge(caller, unit, now).is_ok())
+            .take_while(|_| limits.charge(caller, unit, 1, now).is_ok())
             .count()
     }
 
@@ -168,12 +176,24 @@ mod tests {
         assert_eq!(passed(&limits, &user(1), Unit::Requests, now), 3);
         assert_eq!(passed(&limits, &user(1), Unit::Events, now), 5);
         assert_eq!(passed(&limits, &user(2), Unit::Requests, now), 3);
-        let wait = limits.charge(&user(1), Unit::Requests, now).unwrap_err();
+        let wait = limits.charge(&user(1), Unit::Requests, 1, now).unwrap_err();
         assert_eq!(wait, Duration::from_millis(500));
         let later = now + wait;
         assert_eq!(passed(&limits, &user(1), Unit::Requests, later), 1);
         let much_later = later + Duration::from_secs(60);
         assert_eq!(passed(&limits, &user(1), Unit::Requests, much_later), 3);
+    }
+
+    #[test]
+    fn what_is_beyond_the_burst_is_waited_for_afterwards() {
+        let (limits, now) = (Limits::new(RATE, 100), Instant::now());
+        let charge = |count, now| limits.charge(&user(1), Unit::Events, count, now);
+        assert_eq!(charge(100, now), Ok(()));
+        let wait = charge(1, now).unwrap_err();
+        // 100 at 10 a second, and the burst of 5 is there before all of it is over.
+        assert_eq!(wait, Duration::from_millis(9_600));
+        assert!(charge(1, now + wait - Duration::from_millis(1)).is_err());
+        assert_eq!(charge(1, now + wait), Ok(()));
     }
 
     #[test]
@@ -200,12 +220,12 @@ mod tests {
         let (limits, start) = (Limits::new(RATE, 10), Instant::now());
         let len = || limits.table.lock().unwrap().spent.len();
         for uid in 1..=10 {
-            assert!(limits.charge(&user(uid), Unit::Requests, start).is_ok());
+            assert!(limits.charge(&user(uid), Unit::Requests, 1, start).is_ok());
         }
-        assert!(limits.charge(&user(11), Unit::Requests, start).is_err());
-        assert!(limits.charge(&user(10), Unit::Requests, start).is_ok());
+        assert!(limits.charge(&user(11), Unit::Requests, 1, start).is_err());
+        assert!(limits.charge(&user(10), Unit::Requests, 1, start).is_ok());
         let later = start + Duration::from_secs(2);
-        assert!(limits.charge(&user(11), Unit::Requests, later).is_ok());
+        assert!(limits.charge(&user(11), Unit::Requests, 1, later).is_ok());
         assert_eq!(len(), 1);
     }
 
@@ -220,10 +240,10 @@ mod tests {
             let (mut spent, mut now, mut passed) = (start, start, 0);
             for pause in pauses_ms {
                 now += Duration::from_millis(pause);
-                match rate.charge(&mut spent, now) {
+                match rate.charge(&mut spent, 1, now) {
                     Ok(()) => passed += 1,
                     // Whoever waits as long as it is told is let through.
-                    Err(wait) => prop_assert!(rate.charge(&mut spent.clone(), now + wait).is_ok()),
+                    Err(wait) => prop_assert!(rate.charge(&mut spent.clone(), 1, now + wait).is_ok()),
                 }
             }
             let allowed = f64::from(burst) + (now - start).as_secs_f64() * f64::from(per_s);
