@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use service_runtime::{Secret, config::TOKEN_VARIABLE};
+use service_runtime::{Secret, config::TOKEN_VARIABLE, without_mark};
 
 use crate::failure::Failure;
 
@@ -41,7 +41,7 @@ impl Credentials {
 
 /// A token is one word: anything else cannot be a header's value.
 fn parse(text: &str) -> Result<Secret, &'static str> {
-    let token = text.trim();
+    let token = without_mark(text).trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("holds no token; must be one JWT or service key");
     }
@@ -55,6 +55,7 @@ mod tests {
     #[test]
     fn a_token_is_one_word() {
         assert_eq!(parse("abc.def.ghi\n").unwrap().expose(), "abc.def.ghi");
+        assert_eq!(parse("\u{feff}abc\r\n").unwrap().expose(), "abc");
         for text in ["", "\n", "two words", "ü", "a\nb"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

@@ -13,6 +13,7 @@ use flate2::read::MultiGzDecoder;
 use schemas::{DirectConversation, Excerpt, GroupId, Partition, Profile, UserId};
 use serde::Deserialize;
 use serde_json::json;
+use service_runtime::without_mark;
 use sha2::{Digest as _, Sha256};
 
 use crate::failure::Failure;
@@ -60,14 +61,11 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     let refused =
         |what: &str, why: &dyn Display| Failure::Usage(format!("{what} {}: {why}", path.display()));
     let raw = fs::read(path).map_err(|error| refused("cannot read", &error))?;
-    let text =
-        unpacked(raw).map_err(|error| refused("there is no text in", &format!("{error:#}")))?;
-    let lines = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty());
-    let lines = lines.take(options.limit.unwrap_or(usize::MAX));
+    let text = unpacked(raw).map_err(|error| refused("there is no text in", &format!("{error:#}")))?;
+    let text = without_mark(&text);
+    let limit = options.limit.unwrap_or(usize::MAX);
     if text.trim_start().starts_with('{') {
-        let events = lines.map(|(number, line)| Line {
+        let events = lines_of(text).take(limit).map(|(number, line)| Line {
             number,
             partition: partition_of(line),
             text: line.to_owned(),
@@ -77,13 +75,19 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
             acks: Vec::new(),
         });
     }
-    let mut generator = Generator::new(&text, options);
-    for (number, line) in lines {
+    let mut generator = Generator::new(text, options);
+    for (number, line) in lines_of(text).take(limit) {
         generator
             .add(number, line)
             .with_context(|| format!("{} line {number}", path.display()))?;
     }
     Ok(generator.finish())
+}
+
+/// The lines that are not blank, with their numbers.
+fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines());
+    lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
 /// What says where an event belongs: its group, or the two users of a direct conversation, or whose profile it is.
@@ -329,6 +333,20 @@ mod tests {
             let refused = read_file(&both[..cut]).unwrap_err();
             assert!(refused.is::<Failure>(), "{cut}: {refused}");
             assert!(refused.to_string().contains("to its end"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_an_editor_adds_is_no_line() {
+        for text in ["1 2 3\n2 1 4\n", "\u{feff}1 2 3\r\n\r\n2 1 4\r\n\r\n"] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let options = Options {
+                shift_uids: 0,
+                acks: false,
+                limit: None,
+            };
+            assert_eq!(read(file.path(), &options).unwrap().len(), 2, "{text:?}");
         }
     }
 

@@ -1,12 +1,20 @@
-//! Request bodies: read within a limit, or drained.
+//! Request bodies: read within limits, or discarded.
 
 use std::time::Duration;
 
-use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
+use axum::{
+    body::{Body, BodyDataStream, Bytes, HttpBody as _},
+    http::{HeaderMap, header},
+};
 use bytes::{BufMut as _, BytesMut};
 use futures::StreamExt as _;
 use problem::{Problem, ProblemKind};
 use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    fair_pool::{Full, PoolPermit},
+    responses::over_capacity,
+};
 
 /// How much of a refused request is still read. Otherwise a client that sends everything before it reads would see its connection reset
 /// instead of the response.
@@ -15,51 +23,110 @@ const DRAIN_BYTES: usize = 128 * 1024 * 1024;
 /// How long it is still read, in all: bytes that trickle in do not extend the time.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// The length of a body by its header, if it has one.
-pub(crate) fn declared_bytes(body: &Body) -> Option<u64> {
-    body.size_hint().exact()
+/// The body of a request, while it arrives.
+pub(crate) struct RequestBody {
+    chunks: BodyDataStream,
+    /// The length by its header, if it has one.
+    declared_bytes: Option<u64>,
+    /// Its client sends it when it is asked to (`Expect: 100-continue`), and was not yet. hyper asks when the body is read, unless the
+    /// response has begun.
+    awaits_continue: bool,
+    /// What was read ahead.
+    first: Option<Result<Bytes, Problem>>,
 }
 
-/// Reads a body of at most `limit_bytes` until `deadline`, which was `allowed` after the beginning.
-pub(crate) async fn read(
-    body: &mut BodyDataStream,
-    limit_bytes: u32,
-    deadline: Instant,
-    allowed: Duration,
-) -> Result<Bytes, Problem> {
-    let mut whole = BytesMut::new();
-    while let Some(chunk) = timeout_at(deadline, body.next())
-        .await
-        .map_err(|_elapsed| {
-            let allowed_s = allowed.as_secs_f64();
-            Problem::request_timeout(format!("the request was not complete after {allowed_s} s"))
-        })?
-    {
-        let chunk = chunk.map_err(|_error| incomplete())?;
-        if whole.len() + chunk.len() > limit_bytes as usize {
-            return Err(Problem::payload_too_large(limit_bytes.into()));
+impl RequestBody {
+    pub(crate) fn new(headers: &HeaderMap, body: Body) -> Self {
+        let expectation = headers.get(header::EXPECT);
+        Self {
+            declared_bytes: body.size_hint().exact(),
+            awaits_continue: expectation
+                .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")),
+            chunks: body.into_data_stream(),
+            first: None,
         }
-        whole.put(chunk);
     }
-    Ok(whole.freeze())
+
+    /// Refuses a body that is too large by its own header.
+    pub(crate) fn check_declared(&self, limit_bytes: u32) -> Result<(), Problem> {
+        let limit = u64::from(limit_bytes);
+        if self.declared_bytes.is_some_and(|declared| declared > limit) {
+            return Err(Problem::payload_too_large(limit));
+        }
+        Ok(())
+    }
+
+    /// The next piece; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        self.awaits_continue = false;
+        let chunk = self.chunks.next().await?;
+        Some(chunk.map_err(|_error| incomplete()))
+    }
+
+    /// Has a client that waits to be asked for its body send it, which it never would once the response has begun. Returns when the body
+    /// has begun, or at the deadline.
+    pub(crate) async fn await_expected(&mut self, deadline: Instant) {
+        if self.awaits_continue
+            && let Ok(first) = timeout_at(deadline, self.next()).await
+        {
+            self.first = first;
+        }
+    }
+
+    /// Reads all of it. Bytes are acquired as they arrive: a body that is declared and does not come takes nothing of others.
+    pub(crate) async fn read(
+        &mut self,
+        limit_bytes: u32,
+        permit: &mut PoolPermit,
+    ) -> Result<Bytes, Problem> {
+        let mut whole = BytesMut::new();
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = permit.taken_away() => return Err(over_capacity(Full::TakenAway)),
+                chunk = self.next() => chunk,
+            };
+            let Some(chunk) = chunk.transpose()? else {
+                permit.finish().map_err(over_capacity)?;
+                return Ok(whole.freeze());
+            };
+            if whole.len() + chunk.len() > limit_bytes as usize {
+                return Err(Problem::payload_too_large(limit_bytes.into()));
+            }
+            permit.grow(chunk.len()).map_err(over_capacity)?;
+            whole.put(chunk);
+        }
+    }
+
+    /// What is left of the body of a request that is refused: a client that is sending it is read on, within limits, beyond which the server
+    /// closes the connection. One that waits to be asked is not asked, and the response closes the connection: else the server would take
+    /// the next request for the body.
+    pub(crate) fn discard(self) {
+        if !self.awaits_continue {
+            tokio::spawn(self.drain());
+        }
+    }
+
+    /// Reads and drops the rest of a body, within limits.
+    pub(crate) async fn drain(mut self) {
+        let deadline = Instant::now() + DRAIN_TIME;
+        let mut seen = 0;
+        while let Ok(Some(Ok(chunk))) = timeout_at(deadline, self.next()).await {
+            seen += chunk.len();
+            if seen > DRAIN_BYTES {
+                return;
+            }
+        }
+    }
 }
 
 /// The problem of a body that ended before it was complete.
-pub(crate) fn incomplete() -> Problem {
+fn incomplete() -> Problem {
     Problem::new(
         ProblemKind::InvalidJson,
         "the body ended before it was complete",
     )
-}
-
-/// Reads and drops the rest of a body, within limits. Beyond them the server closes the connection.
-pub(crate) async fn drain(mut body: BodyDataStream) {
-    let deadline = Instant::now() + DRAIN_TIME;
-    let mut seen = 0;
-    while let Ok(Some(Ok(chunk))) = timeout_at(deadline, body.next()).await {
-        seen += chunk.len();
-        if seen > DRAIN_BYTES {
-            return;
-        }
-    }
 }

@@ -10,7 +10,13 @@ use garde::Validate;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 
-use crate::byte_budget::cost_bytes;
+use crate::{
+    byte_budget::{ByteBudget, cost_bytes},
+    fair_pool::PoolLimits,
+};
+
+/// A single post that takes no more is small: it has a part of the budget that larger ones cannot take.
+const SMALL_BODY_BYTES: usize = 4_608;
 
 /// Everything that ingest is configured by.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -57,19 +63,25 @@ pub struct IngestConfig {
     /// The longest line of an NDJSON batch, without its line ending, and the largest item of a protobuf batch, bytes.
     #[garde(range(min = 256, max = 1_048_576))]
     pub max_line_bytes: usize,
-    /// How many batches are read at a time; more are answered 429.
+    /// How many batches are read at a time. Users, and services, hold three quarters of them at most. Above that a batch of whoever has most
+    /// of them is ended, or one without a line for a second; if there is none, the new one is answered 429.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches: usize,
-    /// How many of them may be one user's, by their token.
+    /// How many of them may be one user's, by their token; never more than half of what users may hold.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches_of_user: usize,
-    /// The byte budget of all requests together, bytes; a quarter of it is for single posts.
-    #[garde(range(min = 4_194_304, max = 2_147_483_648_u32))]
+    /// The byte budget of all requests together, bytes; a quarter of it is for single posts. Users together hold at most three quarters of
+    /// that and a quarter of the rest, one user half as much at most: one of the largest bodies or lines at least.
+    #[garde(
+        range(min = 4_194_304, max = 2_147_483_648_u32),
+        custom(leaves_a_user_enough(self))
+    )]
     pub in_flight_bytes: u32,
-    /// How much of the budget for single posts one user may hold, by their token, bytes: one of the largest bodies at least.
+    /// How much of the budget for single posts one user may hold, by their token, and how much of that for batches, bytes: one of the largest
+    /// bodies or lines at least.
     #[garde(
         range(min = 4_096, max = 2_147_483_648_u32),
-        custom(holds_a_body(&self.max_body_bytes))
+        custom(holds_the_largest(self))
     )]
     pub in_flight_bytes_of_user: u32,
     /// After how long a single post is answered, whatever is known by then, milliseconds.
@@ -127,6 +139,32 @@ impl IngestConfig {
     pub(crate) fn stall(&self) -> Duration {
         Duration::from_millis(self.stall_ms.into())
     }
+
+    /// The bytes of single posts.
+    pub(crate) fn singles(&self) -> PoolLimits {
+        let of_user = self.in_flight_bytes_of_user as usize;
+        PoolLimits::new(self.singles_bytes() as usize, of_user).with_small(SMALL_BODY_BYTES)
+    }
+
+    /// The bytes of batches.
+    pub(crate) fn batches(&self) -> ByteBudget {
+        let bytes = self.in_flight_bytes - self.singles_bytes();
+        ByteBudget::new(bytes, self.in_flight_bytes_of_user)
+    }
+
+    /// The number of batches.
+    pub(crate) fn places(&self) -> PoolLimits {
+        PoolLimits::new(self.max_batches, self.max_batches_of_user)
+    }
+
+    fn singles_bytes(&self) -> u32 {
+        self.in_flight_bytes / 4
+    }
+
+    /// What the largest body or line takes, bytes.
+    fn largest_cost(&self) -> u32 {
+        cost_bytes(self.max_line_bytes.max(self.max_body_bytes as usize))
+    }
 }
 
 fn is_below(limit: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
@@ -140,14 +178,28 @@ fn is_below(limit: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
     }
 }
 
-fn holds_a_body(max_body_bytes: &u32) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
+fn holds_the_largest(config: &IngestConfig) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
     move |value, _context| {
-        let least = cost_bytes(*max_body_bytes as usize);
+        let least = config.largest_cost();
         if *value >= least {
             return Ok(());
         }
         Err(garde::Error::new(format!(
-            "lower than {least}, which a body of max_body_bytes takes"
+            "lower than {least}, which a body of max_body_bytes or a line of max_line_bytes takes"
+        )))
+    }
+}
+
+fn leaves_a_user_enough(config: &IngestConfig) -> impl FnOnce(&u32, &()) -> garde::Result + '_ {
+    move |_value, _context| {
+        let share = config.singles().of_user().min(config.batches().of_user());
+        let least = config.largest_cost();
+        // Where the setting for a user is what is too low, that says so.
+        if share >= least as usize || config.in_flight_bytes_of_user < least {
+            return Ok(());
+        }
+        Err(garde::Error::new(format!(
+            "too low: a user's share of it is {share}, and a body of max_body_bytes or a line of max_line_bytes takes {least}"
         )))
     }
 }
@@ -190,5 +242,14 @@ mod tests {
         let error = load("ingest.in_flight_bytes_of_user", &below).unwrap_err();
         assert!(error.to_string().contains("max_body_bytes"), "{error}");
         assert!(load("ingest.max_body_bytes", "1048576").is_ok());
+        assert!(load("ingest.in_flight_bytes", "4194304").is_ok());
+        let all = [
+            ("in_flight_bytes", "8388608"),
+            ("max_body_bytes", "1048576"),
+        ];
+        let all = all.map(|(key, value)| (format!("ingest.{key}"), value.to_owned()));
+        let source = ConfigSource::from_parts(None, [], &all).unwrap();
+        let error = Config::load(&source).unwrap_err().to_string();
+        assert!(error.contains("a user's share of it is 786432"), "{error}");
     }
 }

@@ -9,8 +9,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     batch::delivery::LineDelivery,
-    byte_budget::{SinglePermit, cost_bytes},
+    byte_budget::cost_bytes,
     config::Config,
+    fair_pool::PoolPermit,
     post::{EventKind, Post},
 };
 
@@ -62,7 +63,7 @@ impl InboundRecord {
 /// The delivery handle of a single post: gives its bytes back and passes the report on.
 pub(crate) struct SingleDelivery {
     pub(crate) report: oneshot::Sender<Result<i64, DeliveryFailure>>,
-    pub(crate) permit: SinglePermit,
+    pub(crate) permit: PoolPermit,
 }
 
 impl OnDelivery for SingleDelivery {

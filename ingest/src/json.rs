@@ -3,7 +3,10 @@
 mod fields;
 mod groups;
 
-use problem::{Problem, json::Object};
+use problem::{
+    Problem,
+    json::{BYTE_ORDER_MARK, Object},
+};
 use schemas::{Change, DeviceClass, GroupId, Mid, Profile, UserId, proto};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
@@ -295,6 +298,7 @@ fn other_side(
 /// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
 /// path to a field costs time, so only a text that was refused is parsed again with it.
 fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let utf8 = str::from_utf8(text).map_err(|error| {
         let byte = error.valid_up_to() + 1;
         Problem::invalid_json(format_args!("byte {byte} is not UTF-8"))
@@ -614,6 +618,26 @@ mod tests {
                 (None, Some(extra))
             );
         }
+    }
+
+    #[test]
+    fn an_extra_that_a_library_would_take_for_something_else_is_refused() {
+        let uid = UserId::try_from(65).unwrap();
+        for extra in [
+            r#"{"$serde_json::private::RawValue":"{}"}"#,
+            r#"{"a":{"\u0024serde_json::private::RawValue":"[1]"}}"#,
+        ] {
+            let body = format!(r#"{{"nick":"a","extra":{extra}}}"#);
+            let refused = profile(uid, body.as_bytes()).unwrap_err();
+            assert_eq!(refused.errors[0].field, "extra", "{extra}");
+            assert!(refused.detail.contains("private"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_a_line() {
+        let line = "\u{feff}{\"message\":{\"srcid\":1,\"destid\":2,\"msg\":\"a\"}}";
+        assert!(event(line.as_bytes(), 16).is_ok());
     }
 
     #[test]

@@ -1,15 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod batch;
 mod body;
 mod byte_budget;
 mod config;
+mod fair_pool;
 mod inbound;
 mod json;
 mod media;
 mod metrics;
 mod openapi;
 mod parameters;
+mod plain_json;
 mod post;
 mod protobuf;
 mod readiness;
@@ -24,3 +27,4 @@ mod words;
 pub use batch::{fuzzing, measured};
 pub use config::{Config, IngestConfig};
 pub use service::{Poster, serve, start};
+pub use words::check_dictionary;

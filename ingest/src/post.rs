@@ -10,6 +10,8 @@ use schemas::{
 };
 use uuid::Uuid;
 
+use crate::plain_json::has_reserved_key;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum EventKind {
@@ -140,6 +142,10 @@ impl Post {
                 format_args!("has {bytes} bytes"),
                 format_args!("a JSON object of at most {MAX_PROFILE_EXTRA_BYTES} bytes"),
             ));
+        }
+        if profile.extra.as_deref().is_some_and(has_reserved_key) {
+            let wrong = "has a key that begins with \"$serde_json::private::\", which a JSON library has for itself";
+            return Err(Problem::invalid_field("extra", wrong, "without"));
         }
         let profile = profile.checked().map_err(invalid_field)?;
         Ok(Self::of(Command::SetProfile(profile)))

@@ -4,13 +4,14 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use problem::Problem;
+use problem::{Problem, ProblemKind};
 use prost::Message as _;
 use schemas::{ClientMsgId, GroupId, InboundPosition, proto};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
+    fair_pool::Full,
     media::{PROTOBUF, SingleEncoding},
     post::EventKind,
 };
@@ -107,7 +108,14 @@ pub(crate) fn stopping() -> Problem {
     )
 }
 
-/// 429: the byte budget, or the number of batches, is used up.
-pub(crate) fn over_capacity() -> Problem {
-    Problem::too_many_requests(RETRY_AFTER_S)
+/// 429: there is no place for it, or no longer.
+pub(crate) fn over_capacity(full: Full) -> Problem {
+    let detail = match full {
+        Full::Own => return Problem::own_share_in_use(RETRY_AFTER_S),
+        Full::Server => return Problem::too_many_requests(RETRY_AFTER_S),
+        Full::TakenAway => {
+            "its place was needed for another caller: this one held more, or had made no progress for a second; nothing was done from here on, try again later"
+        }
+    };
+    Problem::new(ProblemKind::TooManyRequests, detail).with_retry_after_s(RETRY_AFTER_S)
 }

@@ -115,7 +115,7 @@ async fn sample_budgets(ingest: &Ingest) -> anyhow::Result<()> {
         let (singles, batches) = (&ingest.singles, &ingest.batches);
         ingest
             .metrics
-            .in_flight(singles.used_bytes(), batches.used_bytes());
+            .in_flight(singles.used(), batches.used_bytes());
         if let Some(error) = ingest.inbound.fatal_error() {
             anyhow::bail!("a producer has a fatal error: {error}");
         }

@@ -1,7 +1,7 @@
 //! A single post: acquire its bytes, read, check, append, wait for the delivery report.
 
 use access::Caller;
-use axum::{body::BodyDataStream, extract::Request, response::Response};
+use axum::{extract::Request, response::Response};
 use event_log::DeliveryFailure;
 use problem::Problem;
 use schemas::{InboundPosition, proto::ingest_event::Event};
@@ -11,8 +11,9 @@ use tokio::{
 };
 
 use crate::{
-    body,
-    byte_budget::{SinglePermit, cost_bytes},
+    body::RequestBody,
+    byte_budget::cost_bytes,
+    fair_pool::{Full, PoolPermit},
     inbound::{InboundRecord, SingleDelivery},
     media::SingleEncoding,
     post::Post,
@@ -30,13 +31,12 @@ pub(crate) async fn post(
 ) -> Result<Response, Problem> {
     let deadline = Instant::now() + ingest.config.request_deadline();
     let (parts, body) = request.into_parts();
-    let declared_bytes = body::declared_bytes(&body);
-    let mut body = body.into_data_stream();
+    let mut body = RequestBody::new(&parts.headers, body);
     let result: Result<Response, Problem> = async {
         ingest.access.charge_event(caller)?;
         let encoding = SingleEncoding::of(&parts.headers)?;
-        let (bytes, permit) =
-            read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
+        let (bytes, permit) = read_body(ingest, caller, &mut body, deadline).await?;
+        ingest.charge_size(caller, bytes.len())?;
         let mut post = parse(encoding, &bytes)?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
@@ -49,32 +49,27 @@ pub(crate) async fn post(
     .await;
     if let Err(problem) = &result {
         ingest.metrics.rejected(problem.kind);
-        tokio::spawn(body::drain(body));
+        body.discard();
     }
     result
 }
 
-/// Reads the body, for which bytes are acquired before: as many as its header declares, or the limit. The quota bounds what one user can
-/// hold by declaring bodies that do not arrive.
+/// Reads the body, for which bytes are acquired as they arrive.
 async fn read_body(
     ingest: &Ingest,
     caller: &Caller,
-    body: &mut BodyDataStream,
-    declared_bytes: Option<u64>,
+    body: &mut RequestBody,
     deadline: Instant,
-) -> Result<(bytes::Bytes, SinglePermit), Problem> {
+) -> Result<(bytes::Bytes, PoolPermit), Problem> {
     let limit = ingest.config.max_body_bytes;
-    let expected = match declared_bytes.map(u32::try_from) {
-        None => limit,
-        Some(Ok(declared)) if declared <= limit => declared,
-        Some(_) => return Err(Problem::payload_too_large(limit.into())),
-    };
-    let permit = ingest.try_acquire_single(caller, cost_bytes(expected as usize));
-    let mut permit = permit.ok_or_else(over_capacity)?;
-    let allowed = ingest.config.request_deadline();
-    let bytes = body::read(body, limit, deadline, allowed).await?;
-    // The record is no larger than its body, apart from what the overhead covers.
-    permit.shrink_to(cost_bytes(bytes.len()));
+    body.check_declared(limit)?;
+    let permit = ingest.singles.begin(caller, cost_bytes(0) as usize);
+    let mut permit = permit.map_err(over_capacity)?;
+    let read = timeout_at(deadline, body.read(limit, &mut permit)).await;
+    let bytes = read.map_err(|_elapsed| {
+        let allowed_s = ingest.config.request_deadline().as_secs_f64();
+        Problem::request_timeout(format!("the request was not complete after {allowed_s} s"))
+    })??;
     Ok((bytes, permit))
 }
 
@@ -86,9 +81,13 @@ pub(crate) async fn post_event(
 ) -> Result<InboundPosition, Problem> {
     let deadline = Instant::now() + ingest.config.request_deadline();
     let posted: Result<InboundPosition, Problem> = async {
+        let bytes = event.encoded_len();
         ingest.access.charge_event(caller)?;
-        let permit = ingest.try_acquire_single(caller, cost_bytes(event.encoded_len()));
-        let permit = permit.ok_or_else(over_capacity)?;
+        ingest.charge_size(caller, bytes)?;
+        let permit = ingest
+            .singles
+            .try_acquire(caller, cost_bytes(bytes) as usize);
+        let permit = permit.map_err(over_capacity)?;
         let mut post = protobuf::checked(event, ingest.config.max_msg_bytes).1?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
@@ -102,7 +101,7 @@ pub(crate) async fn post_event(
 async fn append(
     ingest: &Ingest,
     post: Post,
-    permit: SinglePermit,
+    permit: PoolPermit,
     deadline: Instant,
 ) -> Result<InboundPosition, Problem> {
     let client_msg_id = post.client_msg_id().map(ToString::to_string);
@@ -112,7 +111,7 @@ async fn append(
     ingest
         .inbound
         .append_single(&record, SingleDelivery { report, permit })
-        .map_err(|_full| over_capacity())?;
+        .map_err(|_full| over_capacity(Full::Server))?;
     match timeout_at(deadline, reported).await {
         Ok(Ok(Ok(offset))) => {
             ingest.metrics.single_delivered(started.elapsed());

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use access::{Access, Caller, CallerQuota};
+use access::{Access, Caller};
 use problem::Problem;
 use service_runtime::Shutdown;
 
 use crate::{
-    byte_budget::{ByteBudget, SinglePermit},
+    byte_budget::ByteBudget,
     config::{Config, IngestConfig},
+    fair_pool::FairPool,
     inbound::InboundProducer,
     metrics::IngestMetrics,
     post::Post,
     words::Words,
 };
+
+/// As many bytes of a body, a line or an event in memory count as another event.
+const EVENT_BYTES: usize = 1_024;
 
 pub(crate) struct Ingest {
     pub(crate) config: IngestConfig,
@@ -21,13 +25,11 @@ pub(crate) struct Ingest {
     pub(crate) inbound: InboundProducer,
     pub(crate) metrics: Arc<IngestMetrics>,
     /// The bytes of single posts.
-    pub(crate) singles: ByteBudget,
-    /// The same bytes, with a limit for each user.
-    single_quota: Arc<CallerQuota>,
+    pub(crate) singles: Arc<FairPool>,
     /// The bytes of the lines and results of batches.
     pub(crate) batches: ByteBudget,
-    /// The number of batches.
-    pub(crate) batch_quota: Arc<CallerQuota>,
+    /// The batches that are read at a time.
+    pub(crate) places: Arc<FairPool>,
     /// `None` where no dictionary is configured.
     pub(crate) words: Option<Arc<Words>>,
     pub(crate) shutdown: Shutdown,
@@ -36,23 +38,15 @@ pub(crate) struct Ingest {
 impl Ingest {
     pub(crate) fn new(config: Config, access: Access, shutdown: Shutdown) -> anyhow::Result<Self> {
         let inbound = InboundProducer::new(&config)?;
-        let singles_bytes = config.ingest.in_flight_bytes / 4;
         let dictionary = config.ingest.word_dictionary.as_deref();
         Ok(Self {
             words: dictionary.map(Words::open).transpose()?.map(Arc::new),
             access,
             inbound,
             metrics: Arc::new(IngestMetrics::new()),
-            singles: ByteBudget::new(singles_bytes),
-            single_quota: CallerQuota::new(
-                singles_bytes as usize,
-                config.ingest.in_flight_bytes_of_user as usize,
-            ),
-            batches: ByteBudget::new(config.ingest.in_flight_bytes - singles_bytes),
-            batch_quota: CallerQuota::new(
-                config.ingest.max_batches,
-                config.ingest.max_batches_of_user,
-            ),
+            singles: FairPool::new(config.ingest.singles()),
+            batches: config.ingest.batches(),
+            places: FairPool::new(config.ingest.places()),
             config: config.ingest,
             shutdown,
         })
@@ -64,18 +58,18 @@ impl Ingest {
         self.access.charge_events(caller, further)
     }
 
+    /// Counts what is large as several events: it takes as much of the log, and is sent on as often. One event is counted before anything is
+    /// read.
+    pub(crate) fn charge_size(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
+        let further = u32::try_from(bytes / EVENT_BYTES).unwrap_or(u32::MAX);
+        self.access.charge_events(caller, further)
+    }
+
     /// Applies the filter of words to a post, if there is one.
     pub(crate) fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
         match &self.words {
             Some(words) => words.apply(post),
             None => Ok(()),
         }
-    }
-
-    /// Acquires the bytes of a single post of `caller`, if they are free now.
-    pub(crate) fn try_acquire_single(&self, caller: &Caller, bytes: u32) -> Option<SinglePermit> {
-        let quota = self.single_quota.try_acquire(caller, bytes as usize)?;
-        let bytes = self.singles.try_acquire(bytes)?;
-        Some(SinglePermit { quota, bytes })
     }
 }

@@ -10,11 +10,11 @@ use std::{
 use metrics::{Counter, Gauge};
 use problem::Problem;
 use schemas::WordVerdict;
-use service_runtime::Shutdown;
+use service_runtime::{ConfigError, Shutdown, ValueError};
 use tokio::time::interval;
 use word_filter::{Checked, WordFilter};
 
-use crate::post::Post;
+use crate::{config::IngestConfig, post::Post};
 
 const CHECKED: &str = "tidemark_ingest_texts_with_words_total";
 const CURRENT: &str = "tidemark_ingest_word_dictionary_current";
@@ -40,7 +40,7 @@ impl Words {
     ///
     /// # Errors
     /// The file cannot be read, or is no dictionary.
-    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self, ConfigError> {
         metrics::describe_counter!(
             CHECKED,
             "Texts with words of the dictionary, by what was done"
@@ -50,8 +50,7 @@ impl Words {
             "1 where the dictionary in use is that of the file, 0 where the file cannot be read"
         );
         metrics::describe_gauge!(WORDS, "Words of the dictionary in use");
-        let filter = filter(&read(path).map_err(|problem| invalid(path, &problem))?);
-        let filter = filter.map_err(|problem| invalid(path, &problem))?;
+        let filter = read_filter(path)?;
         let words = Self {
             path: path.to_owned(),
             words: metrics::gauge!(WORDS),
@@ -135,6 +134,26 @@ impl Words {
     }
 }
 
+/// Checks what `config` names for the filter of words, as ingest does when it starts.
+///
+/// # Errors
+/// A dictionary that cannot be read, or is none.
+pub fn check_dictionary(config: &IngestConfig) -> Result<(), ConfigError> {
+    let dictionary = config.word_dictionary.as_deref();
+    dictionary.map_or(Ok(()), |path| read_filter(path).map(drop))
+}
+
+fn read_filter(path: &Path) -> Result<WordFilter, ConfigError> {
+    let filter = read(path).and_then(|text| filter(&text));
+    filter.map_err(|problem| {
+        ConfigError::Values(vec![ValueError {
+            origin: "section ingest".to_owned(),
+            key: "ingest.word_dictionary".to_owned(),
+            problem: format!("names {}, which is refused: {problem}", path.display()),
+        }])
+    })
+}
+
 /// Reads the file again when it changes, until shutdown. A change is noticed by the content: mounts, links and copies do not keep times.
 pub(crate) async fn watch(words: Arc<Words>, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = interval(RELOAD_INTERVAL);
@@ -163,8 +182,4 @@ fn read(path: &Path) -> Result<String, String> {
 
 fn filter(text: &str) -> Result<WordFilter, String> {
     WordFilter::parse(text).map_err(|invalid| invalid.to_string())
-}
-
-fn invalid(path: &Path, problem: &str) -> anyhow::Error {
-    anyhow::anyhow!("ingest.word_dictionary: {}: {problem}", path.display())
 }

@@ -2,7 +2,7 @@ use access::{AuthConfig, Verifier};
 use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
 use gateway::GatewayConfig;
-use ingest::IngestConfig;
+use ingest::{IngestConfig, check_dictionary};
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
@@ -26,6 +26,7 @@ pub(super) fn run(
     if matches!(command, ConfigCommand::Check) {
         listener_check::check(source)?;
         Verifier::open(&source.section::<AuthConfig>("auth")?)?;
+        check_dictionary(&source.section::<IngestConfig>("ingest")?)?;
         check_libraries(source)?;
     }
     match command {

@@ -89,7 +89,7 @@ pub struct IssuerConfig {
     /// The file with its public keys (JWKS); read again when it changes.
     #[serde(default)]
     pub jwks_file: Option<PathBuf>,
-    /// The file with the secret of HS256, 32 bytes or more, less one newline at its end.
+    /// The file with the secret of HS256, 32 bytes or more, less one line ending (LF or CRLF) at its end.
     #[serde(default)]
     pub secret_file: Option<PathBuf>,
     /// The variable of the environment with that secret.

@@ -6,6 +6,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
+    http::header,
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
 };
@@ -41,6 +42,7 @@ pub(crate) fn for_operators(access: Access, router: Router) -> Router {
 }
 
 async fn authenticate(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+    let awaits_continue = awaits_continue(&request);
     let refused = match access
         .caller_of(request.headers(), OffsetDateTime::now_utc())
         .await
@@ -59,8 +61,16 @@ async fn authenticate(State(access): State<Access>, mut request: Request, next: 
             refusal.into_response()
         }
     };
-    tokio::spawn(drain(request.into_body()));
+    // A client that waits to be asked for its body is not: the server then closes the connection, or it would take the next request for it.
+    if !awaits_continue {
+        tokio::spawn(drain(request.into_body()));
+    }
     refused
+}
+
+fn awaits_continue(request: &Request) -> bool {
+    let expectation = request.headers().get(header::EXPECT);
+    expectation.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 async fn require_operator(caller: Caller, request: Request, next: Next) -> Response {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jsonwebtoken::DecodingKey;
 use serde::Deserialize;
 use serde_json::Value;
+use service_runtime::without_mark;
 
 use crate::config::Algorithm;
 
@@ -42,7 +43,7 @@ impl KeySet {
     /// # Errors
     /// What is no JWKS, or has nothing that can be used: with it in force nobody would be let in. The words repeat nothing of it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let jwks: Jwks = serde_json::from_str(text)
+        let jwks: Jwks = serde_json::from_str(without_mark(text))
             .map_err(|_| "is no JWKS; must be a JSON object with a list `keys`".to_owned())?;
         let keys = jwks.keys.into_iter().filter_map(|key| {
             let jwk: Jwk = serde_json::from_value(key).ok()?;

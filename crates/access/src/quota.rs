@@ -89,30 +89,18 @@ impl CallerQuota {
     }
 }
 
-impl QuotaPermit {
-    /// Gives back all but `amount`.
-    pub fn shrink_to(&mut self, amount: usize) {
-        self.give_back(self.amount.saturating_sub(amount));
-    }
-
-    fn give_back(&mut self, amount: usize) {
+impl Drop for QuotaPermit {
+    fn drop(&mut self) {
         let mut taken = self.quota.taken();
-        self.amount -= amount;
-        taken.all -= amount;
+        taken.all -= self.amount;
         if let Some(uid) = self.user {
             match taken.by_users.get_mut(&uid) {
-                Some(by_user) if *by_user > amount => *by_user -= amount,
+                Some(by_user) if *by_user > self.amount => *by_user -= self.amount,
                 _ => drop(taken.by_users.remove(&uid)),
             }
         }
         drop(taken);
         self.quota.given_back.notify_waiters();
-    }
-}
-
-impl Drop for QuotaPermit {
-    fn drop(&mut self) {
-        self.give_back(self.amount);
     }
 }
 
@@ -178,28 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_gives_the_rest_back() {
-        let quota = CallerQuota::new(100, 60);
-        let mut permit = quota.try_acquire(&user(1), 60).unwrap();
-        assert!(quota.try_acquire(&user(1), 1).is_none());
-        permit.shrink_to(20);
-        permit.shrink_to(50);
-        let more = quota.try_acquire(&user(1), 40).unwrap();
-        assert_eq!(quota.taken().all, 60);
-        drop(more);
-        drop(permit);
-        assert_eq!(quota.taken().all, 0);
-    }
-
-    #[test]
     fn users_who_hold_nothing_are_removed() {
         let quota = CallerQuota::new(3, 2);
-        let mut first = quota.try_acquire(&user(1), 1).unwrap();
+        let first = quota.try_acquire(&user(1), 1).unwrap();
         let second = quota.try_acquire(&user(1), 1).unwrap();
-        first.shrink_to(0);
         drop(second);
-        assert!(quota.taken().by_users.is_empty());
         drop(first);
+        assert!(quota.taken().by_users.is_empty());
         assert_eq!(quota.taken().all, 0);
     }
 }

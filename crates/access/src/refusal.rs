@@ -53,6 +53,11 @@ pub enum Refusal {
     /// Its `exp` has passed.
     #[error("the token has expired")]
     Expired,
+    /// Its `exp` is out of all reason.
+    #[error(
+        "the token's exp is more than ten years away; must be in seconds since 1970, not in milliseconds"
+    )]
+    TooLong,
     /// Its `nbf` is yet to come.
     #[error("the token is not valid yet")]
     NotYet,
@@ -83,6 +88,7 @@ impl Refusal {
             Self::Claim(_) => "claim",
             Self::Audience => "audience",
             Self::Expired => "expired",
+            Self::TooLong => "too_long",
             Self::NotYet => "not_yet",
             Self::Subject => "subject",
             Self::ServiceKey => "service_key",

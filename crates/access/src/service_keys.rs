@@ -7,6 +7,7 @@ use std::{
 
 use garde::Validate as _;
 use serde::{Deserialize, Serialize};
+use service_runtime::without_mark;
 use time::OffsetDateTime;
 
 use crate::{
@@ -90,6 +91,7 @@ impl KeyEntry {
     /// # Errors
     /// What is wrong with the file, in words that go on behind its name and repeat no value of it.
     pub fn all_of(text: &str) -> Result<Vec<Self>, String> {
+        let text = without_mark(text);
         let file: File = toml::from_str(text).map_err(|error| unreadable(text, &error))?;
         let mut ids = BTreeSet::new();
         for (number, entry) in (1..).zip(&file.keys) {

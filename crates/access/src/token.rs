@@ -31,6 +31,10 @@ struct ClaimedIssuer {
     iss: Option<Value>,
 }
 
+/// How long a token may still be valid, seconds: ten years. What is beyond that was most likely meant to be milliseconds, and would be valid
+/// for 50,000 years.
+const MAX_LIFE_S: f64 = 10.0 * 365.25 * 86_400.0;
+
 /// The claims of a token whose signature is right; [`decode`] has seen to `iss` and `aud`.
 #[derive(Deserialize)]
 struct Claims {
@@ -90,7 +94,6 @@ impl<'a> Unverified<'a> {
             return Err(Refusal::Claim("sub"));
         };
         let uid = sub.parse().map_err(|_| Refusal::Subject)?;
-        // Beyond the last date there is no end.
         let until = now.checked_add(Duration::saturating_seconds_f64(left));
         Ok((uid, until))
     }
@@ -103,6 +106,9 @@ impl Claims {
         let exp = seconds(self.exp.as_ref(), "exp")?.ok_or(Refusal::Claim("exp"))?;
         if now >= exp + leeway {
             return Err(Refusal::Expired);
+        }
+        if exp > now + MAX_LIFE_S {
+            return Err(Refusal::TooLong);
         }
         match seconds(self.nbf.as_ref(), "nbf")? {
             Some(nbf) if now + leeway < nbf => Err(Refusal::NotYet),

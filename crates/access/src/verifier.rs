@@ -3,7 +3,7 @@
 use std::{env, path::Path, sync::Arc};
 
 use jsonwebtoken::DecodingKey;
-use service_runtime::{ConfigError, Secret, Shutdown, ValueError};
+use service_runtime::{ConfigError, Secret, Shutdown, ValueError, secret_in};
 use time::OffsetDateTime;
 
 use crate::{
@@ -150,7 +150,7 @@ impl Keys {
                 .map(Self::File)
                 .map_err(|problem| ("jwks_file", of_file(path, &problem))),
             Some(Source::SecretFile(path)) => reloaded_file::read(path)
-                .map(|text| Secret::from(text.strip_suffix('\n').unwrap_or(&text)))
+                .map(|text| Secret::from(secret_in(&text)))
                 .and_then(|secret| Self::of_secret(&secret))
                 .map_err(|problem| ("secret_file", of_file(path, &problem))),
             Some(Source::SecretVariable(name)) => env::var(name)

@@ -3,7 +3,7 @@ use std::{path::PathBuf, str::FromStr};
 use garde::Validate;
 use schemas::PARTITIONS;
 use serde::{Deserialize, Serialize};
-use service_runtime::Secret;
+use service_runtime::{Secret, check_certificates};
 
 /// How to reach MySQL, and how the tables are spread there (section `mysql`).
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
@@ -80,7 +80,7 @@ pub struct ServerConfig {
     #[garde(skip)]
     pub tls: TlsMode,
     /// PEM file with the authorities that may sign the server's certificate; absent: those that the web trusts.
-    #[garde(custom(is_looked_at(self.tls)), custom(is_readable))]
+    #[garde(custom(is_looked_at(self.tls)), custom(has_certificates))]
     pub tls_ca: Option<PathBuf>,
 }
 
@@ -151,12 +151,12 @@ fn is_looked_at(tls: TlsMode) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Re
     }
 }
 
-fn is_readable(file: &Option<PathBuf>, (): &()) -> garde::Result {
+fn has_certificates(file: &Option<PathBuf>, (): &()) -> garde::Result {
     let Some(file) = file else { return Ok(()) };
-    std::fs::read(file).map(drop).map_err(|error| {
+    check_certificates(file).map_err(|problem| {
         let file = file.display();
         garde::Error::new(format!(
-            "names {file}, which cannot be read: {error}; must be a readable PEM file"
+            "names {file}, which {problem}; must be a readable PEM file"
         ))
     })
 }
@@ -226,6 +226,14 @@ mod tests {
             let said = refused(|server| server.tls_ca = Some("/dev/null".into()));
             assert!(said.contains(tls), "{said}");
         }
+        let said = refused(|server| {
+            server.tls = TlsMode::VerifyCa;
+            server.tls_ca = Some("/dev/null".into());
+        });
+        assert!(
+            said.contains("/dev/null, which has no certificates"),
+            "{said}"
+        );
         let said = refused(|server| {
             server.tls = TlsMode::VerifyCa;
             server.tls_ca = Some("/no/such/ca.pem".into());

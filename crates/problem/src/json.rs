@@ -10,12 +10,16 @@ use serde_json::{Value, error::Category};
 
 use crate::{Problem, serde_words};
 
-/// Parses one whole JSON text (a body, or a line of NDJSON).
+/// What some editors and libraries put before a text; RFC 8259 allows to ignore it.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Parses one whole JSON text (a body, or a line of NDJSON), which may begin with a byte order mark.
 ///
 /// # Errors
 /// [`Problem::invalid_json`] with line and column if it is not JSON, [`Problem::invalid_field`] with the field's path if it is
 /// JSON but not a `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| match error
         .inner()
@@ -160,6 +164,17 @@ mod tests {
         let error = field_error(&format!(r#"{{"message":{{"srcid":"{long}","msg":"a"}}}}"#));
         assert_eq!(error.field, "message.srcid");
         assert!(error.message.len() < 300, "{}", error.message.len());
+        let error = field_error(&format!(r#"{{"message":{{"{long}":1}}}}"#));
+        assert!(error.field.starts_with("message.xxx"));
+        assert!(error.field.len() < 300, "{}", error.field.len());
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_not_part_of_the_text() {
+        let error = field_error("\u{feff}{\"message\":{\"srcid\":0,\"msg\":\"a\"}}");
+        assert_eq!(error.field, "message.srcid");
+        let twice = from_slice::<Line>("\u{feff}\u{feff}{}".as_bytes());
+        assert_eq!(twice.unwrap_err().kind, ProblemKind::InvalidJson);
     }
 
     #[test]

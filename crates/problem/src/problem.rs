@@ -208,6 +208,15 @@ impl Problem {
         .with_retry_after_s(retry_after_s)
     }
 
+    /// 429: the caller itself has as much in progress as one caller may; nothing was done; try again after this many seconds.
+    pub fn own_share_in_use(retry_after_s: u64) -> Self {
+        Self::new(
+            ProblemKind::TooManyRequests,
+            "this caller has as much work in progress as one caller may; nothing was done, try again later",
+        )
+        .with_retry_after_s(retry_after_s)
+    }
+
     /// 429: the caller may do so much `of` (requests, events) a second and no more; nothing was done.
     pub fn rate_limited(of: &str, retry_after_s: u64) -> Self {
         Self::new(

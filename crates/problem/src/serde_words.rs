@@ -146,5 +146,5 @@ fn push_name(joined: &mut String, name: &str) {
     if !joined.is_empty() {
         joined.push('.');
     }
-    joined.push_str(name);
+    joined.push_str(&shortened(name));
 }

@@ -25,6 +25,7 @@ mod serve;
 mod shutdown;
 mod supervisor;
 pub mod telemetry;
+mod text;
 mod tls;
 mod watched_stream;
 
@@ -43,4 +44,5 @@ pub use runtime::RuntimeConfig;
 pub use serve::serve;
 pub use shutdown::{Shutdown, Signals};
 pub use supervisor::{Supervisor, WorkerFailed};
-pub use tls::{TlsConfig, TlsError, install_crypto_provider};
+pub use text::{secret_in, without_mark};
+pub use tls::{TlsConfig, TlsError, check_certificates, install_crypto_provider};

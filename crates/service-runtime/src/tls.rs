@@ -205,6 +205,22 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
+/// Checks that a file has certificates in PEM, as those have that name authorities.
+///
+/// # Errors
+/// Completes a sentence that begins with the file: "which …".
+pub fn check_certificates(path: &Path) -> Result<(), String> {
+    let pem = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => Err("has no certificates".to_owned()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("is no PEM file: {error}")),
+    }
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 const CERT_SETTING: &str = "http.tls.cert_file";
 const KEY_SETTING: &str = "http.tls.key_file";
 
@@ -244,11 +260,16 @@ impl Files {
 }
 
 fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|reason| TlsError::Unreadable {
+    let mut content = fs::read(path).map_err(|reason| TlsError::Unreadable {
         setting,
         path: path.to_owned(),
         reason,
-    })
+    })?;
+    // With one before it the first line would be no BEGIN.
+    if content.starts_with(BYTE_ORDER_MARK) {
+        content.drain(..BYTE_ORDER_MARK.len());
+    }
+    Ok(content)
 }
 
 fn unusable(setting: &'static str, path: &Path, problem: String) -> TlsError {

@@ -28,6 +28,8 @@ impl WordFilter {
     /// [`InvalidDictionary`] at the first line that is wrong.
     pub fn parse(text: &str) -> Result<Self, InvalidDictionary> {
         let mut words: BTreeMap<String, Action> = BTreeMap::new();
+        // What some editors put before a text belongs to no word.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
             let line_is = |problem: String| InvalidDictionary {
                 line: index + 1,

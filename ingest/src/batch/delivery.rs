@@ -49,6 +49,8 @@ impl OnDelivery for LineDelivery {
 
 #[cfg(test)]
 mod tests {
+    use access::Caller;
+
     use super::*;
     use crate::{
         batch::{
@@ -61,7 +63,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_an_offset_in_the_report_the_outcome_is_unknown() {
-        let budget = ByteBudget::new(1000);
+        let budget = ByteBudget::new(4000, 1000).of(&Caller::Anyone);
         let queue = ResultQueue::new(&budget, Arc::new(IngestMetrics::new()));
         let held = budget.try_acquire(held_bytes(None)).unwrap();
         let index = queue.add_pending(1, 17.try_into().unwrap(), None, held);

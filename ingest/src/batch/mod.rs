@@ -22,23 +22,27 @@ use std::sync::Arc;
 use access::Caller;
 use axum::{extract::Request, http::header, response::IntoResponse as _, response::Response};
 use problem::Problem;
+use tokio::time::Instant;
 
 pub(crate) use encoding::ResultLine;
 
 use self::{queue::ResultQueue, reader::BatchReader};
-use crate::{body, media::BatchEncoding, responses::over_capacity, state::Ingest};
+use crate::{body::RequestBody, media::BatchEncoding, responses::over_capacity, state::Ingest};
 
 /// Starts the reading of a batch and responds with the stream of its results.
-pub(crate) fn post(
+pub(crate) async fn post(
     ingest: &Arc<Ingest>,
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let declared_bytes = body::declared_bytes(&body);
-    let body = body.into_data_stream();
+    let mut body = RequestBody::new(&parts.headers, body);
     let reader = BatchEncoding::of(&parts.headers)
-        .and_then(|encoding| new_reader(ingest, caller, encoding, declared_bytes));
+        .and_then(|encoding| new_reader(ingest, caller, encoding, &body));
+    if reader.is_ok() {
+        body.await_expected(Instant::now() + ingest.config.stall())
+            .await;
+    }
     match reader {
         Ok(reader) => {
             let (encoding, queue) = (reader.encoding, Arc::clone(&reader.queue));
@@ -48,7 +52,7 @@ pub(crate) fn post(
         }
         Err(problem) => {
             ingest.metrics.rejected(problem.kind);
-            tokio::spawn(body::drain(body));
+            body.discard();
             Err(problem)
         }
     }
@@ -58,18 +62,16 @@ fn new_reader(
     ingest: &Arc<Ingest>,
     caller: Caller,
     encoding: BatchEncoding,
-    declared_bytes: Option<u64>,
+    body: &RequestBody,
 ) -> Result<BatchReader, Problem> {
-    let limit = u64::from(ingest.config.max_batch_bytes);
-    if declared_bytes.is_some_and(|declared| declared > limit) {
-        return Err(Problem::payload_too_large(limit));
-    }
-    let permit = ingest.batch_quota.try_acquire(&caller, 1);
+    body.check_declared(ingest.config.max_batch_bytes)?;
+    let budget = ingest.batches.of(&caller);
     Ok(BatchReader {
+        place: ingest.places.begin(&caller, 1).map_err(over_capacity)?,
         ingest: Arc::clone(ingest),
         caller,
         encoding,
-        queue: ResultQueue::new(&ingest.batches, Arc::clone(&ingest.metrics)),
-        _permit: permit.ok_or_else(over_capacity)?,
+        queue: ResultQueue::new(&budget, Arc::clone(&ingest.metrics)),
+        budget,
     })
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::entries::{Entries, Entry};
 use crate::{
-    byte_budget::{ByteBudget, BytePermit, release},
+    byte_budget::{AccountBudget, BytePermit},
     metrics::IngestMetrics,
     post::{EventKind, MadeId},
 };
@@ -47,6 +47,8 @@ struct State {
     /// Nothing follows the summary.
     is_summary_taken: bool,
     last_taken: Instant,
+    /// When the first result became one that can be taken, unless it was before that.
+    first_ready: Instant,
 }
 
 /// What a result needs besides its entry.
@@ -95,7 +97,7 @@ pub(crate) fn held_bytes(detail: Option<&Detail>) -> u32 {
 
 impl ResultQueue {
     /// `budget` is the one that the permits of its entries are of.
-    pub(crate) fn new(budget: &ByteBudget, metrics: Arc<IngestMetrics>) -> Arc<Self> {
+    pub(crate) fn new(budget: &AccountBudget, metrics: Arc<IngestMetrics>) -> Arc<Self> {
         let state = State {
             entries: Entries::default(),
             details: VecDeque::new(),
@@ -106,6 +108,7 @@ impl ResultQueue {
             final_result: None,
             is_summary_taken: false,
             last_taken: Instant::now(),
+            first_ready: Instant::now(),
         };
         Arc::new(Self {
             state: Mutex::new(state),
@@ -186,6 +189,15 @@ impl ResultQueue {
         self.lock().progress()
     }
 
+    /// Since when the client could have taken a result and did not, if there is one.
+    pub(crate) fn untaken_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        match state.progress() {
+            Progress::Ready { last_taken } => Some(last_taken.max(state.first_ready)),
+            Progress::AwaitsReports | Progress::Done => None,
+        }
+    }
+
     /// Cancelled when nobody will take results any more.
     pub(crate) fn client_gone(&self) -> &CancellationToken {
         &self.client_gone
@@ -211,6 +223,9 @@ impl ResultQueue {
         let mut state = self.lock();
         let is_first = state.entries.first_index() == index;
         state.complete(index, kind, &outcome);
+        if is_first {
+            state.first_ready = Instant::now();
+        }
         let is_last = state.is_complete();
         drop(state);
         if is_first || is_last {
@@ -255,7 +270,11 @@ impl State {
 
     fn push(&mut self, entry: Entry, detail: Option<Detail>, permit: BytePermit) -> u32 {
         self.held.merge(permit);
+        let is_first = self.entries.first().is_none();
         let index = self.entries.push(entry);
+        if is_first {
+            self.first_ready = Instant::now();
+        }
         self.details.extend(detail.map(|detail| (index, detail)));
         index
     }
@@ -299,7 +318,7 @@ impl State {
             });
             self.entries.pop();
         }
-        release(&mut self.held, freed_bytes);
+        self.held.release(freed_bytes);
         if self.entries.first().is_none() && self.is_complete() && !self.is_summary_taken {
             taken.extend(self.final_result.take().map(LineResult::Encoded));
             taken.push(LineResult::Summary(self.summary));
@@ -320,28 +339,32 @@ impl State {
     fn drop_entries(&mut self) {
         self.entries.clear();
         self.details = VecDeque::new();
-        release(&mut self.held, usize::MAX);
+        self.held.release(usize::MAX);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use access::Caller;
     use uuid::Uuid;
 
     use super::*;
+    use crate::byte_budget::ByteBudget;
 
     const CAPACITY: u32 = 10_000;
 
     struct Batch {
-        budget: ByteBudget,
+        all: ByteBudget,
+        budget: AccountBudget,
         queue: Arc<ResultQueue>,
     }
 
     impl Batch {
         fn new() -> Self {
-            let budget = ByteBudget::new(CAPACITY);
+            let all = ByteBudget::new(CAPACITY, CAPACITY);
+            let budget = all.of(&Caller::Anyone);
             let queue = ResultQueue::new(&budget, Arc::new(IngestMetrics::new()));
-            Self { budget, queue }
+            Self { all, budget, queue }
         }
 
         fn add_pending(&self, line: u32, made: Option<MadeId>) -> u32 {
@@ -400,7 +423,7 @@ mod tests {
         assert_eq!(batch.take(), ["1 unknown", "no", "4 at 17:9 with id"]);
         batch.queue.finish(None);
         assert_eq!(batch.take(), ["1+2"]);
-        assert_eq!(batch.budget.used_bytes(), 0);
+        assert_eq!(batch.all.used_bytes(), 0);
     }
 
     #[test]
@@ -426,7 +449,7 @@ mod tests {
         batch.queue.finish(None);
         let dropped_from = |line: u32| Box::from(format!("dropped from {line}").as_bytes());
         batch.queue.replace_untaken(dropped_from);
-        assert_eq!(batch.budget.used_bytes(), 0);
+        assert_eq!(batch.all.used_bytes(), 0);
         assert!(batch.take().is_empty(), "a report is outstanding");
         batch.complete(pending, Ok(1));
         assert!(matches!(batch.queue.progress(), Progress::Ready { .. }));

@@ -1,13 +1,12 @@
 //! Reads the body of a batch: parses its lines, appends them, and bounds how long anything may take.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use access::{Caller, QuotaPermit};
-use axum::body::{BodyDataStream, Bytes};
+use access::Caller;
+use axum::body::Bytes;
 use event_log::{DeliveryFailure, OnDelivery as _, QueueFull};
-use futures::StreamExt as _;
 use problem::{Problem, ProblemKind};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     delivery::LineDelivery,
@@ -16,8 +15,9 @@ use super::{
     queue::{Detail, Progress, ResultQueue, held_bytes},
 };
 use crate::{
-    body,
-    byte_budget::BytePermit,
+    body::RequestBody,
+    byte_budget::{AccountBudget, BytePermit},
+    fair_pool::{Full, PoolPermit},
     inbound::InboundRecord,
     media::BatchEncoding,
     post::Post,
@@ -30,13 +30,22 @@ pub(super) struct BatchReader {
     pub(super) caller: Caller,
     pub(super) encoding: BatchEncoding,
     pub(super) queue: Arc<ResultQueue>,
-    /// One of the batches that may be read at a time.
-    pub(super) _permit: QuotaPermit,
+    /// What the lines and results are of.
+    pub(super) budget: AccountBudget,
+    /// Among the batches that are read at a time.
+    pub(super) place: PoolPermit,
 }
+
+/// For how long a client may leave results while another waits for the bytes that they hold.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// Why the reader stopped before the end of the body.
 enum Stop {
     ClientGone,
+    /// Its results hold bytes for which another waits, and the client does not take them.
+    Unread {
+        line: Option<u32>,
+    },
     /// The line is answered with the problem, and no line after it is read. Without a number it is the line that was not complete yet.
     Problem {
         line: Option<u32>,
@@ -58,33 +67,45 @@ impl Stop {
 
 impl BatchReader {
     /// Reads the whole body, then waits until the client has taken the results.
-    pub(super) async fn run(self, mut body: BodyDataStream) {
+    pub(super) async fn run(self, mut body: RequestBody) {
         let mut framer = self.encoding.framer(self.ingest.config.max_line_bytes);
         let started = Instant::now();
-        match self.read(&mut framer, &mut body).await {
+        let read = self.read(&mut framer, &mut body).await;
+        let unfinished = framer.unfinished();
+        // Nothing of a line that did not end is kept for a batch that only waits, and may have lost its place.
+        drop(framer);
+        match read {
             Ok(()) => {
                 self.queue.finish(None);
                 self.await_client(Instant::now()).await;
             }
             Err(Stop::ClientGone) => {}
+            Err(Stop::Unread { line }) => {
+                self.drop_results(UNREAD);
+                // Unless they were taken in that moment, this says nothing more.
+                let problem = over_capacity(Full::TakenAway);
+                let refusal = self.encoding.refusal(line.unwrap_or(unfinished), &problem);
+                self.queue.finish(Some(refusal));
+                body.drain().await;
+            }
             Err(Stop::Problem {
                 line,
                 problem,
                 is_stall,
             }) => {
                 self.ingest.metrics.rejected(problem.kind);
-                let line = line.unwrap_or_else(|| framer.unfinished());
+                let line = line.unwrap_or(unfinished);
                 self.queue
                     .finish(Some(self.encoding.refusal(line, &problem)));
                 // A client that took nothing during a stall is not given the time of another.
                 let since = if is_stall { started } else { Instant::now() };
                 // A client that writes everything before it reads must get that far.
-                tokio::join!(body::drain(body), self.await_client(since));
+                tokio::join!(body.drain(), self.await_client(since));
             }
         }
     }
 
-    async fn read(&self, framer: &mut Framer, body: &mut BodyDataStream) -> Result<(), Stop> {
+    async fn read(&self, framer: &mut Framer, body: &mut RequestBody) -> Result<(), Stop> {
         let limit = self.ingest.config.max_batch_bytes;
         let mut left = limit as usize;
         let mut last_line = Instant::now();
@@ -92,6 +113,7 @@ impl BatchReader {
             let within = &chunk[..left.min(chunk.len())];
             if self.post_chunk(framer, within).await? {
                 last_line = Instant::now();
+                self.place.progressed();
             }
             left -= within.len();
             if within.len() < chunk.len() {
@@ -107,25 +129,48 @@ impl BatchReader {
     /// Waits for at most a stall after the last complete line: bytes that trickle in do not extend the time, nor do blank lines.
     async fn next_chunk(
         &self,
-        body: &mut BodyDataStream,
+        body: &mut RequestBody,
         last_line: Instant,
     ) -> Result<Option<Bytes>, Stop> {
         let stall = self.ingest.config.stall();
         let chunk = tokio::select! {
             biased;
-            () = self.queue.client_gone().cancelled() => return Err(Stop::ClientGone),
-            () = self.ingest.shutdown.soft().cancelled() => return Err(Stop::at(None, stopping())),
+            stop = self.stopped(None) => return Err(stop),
             chunk = timeout_at(last_line + stall, body.next()) => chunk,
         };
         match chunk {
             Ok(None) => Ok(None),
             Ok(Some(Ok(chunk))) => Ok(Some(chunk)),
-            Ok(Some(Err(_error))) => Err(Stop::at(None, body::incomplete())),
+            Ok(Some(Err(incomplete))) => Err(Stop::at(None, incomplete)),
             Err(_elapsed) => {
                 let stall_s = stall.as_secs_f64();
                 let detail = format!("no complete line arrived for {stall_s} s");
                 Err(Stop::at(None, Problem::request_timeout(detail)))
             }
+        }
+    }
+
+    /// Completes when something ends the batch that is no fault of what it reads.
+    async fn stopped(&self, line: Option<u32>) -> Stop {
+        tokio::select! {
+            biased;
+            () = self.queue.client_gone().cancelled() => Stop::ClientGone,
+            () = self.ingest.shutdown.soft().cancelled() => Stop::at(line, stopping()),
+            () = self.place.taken_away() => Stop::at(line, over_capacity(Full::TakenAway)),
+            () = self.unread() => Stop::Unread { line },
+        }
+    }
+
+    /// Completes when another waits for bytes, and this batch has results that its client did not take for a while.
+    async fn unread(&self) {
+        loop {
+            self.budget.contended().await;
+            let untaken_since = self.queue.untaken_since();
+            let due = untaken_since.unwrap_or_else(Instant::now) + UNREAD;
+            if Instant::now() >= due {
+                return;
+            }
+            sleep_until(due).await;
         }
     }
 
@@ -141,7 +186,9 @@ impl BatchReader {
 
     /// Appends one line or refuses it. A line above its caller's rate ends the batch: the client posts the rest later, in the same order.
     async fn post(&self, frame: Frame<'_>) -> Result<(), Stop> {
+        let bytes = frame.content.map_or(0, <[u8]>::len);
         let charged = self.ingest.access.charge_event(&self.caller);
+        let charged = charged.and_then(|()| self.ingest.charge_size(&self.caller, bytes));
         charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
         match self.parse(frame.content) {
             Ok(post) => {
@@ -190,20 +237,18 @@ impl BatchReader {
 
     /// Acquires bytes for a line; waits for them no longer than a stall.
     async fn acquire(&self, line: u32, bytes: u32) -> Result<BytePermit, Stop> {
-        let budget = &self.ingest.batches;
-        if let Some(permit) = budget.try_acquire(bytes) {
+        if let Some(permit) = self.budget.try_acquire(bytes) {
             return Ok(permit);
         }
         tokio::select! {
-            permit = timeout(self.ingest.config.stall(), budget.acquire(bytes)) => {
-                permit.map_err(|_elapsed| Stop::Problem {
+            permit = self.budget.acquire(bytes, Instant::now() + self.ingest.config.stall()) => {
+                permit.map_err(|full| Stop::Problem {
                     line: Some(line),
-                    problem: over_capacity(),
+                    problem: over_capacity(full),
                     is_stall: true,
                 })
             }
-            () = self.queue.client_gone().cancelled() => Err(Stop::ClientGone),
-            () = self.ingest.shutdown.soft().cancelled() => Err(Stop::at(Some(line), stopping())),
+            stop = self.stopped(Some(line)) => Err(stop),
         }
     }
 
@@ -215,12 +260,13 @@ impl BatchReader {
         loop {
             tokio::select! {
                 () = self.queue.client_gone().cancelled() => return,
+                () = self.unread() => return self.drop_results(UNREAD),
                 () = sleep_until(since + stall) => {}
             }
             match self.queue.progress() {
                 Progress::Done => return,
                 Progress::Ready { last_taken } if last_taken <= since => {
-                    return self.drop_results();
+                    return self.drop_results(stall);
                 }
                 Progress::Ready { last_taken } => since = last_taken,
                 // Every report comes within the producer's timeout.
@@ -229,12 +275,12 @@ impl BatchReader {
         }
     }
 
-    fn drop_results(&self) {
-        let stall = self.ingest.config.stall().as_secs();
+    fn drop_results(&self, unread: Duration) {
+        let unread_s = unread.as_secs_f64();
         tracing::info!("a client does not read its results: they were dropped");
         self.queue.replace_untaken(|line| {
             let words = format!(
-                "this result and those behind it were dropped: they were not read for {stall} s"
+                "this result and those after it were dropped: they were not read for {unread_s} s"
             );
             let problem = Problem::new(ProblemKind::RequestTimeout, words);
             self.encoding.refusal(line, &problem)

@@ -42,5 +42,5 @@ pub(crate) async fn post_events(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    batch::post(&ingest, caller, request)
+    batch::post(&ingest, caller, request).await
 }

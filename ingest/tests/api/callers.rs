@@ -36,12 +36,14 @@ impl Closed {
         }
     }
 
-    async fn post(&self, token: &str, path: &str, body: &Value) -> Response {
+    /// Posts JSON with this token.
+    pub async fn post(&self, token: &str, path: &str, body: &Value) -> Response {
         let request = Client::new().post(self.server.url(path)).json(body);
         request.bearer_auth(token).send().await.unwrap()
     }
 
-    async fn post_lines(&self, token: &str, lines: &[Value]) -> Vec<Value> {
+    /// The answer to a batch, by the line.
+    pub async fn post_lines(&self, token: &str, lines: &[Value]) -> Vec<Value> {
         let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
         let request = Client::new()
             .post(self.server.url("/v1/events"))
@@ -58,7 +60,7 @@ impl Closed {
     }
 
     /// The status of a message in the name of `srcid`.
-    async fn send(&self, token: &str, srcid: i64, destid: i64) -> u16 {
+    pub async fn send(&self, token: &str, srcid: i64, destid: i64) -> u16 {
         let message = message(srcid, destid);
         self.post(token, "/v1/messages", &message)
             .await
@@ -67,7 +69,8 @@ impl Closed {
     }
 }
 
-fn message(srcid: i64, destid: i64) -> Value {
+/// A message that says hello.
+pub fn message(srcid: i64, destid: i64) -> Value {
     json!({ "srcid": srcid.to_string(), "destid": destid.to_string(), "msg": "hello" })
 }
 
@@ -337,48 +340,6 @@ async fn a_batch_ends_at_the_line_above_the_rate() {
     let token = closed.parties.token(me);
     let singles = join_all((0..50).map(|_| closed.send(&token, me, peer))).await;
     assert!(singles.contains(&429), "{singles:?}");
-}
-
-#[tokio::test]
-async fn a_user_who_declares_what_never_comes_leaves_room_to_others() {
-    // 1 MiB for single posts, half of it for one user.
-    let closed = Closed::start(&[
-        ("ingest.in_flight_bytes", "4194304"),
-        ("ingest.in_flight_bytes_of_user", "524288"),
-        ("ingest.max_msg_bytes", "65535"),
-    ]);
-    let ((greedy, peer), (other, _)) = (fresh_pair(), fresh_pair());
-    let of_greedy = closed.parties.token(greedy);
-    let addr = closed.server.addr();
-    // An answer, "100 Continue" too, shows that budget was taken or refused.
-    let head = format!(
-        "POST /v1/messages HTTP/1.1\r\nhost: t\r\nauthorization: Bearer {of_greedy}\r\ncontent-type: application/json\r\n\
-        content-length: 250000\r\nexpect: 100-continue\r\n\r\n"
-    );
-    let posts = spawn_blocking(move || {
-        let post = |_| {
-            let request = RawRequest::head(addr, &head);
-            let status = request.answer().status;
-            (request, status)
-        };
-        (0..4).map(post).collect::<Vec<_>>()
-    });
-    let posts = posts.await.unwrap();
-    assert_eq!(posts[0].1, 100, "it is waited for");
-    // More than four of those leave.
-    let long = |srcid| {
-        let mut body = message(srcid, peer);
-        body["msg"] = json!("x".repeat(60_000));
-        body
-    };
-    let of_other = closed.parties.token(other);
-    let taken = closed.post(&of_other, "/v1/messages", &long(other)).await;
-    assert_eq!(taken.status(), 202);
-    let refused = closed.post(&of_greedy, "/v1/messages", &long(greedy)).await;
-    assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
-    assert_eq!(problem(refused).await.kind, ProblemKind::TooManyRequests);
-    // What is small still fits into what the user may have.
-    assert_eq!(closed.send(&of_greedy, greedy, peer).await, 202);
 }
 
 /// A page whose name is pointed at this machine is of this very site, to its browser.

@@ -8,6 +8,8 @@
 mod batches;
 mod callers;
 mod changes;
+mod expect;
+mod greedy;
 mod groups;
 mod kafka_away;
 mod limits;

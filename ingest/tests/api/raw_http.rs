@@ -20,6 +20,8 @@ pub struct RawAnswer {
     /// The status code.
     pub status: u16,
     is_chunked: bool,
+    /// Whether it says that it is the last one on its connection.
+    pub closes: bool,
     /// Bytes of the body that were read and not yet asked for.
     ahead: Vec<u8>,
     is_over: bool,
@@ -61,6 +63,18 @@ impl RawRequest {
         self.stream.write_all(b"\r\n")
     }
 
+    /// Sends chunks until the server has read nothing for a second, or has hung up.
+    pub fn send_until_nothing_is_read(&mut self, chunk: &[u8]) {
+        let second = Some(Duration::from_secs(1));
+        self.stream.set_write_timeout(second).unwrap();
+        while self.try_send(chunk).is_ok() {}
+    }
+
+    /// Sends bytes as they are.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
     /// Ends the body.
     pub fn end(&mut self) {
         self.stream.write_all(b"0\r\n\r\n").unwrap();
@@ -72,13 +86,14 @@ impl RawRequest {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
         let status = line.split(' ').nth(1).unwrap().parse().unwrap();
-        let mut is_chunked = false;
+        let (mut is_chunked, mut closes) = (false, false);
         loop {
             line.clear();
             reader.read_line(&mut line).unwrap();
             match line.trim().to_ascii_lowercase().as_str() {
                 "" => break,
                 "transfer-encoding: chunked" => is_chunked = true,
+                "connection: close" => closes = true,
                 _ => {}
             }
         }
@@ -86,6 +101,7 @@ impl RawRequest {
             reader,
             status,
             is_chunked,
+            closes,
             ahead: Vec::new(),
             is_over: false,
         }

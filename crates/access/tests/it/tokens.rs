@@ -40,6 +40,7 @@ async fn each_claim_is_asked_for() {
         claims.as_object_mut().unwrap().remove(name);
         claims
     };
+    let in_ms = json!(claims(1000)["exp"].as_i64().unwrap() * 1000);
     for (claims, refusal) in [
         (without("exp"), Refusal::Claim("exp")),
         (without("iss"), Refusal::Claim("iss")),
@@ -50,6 +51,7 @@ async fn each_claim_is_asked_for() {
         (with("exp", json!(-1)), Refusal::Claim("exp")),
         (with("nbf", json!("x")), Refusal::Claim("nbf")),
         (with("exp", json!(1)), Refusal::Expired),
+        (with("exp", in_ms), Refusal::TooLong),
         (with("aud", json!("another")), Refusal::Audience),
         (with("aud", json!(["another", "third"])), Refusal::Audience),
         (with("aud", json!([])), Refusal::Audience),

@@ -19,6 +19,7 @@ use figment::value::{Dict, Value};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::text::without_mark;
 pub use args::ConfigArgs;
 pub use error::{ConfigError, ValueError};
 pub use profile::Profile;
@@ -196,8 +197,9 @@ fn settings_of_file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
         path: path.to_owned(),
         reason,
     })?;
+    let text = without_mark(&text);
     let sections: Dict =
-        toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+        toml::from_str(text).map_err(|error| ConfigError::syntax(path, text, &error))?;
     let mut settings = Vec::new();
     for (section, content) in sections {
         match content {

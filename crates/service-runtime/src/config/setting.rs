@@ -7,6 +7,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Metadata, Profile, Provider};
 
 use super::ConfigError;
+use crate::text::secret_in;
 
 const VARIABLE_PREFIX: &str = "TIDEMARK_";
 const FILE_SUFFIX: &str = "_file";
@@ -100,7 +101,7 @@ impl Setting {
         (keys.contains(key) && !keys.contains(name)).then(|| key.to_owned())
     }
 
-    /// The setting of `key` with the content of the file named here, less one newline at its end.
+    /// The setting of `key` with the content of the file named here, less one line ending at its end.
     pub(super) fn read_file(&self, key: String) -> Result<Self, ConfigError> {
         let refuse = |problem: String| {
             ConfigError::value(
@@ -113,17 +114,14 @@ impl Setting {
             .value
             .as_str()
             .ok_or_else(|| refuse("is not a string; must be the path of a file".to_owned()))?;
-        let mut text = std::fs::read_to_string(path).map_err(|error| {
+        let text = std::fs::read_to_string(path).map_err(|error| {
             refuse(format!(
                 "names {path}, which cannot be read: {error}; must be a readable file"
             ))
         })?;
-        if text.ends_with('\n') {
-            text.pop();
-        }
         Ok(Self {
             keys: vec![key],
-            value: Value::from(text),
+            value: Value::from(secret_in(&text)),
             origin: format!("{}, content of {path}", self.origin),
             ..self.clone()
         })

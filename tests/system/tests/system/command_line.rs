@@ -287,6 +287,9 @@ fn secrets_are_not_printed() {
 }
 
 const NO_CERTIFICATE: &str = r#"http.tls={cert_file="/dev/null",key_file="/dev/null"}"#;
+const NO_WORDS: &str = "ingest.word_dictionary=/dev/null";
+const NO_AUTHORITY: &str =
+    r#"mysql.servers=[{host="127.0.0.1",tls="verify-ca",tls_ca="/dev/null"}]"#;
 const NO_PROPERTY: &str = r#"kafka.properties={"no.such.property"="1"}"#;
 
 #[test]
@@ -302,7 +305,7 @@ fn exit_codes_say_what_went_wrong() {
         let ingest_url = format!("client.ingest_url=http://{nobody}");
         let empty_redis = format!("redis.url={}/15", env.redis.url());
         let nowhere = "kafka.prefix=nowhere.";
-        let cases: [(&[&str], i32); 26] = [
+        let cases: [(&[&str], i32); 28] = [
             (&["version"], 0),
             (&["completions", "bash"], 0),
             (&["status"], 0),
@@ -316,6 +319,8 @@ fn exit_codes_say_what_went_wrong() {
             (&["config", "check", "--set", NO_CERTIFICATE], 3),
             (&["config", "check", "--set", "client.tls_ca=/dev/null"], 3),
             (&["config", "check", "--set", NO_PROPERTY], 3),
+            (&["config", "check", "--set", NO_WORDS], 3),
+            (&["config", "check", "--set", NO_AUTHORITY], 3),
             (&["config", "check", "--set", "stack.run_dir="], 3),
             (&["config", "check", "--set", "telemetry.filter=inof"], 3),
             (&["config", "check", "--set", "ingest.listen=a"], 3),
