@@ -1,7 +1,12 @@
 //! A single post: acquire its bytes, read, check, append, wait for the delivery report.
 
 use access::Caller;
-use axum::{body::BodyDataStream, extract::Request, response::Response};
+use axum::{
+    body::BodyDataStream,
+    extract::Request,
+    http::{HeaderMap, HeaderValue},
+    response::Response,
+};
 use event_log::DeliveryFailure;
 use problem::Problem;
 use schemas::{InboundPosition, proto::ingest_event::Event};
@@ -37,13 +42,13 @@ pub(crate) async fn post(
         let encoding = SingleEncoding::of(&parts.headers)?;
         let (bytes, permit) =
             read_body(ingest, caller, &mut body, declared_bytes, deadline).await?;
-        let mut post = parse(encoding, &bytes)?;
+        let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
         post.authorize(caller)?;
         ingest.check_words(&mut post)?;
-        let client_msg_id = post.client_msg_id().cloned();
+        let id = post.retry_id();
         let gid = post.created_group();
         let at = append(ingest, post, permit, deadline).await?;
-        Ok(accepted(at, client_msg_id, gid, encoding))
+        Ok(accepted(at, id, gid, encoding))
     }
     .await;
     if let Err(problem) = &result {
@@ -51,6 +56,22 @@ pub(crate) async fn post(
         tokio::spawn(body::drain(body));
     }
     result
+}
+
+/// The id in the header `Idempotency-Key`, as it is there, with the header's name.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<(&'static str, String)>, Problem> {
+    const NAME: &str = "Idempotency-Key";
+    let mut keys = headers.get_all(NAME).into_iter();
+    match (keys.next().map(HeaderValue::to_str), keys.next()) {
+        (None, _) => Ok(None),
+        (Some(Ok(key)), None) => Ok(Some((NAME, key.to_owned()))),
+        (Some(Err(_)), _) => Err(Problem::invalid_field(
+            NAME,
+            "has other characters",
+            "1 to 64 visible characters of ASCII",
+        )),
+        (Some(_), Some(_)) => Err(Problem::invalid_field(NAME, "is there twice", "one")),
+    }
 }
 
 /// Reads the body, for which bytes are acquired before: as many as its header declares, or the limit. The quota bounds what one user can
@@ -88,7 +109,9 @@ pub(crate) async fn post_event(
         ingest.access.charge_event(caller)?;
         let permit = ingest.try_acquire_single(caller, cost_bytes(event.encoded_len()));
         let permit = permit.ok_or_else(over_capacity)?;
-        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes).1?;
+        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes)
+            .1?
+            .identified(None)?;
         post.authorize(caller)?;
         ingest.check_words(&mut post)?;
         append(ingest, post, permit, deadline).await
@@ -103,7 +126,7 @@ async fn append(
     permit: SinglePermit,
     deadline: Instant,
 ) -> Result<InboundPosition, Problem> {
-    let client_msg_id = post.client_msg_id().map(ToString::to_string);
+    let id = post.retry_id();
     let record = InboundRecord::from(post);
     let (report, reported) = oneshot::channel();
     let started = Instant::now();
@@ -126,8 +149,8 @@ async fn append(
         }
         Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
             tracing::debug!(%reason, partition = %record.partition, "an append has an unknown outcome");
-            Err(unknown_outcome(record.kind, client_msg_id))
+            Err(unknown_outcome(record.kind, id))
         }
-        Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.kind, client_msg_id)),
+        Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.kind, id)),
     }
 }

@@ -192,6 +192,7 @@ fn event(frame: &EventFrame<'_>) -> server::Event {
         event: Some(SequencedEvent {
             src: None,
             event: Some(frame.event.body.clone().into()),
+            command: None,
             words: None,
         }),
     }

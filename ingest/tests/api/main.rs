@@ -9,6 +9,7 @@ mod batches;
 mod callers;
 mod changes;
 mod groups;
+mod ids;
 mod kafka_away;
 mod limits;
 mod log;
