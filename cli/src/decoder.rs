@@ -87,7 +87,7 @@ mod tests {
         let command = Some(proto::inbound_command::Command::SendMessage(send));
         let value = prost::Message::encode_to_vec(&proto::InboundCommand {
             command,
-            words: None,
+            ..proto::InboundCommand::default()
         });
         let json = decoder.message("InboundCommand", &value);
         assert_eq!(json["sendMessage"]["srcid"], "9223372036854775807");
@@ -103,7 +103,7 @@ mod tests {
         let value = prost::Message::encode_to_vec(&proto::SequencedEvent {
             src: None,
             event,
-            words: None,
+            ..proto::SequencedEvent::default()
         });
         let json = decoder.message("SequencedEvent", &value);
         assert_eq!(json["messageChange"]["kind"], "CHANGE_KIND_RECALL");

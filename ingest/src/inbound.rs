@@ -4,7 +4,11 @@ use event_log::{
     AppendRecord, Delivery, DeliveryFailure, EventLogError, LogProducer, OnDelivery, ProducerPool,
     ProducerSettings, QueueFull,
 };
-use schemas::{Partition, command::Command, topics::Topic};
+use schemas::{
+    CommandId, Partition,
+    command::{Command, InboundValue},
+    topics::Topic,
+};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -34,7 +38,14 @@ impl From<Post> for InboundRecord {
             kind,
             partition: partition.expect("no post is a control"),
             key: key_of(&post.command),
-            value: post.command.encode_with_words(post.words),
+            value: InboundValue {
+                id: post
+                    .command_id
+                    .map_or_else(String::new, CommandId::into_string),
+                words: post.words,
+                ..post.command.into()
+            }
+            .encode(),
         }
     }
 }

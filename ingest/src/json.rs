@@ -32,8 +32,8 @@ pub(crate) struct MessageBody {
     #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
     gid: Option<GroupId>,
-    /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Made
-    /// up and returned where it is absent.
+    /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 64)]
     client_msg_id: Option<String>,
@@ -61,11 +61,15 @@ pub(crate) struct ReadAckBody {
     #[serde(deserialize_with = "device")]
     #[schema(value_type = String, pattern = "^(pc|mobile)$", example = "mobile")]
     device: DeviceClass,
-    /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far, and
-    /// a repeat then covers more.
+    /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far.
     #[serde(default, deserialize_with = "read_up_to")]
     #[schema(value_type = Option<i64>, minimum = 1, example = 3)]
     mid: Option<Mid>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// "by changes message mid of the conversation with peer, or of the group."
@@ -95,6 +99,11 @@ pub(crate) struct MessageChangeBody {
     #[serde(default)]
     #[schema(min_length = 1)]
     msg: Option<String>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// "uid says this about the contact with peer." What is absent stays as it is; one member at least is not.
@@ -120,10 +129,14 @@ pub(crate) struct ContactChangeBody {
     /// Whether what `peer` sends to `uid` is refused.
     #[serde(default)]
     blocked: Option<bool>,
-    /// `true`: the contact leaves the list until its next message, and what is in the conversation is read. Posted again, it would take in
-    /// what came meanwhile.
+    /// `true`: the contact leaves the list until its next message, and what is in the conversation is read.
     #[serde(default)]
     deleted: Option<bool>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// What others see of a user, whole: what is absent is not kept from an earlier one.
@@ -141,6 +154,11 @@ pub(crate) struct ProfileBody {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     extra: Option<Box<RawValue>>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// A profile in a batch.
@@ -161,6 +179,11 @@ pub(crate) struct UserProfileBody {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     extra: Option<Box<RawValue>>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// One line of a batch: exactly one of the seven.
@@ -222,12 +245,14 @@ pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
         nick,
         avatar,
         extra,
+        command_id,
     } = body;
     let body = UserProfileBody {
         uid,
         nick,
         avatar,
         extra,
+        command_id,
     };
     body.into_post()
 }
@@ -264,7 +289,8 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
     } else {
         return Err(one_event("has none"));
     };
-    post.map_err(|problem| problem.within(kind.member()))
+    post.and_then(|post| post.identified(None))
+        .map_err(|problem| problem.within(kind.member()))
 }
 
 fn one_event(wrong: &str) -> Problem {
@@ -337,7 +363,7 @@ impl MessageChangeBody {
             kind: kind.into(),
             msg,
         };
-        Post::message_change(change, max_msg_bytes)
+        Post::message_change(change, max_msg_bytes)?.with_command_id(self.command_id)
     }
 }
 
@@ -359,7 +385,8 @@ impl ContactChangeBody {
             blocked: self.blocked,
             deleted: self.deleted.is_some(),
             by_user: false,
-        })
+        })?
+        .with_command_id(self.command_id)
     }
 }
 
@@ -370,7 +397,8 @@ impl UserProfileBody {
             nick: self.nick,
             avatar: self.avatar,
             extra: self.extra.map(|extra| extra.get().to_owned()),
-        })
+        })?
+        .with_command_id(self.command_id)
     }
 }
 
@@ -383,7 +411,8 @@ impl ReadAckBody {
             gid,
             device: proto::DeviceClass::from(self.device).into(),
             mid: self.mid.map(Mid::get),
-        })
+        })?
+        .with_command_id(self.command_id)
     }
 }
 

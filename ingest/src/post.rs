@@ -3,7 +3,7 @@
 use access::Caller;
 use problem::{FieldError, Problem};
 use schemas::{
-    Change, ChangeGroup, ChangeMessage, ClientMsgId, CreateGroup, GroupAction, GroupId,
+    Change, ChangeGroup, ChangeMessage, CommandId, CreateGroup, GroupAction, GroupId, InvalidValue,
     MAX_PROFILE_EXTRA_BYTES, Profile, UserId, WordVerdict,
     command::{Command, Malformed},
     proto::{self, change_group::Action, inbound_command},
@@ -35,15 +35,40 @@ pub(crate) enum EventKind {
 pub(crate) enum MadeId {
     /// Of a message.
     ClientMsgId(Uuid),
+    /// Of another command.
+    CommandId(Uuid),
     /// Of a group that begins.
     Gid(GroupId),
+}
+
+/// The id of a message, or of another command, with which it can be retried where its outcome is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RetryId {
+    pub(crate) client_msg_id: Option<String>,
+    pub(crate) command_id: Option<String>,
+}
+
+impl From<MadeId> for RetryId {
+    fn from(made: MadeId) -> Self {
+        let (client_msg_id, command_id) = match made {
+            MadeId::ClientMsgId(id) => (Some(id.to_string()), None),
+            MadeId::CommandId(id) => (None, Some(id.to_string())),
+            MadeId::Gid(_) => (None, None),
+        };
+        Self {
+            client_msg_id,
+            command_id,
+        }
+    }
 }
 
 /// An event to append.
 #[derive(Clone, Debug)]
 pub(crate) struct Post {
     pub(crate) command: Command,
-    /// The client_msg_id of the message, where it was generated here.
+    /// The id of a command that is no message (PROTOCOL S15).
+    pub(crate) command_id: Option<CommandId>,
+    /// The id of the message or the command, where it was generated here.
     pub(crate) generated_id: Option<Uuid>,
     /// What the filter of words did with the text.
     pub(crate) words: Option<WordVerdict>,
@@ -160,6 +185,7 @@ impl Post {
     fn of(command: Command) -> Self {
         Self {
             command,
+            command_id: None,
             generated_id: None,
             words: None,
         }
@@ -167,6 +193,64 @@ impl Post {
 
     pub(crate) fn kind(&self) -> EventKind {
         self.kind_and_author().0
+    }
+
+    /// With the id that the body of a command that is no message has.
+    pub(crate) fn with_command_id(self, given: Option<String>) -> Result<Self, Problem> {
+        let id = given.map(|id| checked_id("command_id", id)).transpose()?;
+        Ok(Self {
+            command_id: id,
+            ..self
+        })
+    }
+
+    /// With an id in any case: that of the body, or the one that was given beside it as `field`, or one that is generated. That is before the
+    /// first append, so whatever a producer appends twice has the same one (PROTOCOL S15).
+    pub(crate) fn identified(self, beside: Option<(&str, String)>) -> Result<Self, Problem> {
+        match (beside, self.given_id()) {
+            (Some((field, given)), Some((name, known))) if known != given => {
+                let wrong = |other: &str| format!("is another than {other}");
+                let right = "the same in both, or one of them absent";
+                Err(Problem::invalid_fields(vec![
+                    FieldError::new(field, wrong(name), right),
+                    FieldError::new(name, wrong(field), right),
+                ]))
+            }
+            (_, Some(_)) => Ok(self),
+            (Some((field, given)), None) => self.with_id(field, given),
+            (None, None) => Ok(self.with_generated_id()),
+        }
+    }
+
+    /// The field of the body that has an id, and the id.
+    fn given_id(&self) -> Option<(&'static str, &str)> {
+        if self.generated_id.is_some() {
+            return None;
+        }
+        let command_id = || Some(("command_id", self.command_id.as_ref()?.as_str()));
+        match &self.command {
+            Command::Send(send) => Some(("client_msg_id", send.client_msg_id.as_str())),
+            _ => command_id(),
+        }
+    }
+
+    fn with_id(mut self, field: &str, id: String) -> Result<Self, Problem> {
+        match &mut self.command {
+            Command::Send(send) => send.client_msg_id = checked_id(field, id)?,
+            _ => self.command_id = Some(checked_id(field, id)?),
+        }
+        self.generated_id = None;
+        Ok(self)
+    }
+
+    /// A message has one already.
+    fn with_generated_id(mut self) -> Self {
+        if !matches!(self.command, Command::Send(_)) {
+            let id = Uuid::now_v7();
+            self.command_id = CommandId::try_from(id.to_string()).ok();
+            self.generated_id = Some(id);
+        }
+        self
     }
 
     /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, where
@@ -215,23 +299,28 @@ impl Post {
         }
     }
 
-    /// The id with which a message can be retried; other events need none.
-    pub(crate) fn client_msg_id(&self) -> Option<&ClientMsgId> {
+    /// The id with which it can be retried.
+    pub(crate) fn retry_id(&self) -> RetryId {
         match &self.command {
-            Command::Send(send) => Some(&send.client_msg_id),
-            Command::ReadAck(_)
-            | Command::Control(_)
-            | Command::ChangeMessage(_)
-            | Command::ChangeContact(_)
-            | Command::ChangeGroup(_)
-            | Command::SetProfile(_) => None,
+            Command::Send(send) => RetryId {
+                client_msg_id: Some(send.client_msg_id.to_string()),
+                command_id: None,
+            },
+            _ => RetryId {
+                client_msg_id: None,
+                command_id: self.command_id.as_ref().map(ToString::to_string),
+            },
         }
     }
 
-    /// The id that its sender did not give, or may not have given.
+    /// The id that its sender did not give, or may not have given. A group that begins is retried by its gid.
     pub(crate) fn made(&self) -> Option<MadeId> {
-        let id = self.generated_id.map(MadeId::ClientMsgId);
-        id.or_else(|| self.created_group().map(MadeId::Gid))
+        let of_command = match &self.command {
+            Command::Send(_) => MadeId::ClientMsgId,
+            _ => MadeId::CommandId,
+        };
+        let gid = self.created_group().map(MadeId::Gid);
+        gid.or_else(|| self.generated_id.map(of_command))
     }
 
     /// The group that begins.
@@ -288,6 +377,18 @@ fn check_gid(change: &ChangeGroup) -> Result<(), Problem> {
         )),
         _ => Ok(()),
     }
+}
+
+fn checked_id<T: TryFrom<String, Error = InvalidValue>>(
+    field: &str,
+    id: String,
+) -> Result<T, Problem> {
+    id.try_into().map_err(|error: InvalidValue| {
+        Problem::invalid_fields(vec![FieldError {
+            field: field.to_owned(),
+            message: error.to_string(),
+        }])
+    })
 }
 
 fn check_length(msg: &str, max_msg_bytes: usize) -> Result<(), Problem> {
@@ -436,12 +537,48 @@ mod tests {
         let post = message("a", None).unwrap();
         let generated = post.generated_id.unwrap();
         assert_eq!(generated.get_version_num(), 7);
-        let id = post.client_msg_id().unwrap();
-        assert_eq!(id.as_str(), generated.to_string());
+        let id = post.retry_id().client_msg_id.unwrap();
+        assert_eq!(id, generated.to_string());
 
         let post = message("a", Some("mine")).unwrap();
         assert_eq!(post.generated_id, None);
-        assert_eq!(post.client_msg_id().unwrap().as_str(), "mine");
+        assert_eq!(post.retry_id().client_msg_id.unwrap(), "mine");
+    }
+
+    fn leave(command_id: Option<&str>) -> Result<Post, Problem> {
+        let leave = proto::ChangeGroup {
+            gid: 5000,
+            by: 1001,
+            action: Some(proto::change_group::Action::Leave(proto::GroupBy {})),
+            by_user: false,
+        };
+        Post::group_change(leave)?.with_command_id(command_id.map(str::to_owned))
+    }
+
+    #[test]
+    fn every_command_has_the_id_that_was_given_or_one_that_is_generated_once() {
+        const HEADER: &str = "Idempotency-Key";
+        let beside = |id: &str| Some((HEADER, id.to_owned()));
+        let id_of = |post: Post| {
+            let RetryId {
+                client_msg_id,
+                command_id,
+            } = post.retry_id();
+            client_msg_id.or(command_id).unwrap()
+        };
+        for post in [|id| message("a", id), leave] {
+            let with = |in_body, beside| post(in_body)?.identified(beside).map(id_of);
+            assert_eq!(with(Some("mine"), None).unwrap(), "mine");
+            assert_eq!(with(Some("mine"), beside("mine")).unwrap(), "mine");
+            assert_eq!(with(None, beside("mine")).unwrap(), "mine");
+            let generated = with(None, None).unwrap();
+            assert_eq!(generated.parse::<Uuid>().unwrap().get_version_num(), 7);
+            let both = with(Some("mine"), beside("other")).unwrap_err().errors;
+            assert_eq!((both.len(), both[0].field.as_str()), (2, HEADER));
+            let wrong = with(None, beside("")).unwrap_err().errors;
+            assert_eq!(wrong[0].field, HEADER);
+        }
+        assert_eq!(leave(Some("")).unwrap_err().errors[0].field, "command_id");
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
 pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let event =
         ingest_event(item).map_err(|error| Problem::invalid_protobuf("IngestEvent", error))?;
+    let beside = (!event.command_id.is_empty()).then_some(("command_id", event.command_id));
     let Some(event) = event.event else {
         return Err(Problem::invalid_field(
             "event",
@@ -83,7 +84,8 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         ));
     };
     let (kind, post) = checked(event, max_msg_bytes);
-    post.map_err(|problem| problem.within(kind.member()))
+    let post = post.map_err(|problem| problem.within(kind.member()))?;
+    post.identified(beside)
 }
 
 /// Checks an event.
@@ -123,8 +125,15 @@ mod tests {
     #[test]
     fn an_item_names_the_field_at_fault() {
         let field = |event| {
-            let item = proto::IngestEvent { event }.encode_to_vec();
-            super::event(&item, 16).unwrap_err().errors.remove(0).field
+            let item = proto::IngestEvent {
+                event,
+                command_id: String::new(),
+            };
+            super::event(&item.encode_to_vec(), 16)
+                .unwrap_err()
+                .errors
+                .remove(0)
+                .field
         };
         let send = proto::SendMessage {
             by_user: false,

@@ -6,14 +6,14 @@ use axum::{
 };
 use problem::{Problem, ProblemKind};
 use prost::Message as _;
-use schemas::{ClientMsgId, GroupId, InboundPosition, proto};
+use schemas::{GroupId, InboundPosition, proto};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
     fair_pool::Full,
     media::{PROTOBUF, SingleEncoding},
-    post::EventKind,
+    post::{EventKind, RetryId},
 };
 
 /// Seconds after which a failed append may be retried.
@@ -35,17 +35,23 @@ pub(crate) struct AcceptedBody {
     /// The id of the send, given or made up; absent for all other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_msg_id: Option<String>,
+    /// The id of any other command, given or generated. A repeat with it changes nothing (from rule version 4 on).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_id: Option<String>,
 }
 
 /// 202, in the encoding of the request.
 pub(crate) fn accepted(
     at: InboundPosition,
-    client_msg_id: Option<ClientMsgId>,
+    id: RetryId,
     gid: Option<GroupId>,
     encoding: SingleEncoding,
 ) -> Response {
     let partition = at.partition.get();
-    let client_msg_id = client_msg_id.map(ClientMsgId::into_string);
+    let RetryId {
+        client_msg_id,
+        command_id,
+    } = id;
     match encoding {
         SingleEncoding::Json => {
             let body = AcceptedBody {
@@ -53,6 +59,7 @@ pub(crate) fn accepted(
                 offset: at.offset,
                 gid,
                 client_msg_id,
+                command_id,
             };
             (StatusCode::ACCEPTED, axum::Json(body)).into_response()
         }
@@ -62,6 +69,7 @@ pub(crate) fn accepted(
                 offset: at.offset,
                 client_msg_id: client_msg_id.unwrap_or_default(),
                 gid: gid.map_or(0, GroupId::get),
+                command_id: command_id.unwrap_or_default(),
             };
             let content_type = [(header::CONTENT_TYPE, PROTOBUF)];
             (StatusCode::ACCEPTED, content_type, body.encode_to_vec()).into_response()
@@ -69,9 +77,9 @@ pub(crate) fn accepted(
     }
 }
 
-/// 503: it may be on the log or not. Nothing says when to repeat what covers all messages of its time, since it should not be
-/// repeated.
-pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) -> Problem {
+/// 503: it may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 other ids than a message's do not
+/// count, which matters where a repeat covers what came meanwhile.
+pub(crate) fn unknown_outcome(kind: EventKind, id: RetryId) -> Problem {
     let advice = match kind {
         EventKind::Message => "retry with the same client_msg_id",
         EventKind::ReadAck
@@ -79,17 +87,17 @@ pub(crate) fn unknown_outcome(kind: EventKind, client_msg_id: Option<String>) ->
         | EventKind::ContactChange
         | EventKind::Profile
         | EventKind::Group
-        | EventKind::GroupChange => "retry with the same body",
+        | EventKind::GroupChange => "retry with the same body and command_id",
         EventKind::ReadAckOfLatest => {
-            let advice = "posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid";
-            return Problem::unknown_outcome(advice, client_msg_id);
+            "retry with the same body and command_id; below rule version 4, `latest` would also cover messages that came meanwhile"
         }
         EventKind::ContactDeletion => {
-            let advice = "posted again, it would also cover messages that came meanwhile; look first whether the contact is in the list";
-            return Problem::unknown_outcome(advice, client_msg_id);
+            "retry with the same body and command_id; below rule version 4, it would also cover messages that came meanwhile"
         }
     };
-    Problem::unknown_outcome(advice, client_msg_id).with_retry_after_s(RETRY_AFTER_S)
+    let mut problem = Problem::unknown_outcome(advice, id.client_msg_id);
+    problem.command_id = id.command_id;
+    problem.with_retry_after_s(RETRY_AFTER_S)
 }
 
 /// 503: it is certainly not on the log.

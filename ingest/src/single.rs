@@ -1,7 +1,11 @@
 //! A single post: acquire its bytes, read, check, append, wait for the delivery report.
 
 use access::Caller;
-use axum::{extract::Request, response::Response};
+use axum::{
+    extract::Request,
+    http::{HeaderMap, HeaderValue},
+    response::Response,
+};
 use event_log::DeliveryFailure;
 use problem::Problem;
 use schemas::{InboundPosition, proto::ingest_event::Event};
@@ -37,14 +41,14 @@ pub(crate) async fn post(
         let encoding = SingleEncoding::of(&parts.headers)?;
         let (bytes, permit) = read_body(ingest, caller, &mut body, deadline).await?;
         ingest.charge_size(caller, bytes.len())?;
-        let mut post = parse(encoding, &bytes)?;
+        let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
         ingest.check_words(&mut post)?;
-        let client_msg_id = post.client_msg_id().cloned();
+        let id = post.retry_id();
         let gid = post.created_group();
         let at = append(ingest, post, permit, deadline).await?;
-        Ok(accepted(at, client_msg_id, gid, encoding))
+        Ok(accepted(at, id, gid, encoding))
     }
     .await;
     if let Err(problem) = &result {
@@ -52,6 +56,22 @@ pub(crate) async fn post(
         body.discard();
     }
     result
+}
+
+/// The id in the header `Idempotency-Key`, as it is there, with the header's name.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<(&'static str, String)>, Problem> {
+    const NAME: &str = "Idempotency-Key";
+    let mut keys = headers.get_all(NAME).into_iter();
+    match (keys.next().map(HeaderValue::to_str), keys.next()) {
+        (None, _) => Ok(None),
+        (Some(Ok(key)), None) => Ok(Some((NAME, key.to_owned()))),
+        (Some(Err(_)), _) => Err(Problem::invalid_field(
+            NAME,
+            "has other characters",
+            "1 to 64 visible characters of ASCII",
+        )),
+        (Some(_), Some(_)) => Err(Problem::invalid_field(NAME, "is there twice", "one")),
+    }
 }
 
 /// Reads the body, for which bytes are acquired as they arrive.
@@ -88,7 +108,9 @@ pub(crate) async fn post_event(
             .singles
             .try_acquire(caller, cost_bytes(bytes) as usize);
         let permit = permit.map_err(over_capacity)?;
-        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes).1?;
+        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes)
+            .1?
+            .identified(None)?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
         ingest.check_words(&mut post)?;
@@ -104,7 +126,7 @@ async fn append(
     permit: PoolPermit,
     deadline: Instant,
 ) -> Result<InboundPosition, Problem> {
-    let client_msg_id = post.client_msg_id().map(ToString::to_string);
+    let id = post.retry_id();
     let record = InboundRecord::from(post);
     let (report, reported) = oneshot::channel();
     let started = Instant::now();
@@ -127,8 +149,8 @@ async fn append(
         }
         Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
             tracing::debug!(%reason, partition = %record.partition, "an append has an unknown outcome");
-            Err(unknown_outcome(record.kind, client_msg_id))
+            Err(unknown_outcome(record.kind, id))
         }
-        Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.kind, client_msg_id)),
+        Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.kind, id)),
     }
 }

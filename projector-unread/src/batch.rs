@@ -165,6 +165,7 @@ mod tests {
             src,
             ts: TimestampMs(1),
             body,
+            command: None,
             words: None,
         }
     }

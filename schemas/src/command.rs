@@ -3,8 +3,8 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, ConversationId, DeviceClass, Mid,
-    Partition, Profile, Recipient, UserId, WordVerdict, fast_decoder,
+    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, CommandId, ConversationId, DeviceClass,
+    Mid, Partition, Profile, Recipient, UserId, WordVerdict, fast_decoder,
     proto::{self, inbound_command},
 };
 
@@ -144,19 +144,61 @@ impl Command {
         }
     }
 
-    /// Parses a record's value, without what the filter of words did with its text.
+    /// Parses a record's value, without its id and what the filter of words did with its text.
     ///
     /// # Errors
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
-        Self::parse_with_words(value).map(|(command, _)| command)
+        InboundValue::parse(value).map(|parsed| parsed.command)
     }
 
+    /// The record's value, without an id, and of a text without words of a dictionary.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        InboundValue::from(self).encode()
+    }
+
+    /// What the command asks for, as bytes that are equal where that is: whether its author posted it himself does not count.
+    #[must_use]
+    pub fn content(&self) -> Vec<u8> {
+        let mut command = self.clone();
+        match &mut command {
+            Self::Send(send) => send.by_user = false,
+            Self::ChangeContact(change) => change.by_user = false,
+            Self::ChangeGroup(change) => change.by_user = false,
+            Self::ReadAck(_) | Self::Control(_) | Self::ChangeMessage(_) | Self::SetProfile(_) => {}
+        }
+        command.encode()
+    }
+}
+
+/// The value of a `chat.inbound` record: a command with what is said about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboundValue {
+    /// The command.
+    pub command: Command,
+    /// Its id as it was given, which may be none; empty if there is none. See [`Self::command_id`].
+    pub id: String,
+    /// What the filter of words did with the text; `None` where nothing.
+    pub words: Option<WordVerdict>,
+}
+
+impl From<Command> for InboundValue {
+    fn from(command: Command) -> Self {
+        Self {
+            command,
+            id: String::new(),
+            words: None,
+        }
+    }
+}
+
+impl InboundValue {
     /// Parses a record's value.
     ///
     /// # Errors
     /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
-    pub fn parse_with_words(value: &[u8]) -> Result<(Self, Option<WordVerdict>), Malformed> {
+    pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let decoded = match fast_decoder::command(value) {
             Some(command) => Ok(command),
             None => proto::InboundCommand::decode(value),
@@ -164,36 +206,53 @@ impl Command {
         let command = decoded
             .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
         let words = command.words.map(WordVerdict::try_from).transpose()?;
+        let id = command.command_id;
         let command = command.command.ok_or_else(|| {
             let wrong = "is absent; must be send_message, read_ack, change_message, change_contact, change_group, set_profile or control";
             Malformed::new("command", wrong)
         })?;
-        Ok((command.try_into()?, words))
-    }
-
-    /// The record's value, of a text without words of a dictionary.
-    #[must_use]
-    pub fn encode(self) -> Vec<u8> {
-        self.encode_with_words(None)
+        Ok(Self {
+            command: command.try_into()?,
+            id,
+            words,
+        })
     }
 
     /// The record's value.
     #[must_use]
-    pub fn encode_with_words(self, words: Option<WordVerdict>) -> Vec<u8> {
-        let command = match self {
-            Self::Send(send) => inbound_command::Command::SendMessage(send.into()),
-            Self::ReadAck(ack) => inbound_command::Command::ReadAck(ack.into()),
-            Self::Control(control) => inbound_command::Command::Control(control.into()),
-            Self::ChangeMessage(change) => inbound_command::Command::ChangeMessage(change.into()),
-            Self::ChangeContact(change) => inbound_command::Command::ChangeContact(change.into()),
-            Self::ChangeGroup(change) => inbound_command::Command::ChangeGroup(change.into()),
-            Self::SetProfile(profile) => inbound_command::Command::SetProfile(profile.into()),
-        };
+    pub fn encode(self) -> Vec<u8> {
         proto::InboundCommand {
-            command: Some(command),
-            words: words.map(Into::into),
+            command: Some(self.command.into()),
+            command_id: self.id,
+            words: self.words.map(Into::into),
         }
         .encode_to_vec()
+    }
+
+    /// The id by which a repeat is recognised (PROTOCOL S15); `None` where none is given, and for a send, which has its client_msg_id.
+    ///
+    /// # Errors
+    /// [`Malformed`] where it is no id. Below rule version 4 that does not count.
+    pub fn command_id(&self) -> Result<Option<CommandId>, Malformed> {
+        if self.id.is_empty() || matches!(self.command, Command::Send(_)) {
+            return Ok(None);
+        }
+        let id = CommandId::try_from(self.id.clone());
+        id.map(Some).map_err(|e| Malformed::new("command_id", e))
+    }
+}
+
+impl From<Command> for inbound_command::Command {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Send(send) => Self::SendMessage(send.into()),
+            Command::ReadAck(ack) => Self::ReadAck(ack.into()),
+            Command::Control(control) => Self::Control(control.into()),
+            Command::ChangeMessage(change) => Self::ChangeMessage(change.into()),
+            Command::ChangeContact(change) => Self::ChangeContact(change.into()),
+            Command::ChangeGroup(change) => Self::ChangeGroup(change.into()),
+            Command::SetProfile(profile) => Self::SetProfile(profile.into()),
+        }
     }
 }
 
@@ -399,8 +458,11 @@ mod tests {
         };
         edit(&mut send);
         let command = Some(inbound_command::Command::SendMessage(send));
-        let words = None;
-        Command::parse(&proto::InboundCommand { command, words }.encode_to_vec())
+        let value = proto::InboundCommand {
+            command,
+            ..proto::InboundCommand::default()
+        };
+        Command::parse(&value.encode_to_vec())
     }
 
     #[test]
@@ -415,8 +477,32 @@ mod tests {
             masked: true,
             dictionary: u64::MAX,
         });
-        let value = command.clone().encode_with_words(words);
-        assert_eq!(Command::parse_with_words(&value).unwrap(), (command, words));
+        let value = InboundValue {
+            id: "once".to_owned(),
+            words,
+            ..command.into()
+        };
+        let parsed = InboundValue::parse(&value.clone().encode());
+        assert_eq!(parsed, Ok(value));
+    }
+
+    #[test]
+    fn a_send_has_its_client_msg_id_for_an_id_and_others_have_one_that_is_checked() {
+        let id_of = |command: Command, id: &str| {
+            let value = InboundValue {
+                id: id.to_owned(),
+                ..command.into()
+            };
+            value.command_id()
+        };
+        let control = || Command::Control(Control::default());
+        assert_eq!(id_of(send(|_| {}).unwrap(), "x"), Ok(None));
+        assert_eq!(id_of(control(), ""), Ok(None));
+        let id = id_of(control(), "x").unwrap();
+        assert_eq!(id.as_ref().map(CommandId::as_str), Some("x"));
+        for wrong in ["a\nb", &"x".repeat(65)] {
+            assert_eq!(id_of(control(), wrong).unwrap_err().field, "command_id");
+        }
     }
 
     #[test]

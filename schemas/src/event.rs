@@ -4,8 +4,9 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, GroupChange, HashKey,
-    MessageChange, Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId, WordVerdict,
+    AppliedCommand, Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, GroupChange,
+    HashKey, MessageChange, Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId,
+    WordVerdict,
     command::{Malformed, device, text, uid},
     dead_letter::Reason,
     fast_decoder,
@@ -247,6 +248,8 @@ pub struct Event {
     pub ts: TimestampMs,
     /// What it says.
     pub body: Body,
+    /// The command that it answers, where a repeat of that is recognised by its id; boxed, since most events have none.
+    pub command: Option<Box<AppliedCommand>>,
     /// What the filter of words did with its text, as the inbound record says; `None` where nothing.
     pub words: Option<WordVerdict>,
 }
@@ -340,11 +343,13 @@ impl Event {
             Some(sequenced_event::Event::Profile(profile)) => Body::Profile(profile.try_into()?),
         };
         let src = src.try_into()?;
+        let command = event.command.map(AppliedCommand::try_from).transpose()?;
         let words = event.words.map(WordVerdict::try_from).transpose()?;
         Ok(Self {
             src,
             ts,
             body,
+            command: command.map(Box::new),
             words,
         })
     }
@@ -362,6 +367,7 @@ impl Event {
         let event = proto::SequencedEvent {
             src: Some(self.src.into()),
             event: Some(self.body.into()),
+            command: self.command.map(|command| (*command).into()),
             words: self.words.map(Into::into),
         };
         event.encode(buffer).expect("a vector grows as needed");
@@ -582,6 +588,10 @@ mod tests {
             },
             ts: TimestampMs(5),
             body,
+            command: Some(Box::new(AppliedCommand {
+                id: "once".to_owned().try_into().unwrap(),
+                content: u32::MAX,
+            })),
             words: Some(WordVerdict {
                 masked: false,
                 dictionary: 7,
@@ -771,6 +781,7 @@ mod tests {
         let of_src = proto::SequencedEvent {
             src: Some(event(Body::Progress).src.into()),
             event: None,
+            command: None,
             words: None,
         };
         let mut value = of_src.encode_to_vec();

@@ -5,8 +5,8 @@
 //! the same. Nearly all values on the topics are canonical, and every consumer decodes every one of them.
 
 use crate::proto::{
-    DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved, SendMessage,
-    SequencedEvent, Source, WordAction, WordVerdict, inbound_command, ingest_event,
+    AppliedCommand, DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved,
+    SendMessage, SequencedEvent, Source, WordAction, WordVerdict, inbound_command, ingest_event,
     sequenced_event,
 };
 
@@ -22,8 +22,14 @@ pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
         None => sequenced_event::Event::ReadPosition(read_position(fields.message(3)??)?),
     };
     let event = Some(event);
+    let command = applied_command(&mut fields)?;
     let words = words(&mut fields)?;
-    fields.end(SequencedEvent { src, event, words })
+    fields.end(SequencedEvent {
+        src,
+        event,
+        command,
+        words,
+    })
 }
 
 /// Decodes a command that is a send.
@@ -32,7 +38,11 @@ pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
     let send = send_message(fields.message(1)??)?;
     let command = Some(inbound_command::Command::SendMessage(send));
     let words = words(&mut fields)?;
-    fields.end(InboundCommand { command, words })
+    fields.end(InboundCommand {
+        command,
+        command_id: String::new(),
+        words,
+    })
 }
 
 /// Decodes an item of a batch that is a message.
@@ -40,7 +50,19 @@ pub(crate) fn ingest_event(item: &[u8]) -> Option<IngestEvent> {
     let mut fields = Fields(item);
     let send = send_message(fields.message(1)??)?;
     let event = Some(ingest_event::Event::Message(send));
-    fields.end(IngestEvent { event })
+    fields.end(IngestEvent {
+        event,
+        command_id: String::new(),
+    })
+}
+
+fn applied_command(fields: &mut Fields<'_>) -> Option<Option<AppliedCommand>> {
+    let Some(mut command) = fields.message(13)? else {
+        return Some(None);
+    };
+    let id = command.text(1)?.to_owned();
+    let content = command.fixed32(2)?;
+    command.end(Some(AppliedCommand { id, content }))
 }
 
 fn words(fields: &mut Fields<'_>) -> Option<Option<WordVerdict>> {
@@ -105,6 +127,7 @@ struct Fields<'a>(&'a [u8]);
 const VARINT: u8 = 0;
 const FIXED_64: u8 = 1;
 const LENGTH_DELIMITED: u8 = 2;
+const FIXED_32: u8 = 5;
 
 impl<'a> Fields<'a> {
     /// A number; 0 where the field is absent.
@@ -122,12 +145,22 @@ impl<'a> Fields<'a> {
 
     /// Eight bytes; 0 where the field is absent.
     fn fixed64(&mut self, field: u8) -> Option<u64> {
-        if !self.next_is(field, FIXED_64) {
-            return Some(0);
+        self.fixed(field, FIXED_64).map(u64::from_le_bytes)
+    }
+
+    /// Four bytes; 0 where the field is absent.
+    fn fixed32(&mut self, field: u8) -> Option<u32> {
+        self.fixed(field, FIXED_32).map(u32::from_le_bytes)
+    }
+
+    /// So many bytes, all of them 0 where the field is absent.
+    fn fixed<const N: usize>(&mut self, field: u8, wire_type: u8) -> Option<[u8; N]> {
+        if !self.next_is(field, wire_type) {
+            return Some([0; N]);
         }
         let (bytes, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(u64::from_le_bytes(*bytes))
+        Some(*bytes)
     }
 
     /// A text; empty where the field is absent.
@@ -228,11 +261,18 @@ mod tests {
             })
         });
         let event = prop_oneof![message, position];
-        (any_source(), event, any_words()).prop_map(|(src, event, words)| SequencedEvent {
+        let all = (any_source(), event, any_command(), any_words());
+        all.prop_map(|(src, event, command, words)| SequencedEvent {
             src,
             event: Some(event),
+            command,
             words,
         })
+    }
+
+    fn any_command() -> impl Strategy<Value = Option<AppliedCommand>> {
+        let command = (".{0,9}", any::<u32>());
+        option::of(command.prop_map(|(id, content)| AppliedCommand { id, content }))
     }
 
     fn any_words() -> impl Strategy<Value = Option<WordVerdict>> {
@@ -254,6 +294,7 @@ mod tests {
             };
             InboundCommand {
                 command: Some(inbound_command::Command::SendMessage(send)),
+                command_id: String::new(),
                 words,
             }
         })

@@ -272,19 +272,23 @@ impl TryFrom<String> for ClientMsgId {
     type Error = InvalidValue;
 
     fn try_from(text: String) -> Result<Self, InvalidValue> {
-        let wrong = if text.is_empty() {
-            "is empty".to_owned()
-        } else if text.len() > Self::MAX_BYTES {
-            format!("has {} bytes", text.len())
-        } else if text.chars().any(char::is_control) {
-            "has a control character".to_owned()
-        } else {
-            return Ok(Self(text));
-        };
-        Err(InvalidValue::new(format!(
-            "{wrong}; must be 1 to 64 bytes of UTF-8 without control characters"
-        )))
+        checked_id(text, Self::MAX_BYTES).map(Self)
     }
+}
+
+fn checked_id(text: String, max_bytes: usize) -> Result<String, InvalidValue> {
+    let wrong = if text.is_empty() {
+        "is empty".to_owned()
+    } else if text.len() > max_bytes {
+        format!("has {} bytes", text.len())
+    } else if text.chars().any(char::is_control) {
+        "has a control character".to_owned()
+    } else {
+        return Ok(text);
+    };
+    Err(InvalidValue::new(format!(
+        "{wrong}; must be 1 to {max_bytes} bytes of UTF-8 without control characters"
+    )))
 }
 
 impl From<ClientMsgId> for String {
@@ -294,6 +298,41 @@ impl From<ClientMsgId> for String {
 }
 
 impl fmt::Display for ClientMsgId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The id of a command other than a send, by which a repeat of it is recognised: 1–64 bytes without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CommandId(String);
+
+impl CommandId {
+    /// The maximum length, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl TryFrom<String> for CommandId {
+    type Error = InvalidValue;
+
+    fn try_from(text: String) -> Result<Self, InvalidValue> {
+        checked_id(text, Self::MAX_BYTES).map(Self)
+    }
+}
+
+impl fmt::Display for CommandId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

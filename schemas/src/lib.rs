@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+mod applied_command;
 pub mod command;
 mod contact_change;
 mod conversation;
@@ -23,6 +24,7 @@ mod table;
 pub mod topics;
 mod word_verdict;
 
+pub use applied_command::{AppliedCommand, CommandScope};
 pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, Side};
 pub use device::{DeviceClass, DeviceId, PerDevice};
@@ -31,7 +33,9 @@ pub use group::{
     GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
 };
 pub use hash_key::HashKey;
-pub use ids::{Chg, ClientMsgId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId};
+pub use ids::{
+    Chg, ClientMsgId, CommandId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId,
+};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{EventPosition, InboundPosition, PARTITIONS, Partition};

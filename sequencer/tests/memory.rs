@@ -100,6 +100,7 @@ fn full_state(clock: i64) -> State {
             src: source(0),
             ts: TimestampMs(clock),
             body,
+            command: None,
             words: None,
         });
     };

@@ -120,6 +120,7 @@ fn newest_rules() -> State {
         src: traffic::source(0),
         ts: traffic::TS,
         body: Body::Control(traffic::newest_rules()),
+        command: None,
         words: None,
     });
     state

@@ -144,7 +144,10 @@ pub(crate) fn protobuf(sends: &[SendMessage]) -> Vec<u8> {
     let mut body = Vec::new();
     for send in sends {
         let event = ingest_event::Event::Message(proto::SendMessage::from(send.clone()));
-        let item = proto::IngestEvent { event: Some(event) };
+        let item = proto::IngestEvent {
+            event: Some(event),
+            command_id: String::new(),
+        };
         prost::Message::encode_length_delimited(&item, &mut body).expect("a Vec grows as needed");
     }
     body

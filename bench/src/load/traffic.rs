@@ -202,9 +202,12 @@ impl NewMessage<'_> {
             client_msg_id: self.id.to_string(),
             msg: self.text.to_owned(),
         };
-        let event = Some(ingest_event::Event::Message(message));
+        let item = proto::IngestEvent {
+            event: Some(ingest_event::Event::Message(message)),
+            command_id: String::new(),
+        };
         // A vector takes everything.
-        let _ = proto::IngestEvent { event }.encode_length_delimited(items);
+        let _ = item.encode_length_delimited(items);
     }
 
     /// As a row of `chat_msg_<table>`, tab-separated.

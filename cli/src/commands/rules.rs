@@ -9,8 +9,8 @@ use std::{
 use anyhow::Context as _;
 use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings};
 use schemas::{
-    HashKey, OffsetRange, Partition, PartitionMap,
-    command::{Command, Control},
+    CommandId, HashKey, OffsetRange, Partition, PartitionMap,
+    command::{Command, Control, InboundValue},
     event::{Body, KNOWN_RULE_VERSION, Rules},
     topics::Topic,
 };
@@ -66,7 +66,7 @@ pub(super) async fn begin_with_the_newest(kafka: &KafkaConfig) -> anyhow::Result
     let controls = empty
         .into_iter()
         .map(|partition| (partition, control.clone()));
-    append_all(kafka, controls.collect()).await?;
+    append_all(kafka, controls.collect(), &random_id()).await?;
     Ok(())
 }
 
@@ -83,6 +83,11 @@ fn begin_with_a_rule_version(reader: &LogReader, partitions: &[Partition]) -> an
         }
     }
     Ok(true)
+}
+
+fn random_id() -> CommandId {
+    let id = client::new_client_msg_id().into_string();
+    CommandId::try_from(id).expect("what is right for a message is right for a command")
 }
 
 fn random_key() -> Vec<u8> {
@@ -163,9 +168,11 @@ async fn set(
     wait: Duration,
 ) -> anyhow::Result<PartitionMap<Rules>> {
     let ends = reader.ends(Topic::Events).await?;
-    let appended = append_all(kafka, controls).await?;
+    let id = random_id();
+    let appended = append_all(kafka, controls, &id).await?;
     let deadline = Instant::now() + wait;
     let mut waiting = Waiting {
+        id,
         from: ends,
         appended,
         applied: PartitionMap::new(),
@@ -192,6 +199,8 @@ async fn set(
 
 /// Control records whose events are looked for.
 struct Waiting {
+    /// The id of all of them.
+    id: CommandId,
     /// Where to read `chat.events` on.
     from: PartitionMap<i64>,
     /// The offsets of the control records without an event so far.
@@ -216,10 +225,12 @@ impl Waiting {
                 return ControlFlow::Continue(());
             };
             let reached = event.src.offset.offset;
-            if reached >= sought {
+            // Where the producer appended the record twice, the one that it knows of may have no event (PROTOCOL S15).
+            let is_repeated = event.command.is_some_and(|command| command.id == self.id);
+            if reached >= sought || is_repeated {
                 self.appended.remove(partition);
                 match event.body {
-                    Body::Control(rules) if reached == sought => {
+                    Body::Control(rules) if reached == sought || is_repeated => {
                         self.applied.insert(partition, rules);
                     }
                     _ => refused.push(format!("{partition}:{sought}")),
@@ -242,12 +253,17 @@ impl Waiting {
 async fn append_all(
     kafka: &KafkaConfig,
     controls: PartitionMap<Control>,
+    id: &CommandId,
 ) -> anyhow::Result<PartitionMap<i64>> {
     let appender = Appender::new(kafka, &ProducerSettings::WITHOUT_TIMEOUT)?;
     let topic = kafka.topic(Topic::Inbound);
     let mut offsets = PartitionMap::new();
     for (partition, control) in controls {
-        let value = Command::Control(control).encode();
+        let value = InboundValue {
+            id: id.as_str().to_owned(),
+            ..Command::Control(control).into()
+        }
+        .encode();
         let append = appender.append(AppendRecord {
             topic: &topic,
             partition,

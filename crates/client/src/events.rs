@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before it: it is not repeated after an
-    /// unknown outcome, since it would take in what came meanwhile.
+    /// unknown outcome, since below rule version 4 it would take in what came meanwhile.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// Recalls, deletes, edits or hides a message, or clears a history. Whether that is done, [`Client::outcome`] says. It is repeated while the
-    /// outcome is unknown: an edit that is repeated takes the place of one that was posted meanwhile.
+    /// outcome is unknown: below rule version 4 an edit that is repeated takes the place of one that was posted meanwhile.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Sets what a user says about a contact, or deletes it. Deleting it takes in all messages so far: it is not repeated after an unknown
-    /// outcome, as a read-ack of all so far.
+    /// outcome, as a read-ack of all so far is not.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -151,19 +151,23 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Accepted, ClientError> {
-        let put = || self.put_once(path, body);
+        let key = new_client_msg_id();
+        let put = || self.put_once(path, body, Some(key.as_str()));
         let accepted: AcceptedBody = self.retry.run(ClientError::is_retryable, put).await?;
         let invalid = |error| ClientError::invalid_response(path, error);
         accepted.try_into().map_err(invalid)
     }
 
+    /// All attempts have one id: that of the message in its body, or one that is made here.
     async fn post_event(
         &self,
         path: &str,
         body: &Value,
         may_repeat: fn(&ClientError) -> bool,
     ) -> Result<Accepted, ClientError> {
-        let post = || self.post_once(path, body);
+        let key = body["client_msg_id"].is_null().then(new_client_msg_id);
+        let key = key.as_ref().map(ClientMsgId::as_str);
+        let post = || self.post_once(path, body, key);
         let accepted: AcceptedBody = self.retry.run(may_repeat, post).await?;
         let invalid = |error| ClientError::invalid_response(path, error);
         accepted.try_into().map_err(invalid)

@@ -190,28 +190,33 @@ impl Client {
         body: &(impl Serialize + ?Sized),
     ) -> Result<T, ClientError> {
         self.retry
-            .run(ClientError::is_retryable, || self.post_once(path, body))
+            .run(ClientError::is_retryable, || {
+                self.post_once(path, body, None)
+            })
             .await
     }
 
+    /// `key` is the id of the command, which each repeat of it has.
     pub(crate) async fn post_once<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &(impl Serialize + ?Sized),
+        key: Option<&str>,
     ) -> Result<T, ClientError> {
         let url = self.ingest.url(path);
-        self.call(self.http.post(&url).json(body), &url, self.timeout)
-            .await
+        let request = with_key(self.http.post(&url).json(body), key);
+        self.call(request, &url, self.timeout).await
     }
 
     pub(crate) async fn put_once<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
+        key: Option<&str>,
     ) -> Result<T, ClientError> {
         let url = self.ingest.url(path);
-        self.call(self.http.put(&url).json(body), &url, self.timeout)
-            .await
+        let request = with_key(self.http.put(&url).json(body), key);
+        self.call(request, &url, self.timeout).await
     }
 
     /// Asks query-api; `path` includes the query string.
@@ -271,6 +276,13 @@ impl Client {
         let is_unknown = u64::from(problem.is_unknown_outcome());
         self.unknown_outcomes
             .fetch_add(is_unknown, Ordering::Relaxed);
+    }
+}
+
+fn with_key(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    match key {
+        Some(key) => request.header("idempotency-key", key),
+        None => request,
     }
 }
 

@@ -32,14 +32,20 @@ pub enum Outcome {
         /// When: RFC 3339, UTC.
         ts: String,
     },
-    /// It is a repeat of an earlier message.
+    /// It repeats an earlier message or command, and did nothing.
     Repeat {
-        /// `lo,hi`.
-        conversation: String,
-        /// The number of the earlier one; `None` where it is not stored, or too far back to be looked for.
+        /// `lo,hi`; `None` of a profile and of rules.
+        conversation: Option<String>,
+        /// The number of the earlier message; `None` where it is not stored, or too far back to be looked for, and of another command.
         of_mid: Option<i64>,
-        /// The id of both.
-        client_msg_id: String,
+        /// The id of both messages.
+        client_msg_id: Option<String>,
+        /// The id of both, if they are other commands.
+        command_id: Option<String>,
+        /// The offset, in the same partition of `chat.inbound`, of the one that holds; `None` where that is too far back.
+        of_offset: Option<i64>,
+        /// The offset of its event in the same partition of `chat.events`.
+        events_offset: Option<i64>,
     },
     /// It is a read-ack and moved the position.
     ReadPositionMoved {
@@ -175,12 +181,15 @@ mod tests {
             Outcome::Pending
         );
         let repeat = of(
-            r#"{"partition":17,"offset":43,"state":"repeat","conversation":"1000,1001","of_mid":3,"client_msg_id":"a"}"#,
+            r#"{"partition":17,"offset":43,"state":"repeat","conversation":"1000,1001","of_mid":3,"client_msg_id":"a","of_offset":40,"events_offset":57}"#,
         );
         let expected = Outcome::Repeat {
-            conversation: "1000,1001".to_owned(),
+            conversation: Some("1000,1001".to_owned()),
             of_mid: Some(3),
-            client_msg_id: "a".to_owned(),
+            client_msg_id: Some("a".to_owned()),
+            command_id: None,
+            of_offset: Some(40),
+            events_offset: Some(57),
         };
         assert_eq!(repeat, expected);
         let contact = of(

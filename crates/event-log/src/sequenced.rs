@@ -101,6 +101,7 @@ mod tests {
             },
             ts: TimestampMs(ts),
             body: Body::Progress,
+            command: None,
             words: None,
         };
         let mut newest = Sequenced::new(&event((0, 4), 10));

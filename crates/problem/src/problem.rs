@@ -27,9 +27,12 @@ pub struct Problem {
     /// Seconds to wait before trying again, where trying again makes sense.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
-    /// The id to repeat the call with, where the outcome is unknown.
+    /// The id to repeat a message with, where the outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<String>,
+    /// The id to repeat any other command with, where the outcome is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
 }
 
 /// One field at fault.
@@ -52,6 +55,7 @@ impl Problem {
             errors: Vec::new(),
             retry_after_s: None,
             client_msg_id: None,
+            command_id: None,
         }
     }
 
@@ -264,7 +268,12 @@ impl Problem {
 }
 
 impl FieldError {
-    fn new(field: impl Into<String>, wrong: impl fmt::Display, right: impl fmt::Display) -> Self {
+    /// `wrong` completes "*field* …", `right` completes "must be …".
+    pub fn new(
+        field: impl Into<String>,
+        wrong: impl fmt::Display,
+        right: impl fmt::Display,
+    ) -> Self {
         Self {
             field: field.into(),
             message: format!("{wrong}; must be {right}"),

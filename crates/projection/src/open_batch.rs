@@ -168,6 +168,7 @@ pub(crate) mod tests {
             },
             ts: TimestampMs(1),
             body,
+            command: None,
             words: None,
         };
         event.encode()

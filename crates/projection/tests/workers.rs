@@ -244,6 +244,7 @@ fn event(src: i64, body: Body) -> Event {
         },
         ts: TimestampMs(1),
         body,
+        command: None,
         words: None,
     }
 }

@@ -217,6 +217,7 @@ fn event(frame: &EventFrame<'_>) -> server::Event {
         event: Some(SequencedEvent {
             src: None,
             event: Some(body.into()),
+            command: None,
             words: None,
         }),
         members_omitted: members_omitted as u32,

@@ -242,6 +242,7 @@ fn event() -> impl Strategy<Value = RingEvent> {
                 src,
                 ts: TimestampMs(ts),
                 body,
+                command: None,
                 words,
             };
             RingEvent::new(EventPosition { partition, offset }, event, 100)

@@ -24,6 +24,7 @@ pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent 
         src,
         ts: TimestampMs(offset),
         body,
+        command: None,
         words: None,
     };
     RingEvent::new(EventPosition { partition, offset }, event, 100)

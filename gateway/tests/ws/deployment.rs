@@ -217,6 +217,7 @@ fn event(cause: i64, body: Body) -> Event {
         },
         ts: now(),
         body,
+        command: None,
         words: None,
     }
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     json,
     media::BatchEncoding,
-    post::{MadeId, Post},
+    post::{MadeId, Post, RetryId},
     protobuf,
     responses::{not_appended, unknown_outcome},
 };
@@ -42,8 +42,10 @@ pub(crate) enum ResultLine {
         partition: u8,
         /// From 0.
         offset: i64,
-        /// Only where it was made up here.
+        /// Of a message, only where it was generated here.
         client_msg_id: Option<String>,
+        /// Of any other command but the beginning of a group, only where it was generated here.
+        command_id: Option<String>,
         /// Of a group that begins.
         gid: Option<String>,
     },
@@ -135,10 +137,7 @@ impl BatchEncoding {
             }
             Entry::NotAppended { line } => self.write_refusal(out, line, &not_appended()),
             Entry::Unknown { line, kind } => {
-                let id = match made {
-                    Some(MadeId::ClientMsgId(id)) => Some(id.to_string()),
-                    Some(MadeId::Gid(_)) | None => None,
-                };
+                let id = made.map(RetryId::from).unwrap_or_default();
                 self.write_refusal(out, line, &unknown_outcome(kind, id));
             }
             Entry::Pending { .. } | Entry::Refused { .. } => {
@@ -168,6 +167,9 @@ impl BatchEncoding {
                     Some(MadeId::ClientMsgId(id)) => {
                         write_text(out, format_args!(r#","client_msg_id":"{id}""#));
                     }
+                    Some(MadeId::CommandId(id)) => {
+                        write_text(out, format_args!(r#","command_id":"{id}""#));
+                    }
                     Some(MadeId::Gid(gid)) => write_text(out, format_args!(r#","gid":"{gid}""#)),
                     None => {}
                 }
@@ -181,6 +183,7 @@ impl BatchEncoding {
                 };
                 match made {
                     Some(MadeId::ClientMsgId(id)) => accepted.client_msg_id = id.to_string(),
+                    Some(MadeId::CommandId(id)) => accepted.command_id = id.to_string(),
                     Some(MadeId::Gid(gid)) => accepted.gid = gid.get(),
                     None => {}
                 }
@@ -231,6 +234,7 @@ fn item_problem(problem: &Problem) -> proto::ItemProblem {
         status: problem.status.into(),
         detail: problem.detail.clone(),
         client_msg_id: problem.client_msg_id.clone().unwrap_or_default(),
+        command_id: problem.command_id.clone().unwrap_or_default(),
         errors: problem
             .errors
             .iter()

@@ -41,6 +41,11 @@ pub(crate) struct GroupBody {
     /// Whether members see what was sent before they joined.
     #[serde(default)]
     whole_history: bool,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// "by asks for this in the group": exactly one of the members after `by`.
@@ -91,6 +96,11 @@ pub(crate) struct GroupChangeBody {
     /// `true`, the owner: the group ends.
     #[serde(default)]
     dissolve: Option<bool>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 64)]
+    command_id: Option<String>,
 }
 
 /// Whose role, and which.
@@ -183,7 +193,8 @@ impl GroupBody {
                 client_id,
             })),
             by_user: false,
-        })
+        })?
+        .with_command_id(self.command_id)
     }
 }
 
@@ -222,7 +233,8 @@ impl GroupChangeBody {
             by,
             action: Some(action),
             by_user: false,
-        })
+        })?
+        .with_command_id(self.command_id)
     }
 }
 

@@ -21,8 +21,8 @@ use crate::{
 /// Pin, mute, block or delete a contact
 ///
 /// The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. Where the outcome is
-/// unknown it may be repeated, unless another change of the same contact was posted meanwhile; one with `deleted` would also cover messages
-/// that came meanwhile, so look first whether the contact is in the list. Refused as malformed below rule version 3.
+/// unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 a repeat takes the place of a change that was posted meanwhile, and one with `deleted` also covers messages
+/// that came meanwhile.) Refused as malformed below rule version 3.
 #[utoipa::path(
     post,
     path = "/v1/contact-changes",

@@ -57,8 +57,8 @@ pub(crate) async fn post_group(
 /// Change a group or its members
 ///
 /// The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done, or why not: who asks
-/// may be no member, or have no right to it. Where the outcome is unknown it may be repeated, unless another change was posted meanwhile:
-/// what is so already is left as it is, but a group that is dissolved already is answered `dissolved`, and a role of owner that was given away already `no-right`. Refused as malformed below rule version 3.
+/// may be no member, or have no right to it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. Below
+/// rule version 4 it may be repeated unless another change was posted meanwhile. Refused as malformed below rule version 3.
 #[utoipa::path(
     post,
     path = "/v1/groups/{gid}/changes",

@@ -21,9 +21,7 @@ use crate::{
 /// Recall, edit or hide a message
 ///
 /// The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. Where the outcome is
-/// unknown it may be repeated: a recall, a delete or a clear again does nothing, an edit or a hide again is another change that shows the
-/// same, unless another edit was posted meanwhile. In a group a clear again, and what an admin does to a recalled message older than the newest 4,096, is another
-/// change without effect, too. Refused as malformed below rule version 3.
+/// unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 an edit or a hide again is another change, and an edit takes the place of one that was posted meanwhile.) Refused as malformed below rule version 3.
 #[utoipa::path(
     post,
     path = "/v1/message-changes",

@@ -22,7 +22,7 @@ use crate::{
 /// Set a profile
 ///
 /// The whole of it: what is absent is not kept from an earlier one. The 202 means that it is on the log; with `after=` the calls of the query
-/// API show it. Where the outcome is unknown it may be repeated, unless another one was posted meanwhile. Refused as malformed below rule
+/// API show it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 it takes the place of one that was posted meanwhile.) Refused as malformed below rule
 /// version 3.
 #[utoipa::path(
     put,

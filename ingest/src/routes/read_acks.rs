@@ -20,9 +20,9 @@ use crate::{
 
 /// Say how far a conversation was read
 ///
-/// One of a `mid` may be repeated at will: a position never goes back. One of `latest` means the newest message when it is sequenced, so a
-/// repeat also covers what came meanwhile: where the outcome is unknown (503 `/problems/unknown-outcome`, or no answer), read the newest
-/// message and post its mid.
+/// A position never goes back. One of `latest` means the newest message when it is sequenced. Where the outcome is unknown (503
+/// `/problems/unknown-outcome`, or no answer), repeat it with the same `command_id` or `Idempotency-Key`: it then covers nothing that came
+/// meanwhile. (Below rule version 4 it would.)
 #[utoipa::path(
     post,
     path = "/v1/read-acks",

@@ -205,7 +205,11 @@ async fn a_line_is_answered_before_the_next_is_written() {
 }
 
 pub fn item(event: ingest_event::Event) -> Vec<u8> {
-    proto::IngestEvent { event: Some(event) }.encode_length_delimited_to_vec()
+    let item = proto::IngestEvent {
+        event: Some(event),
+        command_id: String::new(),
+    };
+    item.encode_length_delimited_to_vec()
 }
 
 pub async fn post_items(server: &Server, body: Vec<u8>) -> Vec<proto::EventResult> {

@@ -166,15 +166,21 @@ async fn paused_for_a_while() {
     assert_eq!(problem["client_msg_id"], "mine");
     let mut ack = json!({"uid": destid, "peer": srcid, "device": "pc", "mid": 1});
     let problem = post_ack(&server, &ack).await;
-    assert_eq!(problem["detail"], "unknown: retry with the same body");
-    assert_eq!(problem["retry_after_s"], 1);
+    assert_eq!(
+        problem["detail"],
+        "unknown: retry with the same body and command_id"
+    );
+    let generated: Uuid = problem["command_id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(generated.get_version_num(), 7);
     ack["mid"] = json!("latest");
+    ack["command_id"] = json!("mine");
     let problem = post_ack(&server, &ack).await;
     assert_eq!(
         problem["detail"],
-        "unknown: posted again, `latest` would also cover messages that came meanwhile; read the newest message and post its mid"
+        "unknown: retry with the same body and command_id; below rule version 4, `latest` would also cover messages that came meanwhile"
     );
-    assert_eq!(problem["retry_after_s"], Value::Null);
+    assert_eq!(problem["command_id"], "mine");
+    assert_eq!(problem["retry_after_s"], 1);
     let ready = || Client::new().get(server.url("/readyz")).send();
     wait_until("ingest is not ready", async || {
         ready().await.unwrap().status() == 503

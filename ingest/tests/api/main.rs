@@ -11,6 +11,7 @@ mod changes;
 mod expect;
 mod greedy;
 mod groups;
+mod ids;
 mod kafka_away;
 mod limits;
 mod log;

@@ -3,7 +3,10 @@
 use std::fs;
 
 use reqwest::StatusCode;
-use schemas::{Change, WordVerdict, command::Command};
+use schemas::{
+    Change, WordVerdict,
+    command::{Command, InboundValue},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,7 +20,7 @@ const DICTIONARY: &str = "refuse buy followers\nmask darn\nflag refund\n";
 
 fn text_and_verdict(at: (i64, i64)) -> (String, Option<bool>) {
     let record = log::record(at.0, at.1);
-    let (command, words) = Command::parse_with_words(record.bytes()).unwrap();
+    let InboundValue { command, words, .. } = InboundValue::parse(record.bytes()).unwrap();
     let text = match command {
         Command::Send(send) => send.msg,
         Command::ChangeMessage(change) => match change.change {

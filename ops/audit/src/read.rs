@@ -9,9 +9,10 @@ use std::fmt::Display;
 use event_log::Record;
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, MessageChange, Mid, Ordinal, Partition, Recipient, UserId, WordVerdict,
-    command::{Command, Control, ReadAck, SendMessage},
+    AppliedCommand, Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags,
+    DeletedContact, DeviceClass, MessageChange, Mid, Ordinal, Partition, Recipient, UserId,
+    WordVerdict,
+    command::{Command, Control, InboundValue, ReadAck, SendMessage},
     event::{
         Body, Event, KNOWN_RULE_VERSION, Message, ReadPosition, Rules, Source, SourceOffset,
         UnknownRules,
@@ -68,6 +69,7 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         _ => {}
     }
     let words = words(decoded.words)?;
+    let command = decoded.command.map(applied_command).transpose()?;
     let body = body(decoded.event.ok_or("event is absent")?)?;
     if partition_of(&body).is_some_and(|right| right != i128::from(record.partition.get())) {
         return Err("it belongs to another partition".into());
@@ -82,24 +84,29 @@ fn parse(record: &Record) -> Result<Event, NoEvent> {
         },
         ts: record.timestamp,
         body,
+        command: command.map(Box::new),
         words,
     })
 }
 
-/// The command of a record of `chat.inbound`, or why it is none.
-pub(crate) fn command(record: &Record) -> Result<Command, String> {
-    command_with_words(record).map(|(command, _)| command)
-}
-
-/// The same with what the filter of words did with its text.
-pub(crate) fn command_with_words(
-    record: &Record,
-) -> Result<(Command, Option<WordVerdict>), String> {
+/// The command of a record of `chat.inbound` with its id and what the filter of words did with its text, or why it is none.
+pub(crate) fn value(record: &Record) -> Result<InboundValue, String> {
     let decoded = proto::InboundCommand::decode(record.bytes())
         .map_err(|e| format!("is no InboundCommand ({e})"))?;
     let words = words(decoded.words)?;
     let command = decoded.command.ok_or("command is absent")?;
-    Ok((command_of(command)?, words))
+    Ok(InboundValue {
+        command: command_of(command)?,
+        id: decoded.command_id,
+        words,
+    })
+}
+
+fn applied_command(command: proto::AppliedCommand) -> Result<AppliedCommand, String> {
+    Ok(AppliedCommand {
+        id: field("command.id", command.id)?,
+        content: command.content,
+    })
 }
 
 fn words(verdict: Option<proto::WordVerdict>) -> Result<Option<WordVerdict>, String> {

@@ -118,6 +118,7 @@ mod tests {
             src,
             ts: TimestampMs(7),
             body,
+            command: None,
             words: None,
         };
         rows(5, &event).into_iter().flatten().collect()

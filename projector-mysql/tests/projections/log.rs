@@ -187,6 +187,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body,
+            command: None,
             words: None,
         };
         let value = event.clone().encode();
@@ -215,6 +216,7 @@ impl Log {
             },
             ts: TimestampMs(self.clock),
             body: Body::Progress,
+            command: None,
             words: None,
         };
         let ts = event.ts;

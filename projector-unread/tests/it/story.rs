@@ -180,6 +180,7 @@ impl Story {
             src,
             ts,
             body,
+            command: None,
             words: None,
         }
         .encode();

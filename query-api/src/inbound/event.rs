@@ -118,6 +118,7 @@ mod tests {
             },
             ts: TimestampMs(5),
             body,
+            command: None,
             words: None,
         };
         Record {

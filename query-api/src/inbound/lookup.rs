@@ -5,7 +5,7 @@ use problem::Problem;
 use schemas::{
     ChangeContact, ConversationId, InboundPosition, Mid, Partition, Profile, Recipient,
     TimestampMs, UserId,
-    command::{Command, Malformed, SendMessage},
+    command::{Command, InboundValue, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
 };
@@ -13,6 +13,7 @@ use schemas::{
 use super::{
     dead_letter::DeadLetterSearch,
     event::{self, EventLookup},
+    original,
     outcome::{Outcome, Reader},
     reader_pool::{LookupError, ScanBudget},
 };
@@ -60,7 +61,9 @@ pub(crate) async fn lookup(
             appended,
             below,
         } => {
-            let original = deadline.bound(original(&api.store, &send, below)).await??;
+            let original = deadline
+                .bound(stored_original(&api.store, &send, below))
+                .await??;
             let refused = match original {
                 Some(_) => None,
                 None => {
@@ -68,7 +71,7 @@ pub(crate) async fn lookup(
                     refused(api, caller, position, (appended, conversation), deadline).await?
                 }
             };
-            Ok(refused.unwrap_or_else(|| Outcome::repeat(send, original)))
+            Ok(refused.unwrap_or_else(|| Outcome::repeat_of_message(&send, original)))
         }
     }
 }
@@ -124,15 +127,7 @@ fn look_up_in_log(
         EventLookup::Event(outcome) => return Ok(LogLookup::Outcome(outcome)),
         EventLookup::NoEvent { below } => below,
     };
-    let command = Command::parse(record.bytes());
-    if let Ok(Command::ReadAck(ack)) = command
-        && let Recipient::User(peer) = ack.to
-        && ack.conversation().partition() == partition
-    {
-        // The sequencer refuses none of these.
-        let reader = Reader::new(ack.uid, peer, ack.device);
-        return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
-    }
+    let value = InboundValue::parse(record.bytes());
     // A dead letter is acknowledged before any later event is produced (PROTOCOL S7), so it exists by now.
     let mut search = DeadLetterSearch {
         reader,
@@ -143,6 +138,21 @@ fn look_up_in_log(
     };
     if let Some(refused) = search.bisect()? {
         return Ok(LogLookup::Outcome(refused));
+    }
+    if let Ok(value) = &value
+        && value.command.partition().is_none_or(|p| p == partition)
+        && let Some(original) = original::find(reader, partition, value, below, search.budget)?
+    {
+        return Ok(LogLookup::Outcome(Outcome::repeat(original)));
+    }
+    let command = value.map(|value| value.command);
+    if let Ok(Command::ReadAck(ack)) = command
+        && let Recipient::User(peer) = ack.to
+        && ack.conversation().partition() == partition
+    {
+        // The sequencer refuses none of these but for an id that another command has.
+        let reader = Reader::new(ack.uid, peer, ack.device);
+        return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
     }
     if let Ok(command) = &command
         && let Some(conversation) = changed_conversation(command)
@@ -240,7 +250,7 @@ fn refused_without_letter(command: Result<Command, Malformed>, partition: Partit
 
 /// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text, or had another one before
 /// it was changed. An id may be used again after the dedup window.
-async fn original(
+async fn stored_original(
     store: &MessageStore,
     send: &SendMessage,
     below: i64,

@@ -4,6 +4,7 @@ mod dead_letter;
 mod epoch_of;
 mod event;
 mod lookup;
+mod original;
 mod outcome;
 mod reader_pool;
 

@@ -6,6 +6,7 @@ use schemas::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::original::Original;
 use crate::{flags::Flags, message_item::utc};
 
 /// What became of a record of `chat.inbound`.
@@ -43,16 +44,29 @@ pub(crate) enum Outcome {
         #[schema(example = "2025-11-21T08:00:00.123Z")]
         ts: String,
     },
-    /// It is a repeat of a message that had its number before.
+    /// It repeats a message that had its number before, or another command that was applied before: it did nothing.
     Repeat {
-        /// `lo,hi`.
+        /// `lo,hi`, or `g:` and the gid of a group; absent for a profile and for rules.
+        #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(example = "1000,1001")]
-        conversation: String,
-        /// That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation, and in a group.
+        conversation: Option<String>,
+        /// Of a message, that number; null where it is neither among the newest 4,096 events before the repeat nor stored (in a group: not among these), or not among the sender's newest 1,000 in the conversation.
         #[schema(minimum = 1, example = 3)]
         of_mid: Option<i64>,
-        /// The id that both have.
-        client_msg_id: String,
+        /// The id that both messages have; absent for other commands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        client_msg_id: Option<String>,
+        /// The id that both commands have; absent for messages, and for hiding and clearing, which need none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command_id: Option<String>,
+        /// The offset, in the same partition of `chat.inbound`, of the one that holds; absent where that is not among the newest 4,096 events before the repeat.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 0, example = 40)]
+        of_offset: Option<i64>,
+        /// The offset of its event in the same partition of `chat.events`; absent where `of_offset` is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(minimum = 0, example = 57)]
+        events_offset: Option<i64>,
     },
     /// It is a read-ack and moved the position.
     ReadPositionMoved {
@@ -287,14 +301,11 @@ impl Outcome {
 
     /// What a change, or a command in a group, comes to that was not refused and has no event.
     pub(super) fn without_event(command: &Command, conversation: ConversationId) -> Self {
-        let conversation = conversation.to_string();
         match command {
-            Command::Send(send) => Self::Repeat {
-                conversation,
-                of_mid: None,
-                client_msg_id: send.client_msg_id.to_string(),
+            Command::Send(send) => Self::repeat_of_message(send, None),
+            _ => Self::WithoutEffect {
+                conversation: conversation.to_string(),
             },
-            _ => Self::WithoutEffect { conversation },
         }
     }
 
@@ -304,11 +315,40 @@ impl Outcome {
         }
     }
 
-    pub(super) fn repeat(send: SendMessage, original: Option<Mid>) -> Self {
+    /// A message with the number `original`, where that is found, was sent before.
+    pub(super) fn repeat_of_message(send: &SendMessage, original: Option<Mid>) -> Self {
         Self::Repeat {
-            conversation: send.conversation().to_string(),
+            conversation: Some(send.conversation().to_string()),
             of_mid: original.map(Mid::get),
-            client_msg_id: send.client_msg_id.into_string(),
+            client_msg_id: Some(send.client_msg_id.to_string()),
+            command_id: None,
+            of_offset: None,
+            events_offset: None,
+        }
+    }
+
+    /// The same of any command, whose event is found on the log.
+    pub(super) fn repeat(original: Original) -> Self {
+        let Original {
+            at,
+            events_offset,
+            event,
+        } = original;
+        let conversation = event.conversation().map(|id| id.to_string());
+        let (of_mid, client_msg_id) = match event.body {
+            Body::Message(message) => (
+                Some(message.mid.get()),
+                Some(message.client_msg_id.into_string()),
+            ),
+            _ => (None, None),
+        };
+        Self::Repeat {
+            conversation,
+            of_mid,
+            client_msg_id,
+            command_id: event.command.map(|command| command.id.into_string()),
+            of_offset: Some(at.offset),
+            events_offset: Some(events_offset),
         }
     }
 }

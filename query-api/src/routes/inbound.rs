@@ -53,7 +53,7 @@ pub(crate) struct InboundQuery {
         (status = 200, description = "What became of it.", body = InboundOutcome, examples(
             ("pending" = (summary = "Not sequenced yet", value = json!({"partition": 17, "offset": 42, "state": "pending"}))),
             ("sequenced" = (summary = "A message", value = json!({"partition": 17, "offset": 42, "state": "sequenced", "conversation": "1000,1001", "mid": 3, "events_offset": 57, "ts": "2025-11-21T08:00:00.123Z"}))),
-            ("repeat" = (summary = "Sent before", value = json!({"partition": 17, "offset": 43, "state": "repeat", "conversation": "1000,1001", "of_mid": 3, "client_msg_id": "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10"}))),
+            ("repeat" = (summary = "Sent before", value = json!({"partition": 17, "offset": 43, "state": "repeat", "conversation": "1000,1001", "of_mid": 3, "client_msg_id": "0199f3c0-7a54-7cc1-a4fb-2d2a3c1b9f10", "of_offset": 42, "events_offset": 57}))),
             ("message_changed" = (summary = "A recall", value = json!({"partition": 17, "offset": 45, "state": "message_changed", "conversation": "1000,1001", "mid": 3, "kind": "recall", "chg": 1, "events_offset": 59, "ts": "2025-11-21T08:01:00.123Z"}))),
             ("refused" = (summary = "Changed nothing", value = json!({"partition": 17, "offset": 44, "state": "refused", "reason": "conflict", "detail": "client_msg_id: used before with another msg"}))),
         )),

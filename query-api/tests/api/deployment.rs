@@ -11,7 +11,7 @@ use message_store::{
 use query_api::Config;
 use schemas::{
     InboundPosition, LogPosition, NextOffset, Partition, TableNumber, TimestampMs, UserId,
-    command::Command,
+    command::{Command, InboundValue},
     event::{Event, SourceOffset},
     topics::Topic,
 };
@@ -184,8 +184,13 @@ impl Deployment {
 
     /// Posts a command as ingest would.
     pub async fn post(&self, partition: Partition, command: Command) -> InboundPosition {
+        self.post_value(partition, command.into()).await
+    }
+
+    /// Appends a command with its id.
+    pub async fn post_value(&self, partition: Partition, value: InboundValue) -> InboundPosition {
         let offset = self
-            .append(Topic::Inbound, partition, &command.encode(), None, &[])
+            .append(Topic::Inbound, partition, &value.encode(), None, &[])
             .await;
         InboundPosition { partition, offset }
     }

@@ -1,7 +1,8 @@
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
-    DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, Recipient, TimestampMs,
-    command::{Command, Control, ReadAck, SendMessage},
+    AppliedCommand, Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags,
+    DeletedContact, DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, Recipient,
+    TimestampMs,
+    command::{Command, Control, InboundValue, ReadAck, SendMessage},
     dead_letter::{DeadLetterRecord, Origin, OriginalRecord, Reason},
     event::{Body, Event, ReadPosition, Rules, Source, SourceOffset},
     topics::Topic,
@@ -32,6 +33,7 @@ fn event(epoch: u32, offset: i64, ts: TimestampMs, body: Body) -> Event {
         },
         ts,
         body,
+        command: None,
         words: None,
     }
 }
@@ -121,8 +123,17 @@ async fn a_repeat_names_the_message_that_it_repeats() {
 
     let body = service.ok(&path(again)).await;
     assert_eq!(
-        (&body["state"], &body["of_mid"]),
-        (&json!("repeat"), &json!(null))
+        body,
+        json!({
+            "partition": 2,
+            "offset": again.offset,
+            "state": "repeat",
+            "conversation": body["conversation"],
+            "of_mid": 1,
+            "client_msg_id": chat.rows[0].client_msg_id.as_str(),
+            "of_offset": first.offset,
+            "events_offset": at,
+        })
     );
     // It has been edited since, as its author may.
     chat.rows[0].id = at;
@@ -137,6 +148,80 @@ async fn a_repeat_names_the_message_that_it_repeats() {
     );
     assert_eq!(body["client_msg_id"], client_msg_id);
     assert_eq!(service.ok(&path(first)).await["state"], "sequenced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_there_twice_names_the_one_that_holds() {
+    let (deployment, service) = env().await;
+    let p = partition(14);
+    let chat = Chat::in_partition(p);
+    let value = |pinned| InboundValue {
+        id: "once".to_owned(),
+        ..Command::ChangeContact(ChangeContact {
+            uid: chat.me,
+            peer: chat.peer,
+            favourite: None,
+            pinned: Some(pinned),
+            muted: None,
+            blocked: None,
+            deleted: false,
+            by_user: true,
+        })
+        .into()
+    };
+    let [first, second, other] = [
+        deployment.post_value(p, value(true)).await,
+        deployment.post_value(p, value(true)).await,
+        deployment.post_value(p, value(false)).await,
+    ];
+    let pinned = ContactFlags {
+        pinned: true,
+        ..ContactFlags::default()
+    };
+    let command = AppliedCommand {
+        id: "once".to_owned().try_into().unwrap(),
+        content: 7,
+    };
+    let pinned = Event {
+        command: Some(Box::new(command)),
+        ..event(
+            0,
+            first.offset,
+            now(),
+            Body::ContactChange(ContactChange {
+                uid: chat.me,
+                peer: chat.peer,
+                flags: pinned,
+                deleted: None,
+            }),
+        )
+    };
+    let at = deployment.emit(p, pinned).await;
+    dead_letter(deployment, other, Reason::Conflict, "another one's").await;
+    deployment
+        .emit(p, event(0, other.offset, now(), Body::Progress))
+        .await;
+
+    let held = service.ok(&path(first)).await;
+    assert_eq!(
+        (&held["state"], &held["pinned"]),
+        (&json!("contact_changed"), &json!(true))
+    );
+    let (lo, hi) = (chat.me.min(chat.peer), chat.me.max(chat.peer));
+    assert_eq!(
+        service.ok(&path(second)).await,
+        json!({
+            "partition": 14,
+            "offset": second.offset,
+            "state": "repeat",
+            "conversation": format!("{lo},{hi}"),
+            "of_mid": null,
+            "command_id": "once",
+            "of_offset": first.offset,
+            "events_offset": at,
+        })
+    );
+    assert_eq!(service.ok(&path(other)).await["state"], "refused");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -199,6 +199,7 @@ impl SyncLog {
             },
             ts: now(),
             body,
+            command: None,
             words: None,
         };
         self.events[partition].push(LogEvent { offset, event });

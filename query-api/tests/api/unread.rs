@@ -161,6 +161,7 @@ fn progress(offset: i64) -> Event {
         },
         ts: now(),
         body: Body::Progress,
+        command: None,
         words: None,
     }
 }

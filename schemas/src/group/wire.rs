@@ -341,6 +341,7 @@ mod tests {
                 last_mid: Mid::ZERO.next(),
                 members: vec![left],
             })),
+            command: None,
             words: None,
         };
         let partition = ConversationId::Group(gid).partition();

@@ -33,3 +33,5 @@ pub use step::{Decision, Inbound, NoOp, Refusal, step};
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod repeats;

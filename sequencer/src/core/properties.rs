@@ -6,8 +6,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message as _;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ConversationId, DeviceClass, GroupId, Mid, Partition,
-    Profile, Recipient, TimestampMs, UserId,
+    AppliedCommand, Change, ChangeContact, ChangeMessage, ConversationId, DeviceClass, GroupId,
+    Mid, Partition, Profile, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
@@ -168,14 +168,19 @@ fn newest_rules() -> Command {
 
 /// A log in which append times go forth and back.
 fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
+    let command = prop_oneof![
+        12 => send(),
+        6 => read_ack(),
+        6 => message_change(),
+        2 => contact_change(),
+        1 => profile(),
+        6 => any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed))),
+        1 => control(),
+    ];
+    // Few, so that they come again.
+    let id = prop_oneof![Just(String::new()), "k[0-9]?"];
     let value = prop_oneof![
-        12 => send().prop_map(Command::encode),
-        6 => read_ack().prop_map(Command::encode),
-        6 => message_change().prop_map(Command::encode),
-        2 => contact_change().prop_map(Command::encode),
-        1 => profile().prop_map(Command::encode),
-        6 => any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed)).encode()),
-        1 => control().prop_map(Command::encode),
+        33 => (command, id).prop_map(|(command, id)| traffic::with_id(command, id)),
         1 => prop::collection::vec(any::<u8>(), 0..9),
     ];
     // Every second log begins with the newest rules.
@@ -429,13 +434,21 @@ fn any_event() -> impl Strategy<Value = Event> {
         rules,
         Just(Body::Progress)
     ];
-    (body, any::<i64>()).prop_map(|(body, ts)| Event {
+    let command = ("[a-c]", any::<u32>()).prop_map(|(id, content)| {
+        Box::new(AppliedCommand {
+            id: id.try_into().unwrap(),
+            content,
+        })
+    });
+    let all = (body, prop::option::of(command), any::<i64>());
+    all.prop_map(|(body, command, ts)| Event {
         src: Source {
             offset: SourceOffset::START,
             leader_epoch: -1,
         },
         ts: TimestampMs(ts),
         body,
+        command,
         words: None,
     })
 }

@@ -9,7 +9,7 @@ use schemas::{
 
 use super::{
     conversation::Conversation,
-    dedup::{Dedup, SendFields},
+    dedup::{CommandFields, Dedup, SendFields},
     group::Group,
     memberships::Memberships,
     recent_messages::RecentMessages,
@@ -68,7 +68,7 @@ impl State {
         self.conversations.len()
     }
 
-    /// How many sends it remembers for recognising repeats.
+    /// How many sends and other commands it remembers for recognising repeats.
     #[must_use]
     pub fn dedup_entries(&self) -> usize {
         self.dedup.len()
@@ -119,6 +119,28 @@ impl State {
             Body::GroupChange(change) => self.apply_group_change(change),
             Body::Profile(_) | Body::Control(_) | Body::Progress => {}
         }
+        self.apply_command(event);
+    }
+
+    /// Remembers the command that an event answers, so that a repeat of it emits nothing (PROTOCOL S15).
+    fn apply_command(&mut self, event: &Event) {
+        if self.rules.rule_version < 4 {
+            return;
+        }
+        let given = || {
+            let (command, scope) = (event.command.as_deref()?, event.body.scope()?);
+            Some(CommandFields::new(scope, command))
+        };
+        let fields = match &event.body {
+            Body::MessageChange(change) if change.change.is_for_one() => {
+                CommandFields::of_view(change.by, change.to, change.mid, &change.change)
+            }
+            _ => given(),
+        };
+        if let Some(fields) = fields {
+            self.dedup.insert_command(fields, self.clock, &self.rules);
+            self.dedup.evict(self.clock, self.clock, &self.rules);
+        }
     }
 
     fn apply_message(&mut self, message: &Message) {
@@ -126,10 +148,11 @@ impl State {
             ConversationId::Direct(id) => id,
             ConversationId::Group(gid) => return self.apply_group_message(gid, message),
         };
-        let conversation = self.conversations.entry(id).or_default();
-        if conversation.last_mid == Mid::ZERO && self.rules.new_conversations_per_day > 0 {
+        let known = self.conversations.get(&id);
+        if is_begun_by_message(known, &self.rules) && self.rules.new_conversations_per_day > 0 {
             *self.begun.entry(message.srcid).or_default() += 1;
         }
+        let conversation = self.conversations.entry(id).or_default();
         conversation.push(id.side_of(message.srcid), self.rules.rule_version >= 3);
         conversation.last_place =
             self.recent
@@ -230,6 +253,11 @@ impl State {
             conversation.read_everywhere(side, deleted.mid);
         }
     }
+}
+
+/// Whether a message begins the conversation (PROTOCOL S14). Below rule version 4 it does so, too, where flags of a contact have begun it before.
+pub(super) fn is_begun_by_message(known: Option<&Conversation>, rules: &Rules) -> bool {
+    known.is_none_or(|known| rules.rule_version < 4 && known.last_mid == Mid::ZERO)
 }
 
 fn day(time: TimestampMs) -> i64 {

@@ -1,17 +1,19 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    ConversationId, DirectConversation, Mid, Partition, TimestampMs, UserId, WordVerdict,
-    command::{Command, Control, ReadAck, SendMessage},
+    AppliedCommand, ChangeMessage, CommandId, ConversationId, DirectConversation, Mid, Partition,
+    TimestampMs, UserId, WordVerdict,
+    command::{Command, Control, InboundValue, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Body, Event, Message, ReadPosition, Source, UnknownRules},
+    event::{Body, Event, Message, ReadPosition, Rules, Source, UnknownRules},
 };
 
 use super::{
     State,
     control::{self, InvalidRules},
     conversation::Conversation,
-    dedup::{Known, SendFields},
+    dedup::{CommandFields, Known, SendFields, content_hash},
+    state::is_begun_by_message,
     step_changes::{step_contact_change, step_message_change},
     step_group,
 };
@@ -52,7 +54,7 @@ pub struct Refusal {
 /// Why a record emits nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoOp {
-    /// The same send was sequenced before.
+    /// The same send or command was sequenced before.
     Repeat,
     /// A read-ack at or below the read position.
     PositionNotAdvanced {
@@ -98,10 +100,18 @@ impl From<NoEvent> for Decision {
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
 #[must_use]
 pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decision {
-    let (command, words) = match Command::parse_with_words(inbound.value) {
+    let value = match InboundValue::parse(inbound.value) {
         Ok(parsed) => parsed,
         Err(malformed) => return refuse(Reason::Malformed, malformed.to_string()).into(),
     };
+    let id = match value.command_id() {
+        Ok(id) => id,
+        Err(malformed) if state.rules.rule_version >= 4 => {
+            return refuse(Reason::Malformed, malformed.to_string()).into();
+        }
+        Err(_) => None,
+    };
+    let InboundValue { command, words, .. } = value;
     let is_of_version_3 = matches!(
         command,
         Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
@@ -122,6 +132,86 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         ts: effective_ts(state, inbound),
         words,
     };
+    match (&command, id) {
+        (Command::ChangeMessage(change), _) if change.change.is_for_one() => {
+            match step_known_view(state, stamp, change) {
+                Ok(()) => step_command(state, stamp, command),
+                Err(no_event) => no_event.into(),
+            }
+        }
+        (_, Some(id)) => step_once(state, stamp, command, &id),
+        (_, None) => step_command(state, stamp, command),
+    }
+}
+
+/// Hides and clears are the same whatever their ids (PROTOCOL C5, G7).
+fn step_known_view(state: &State, stamp: EventStamp, asked: &ChangeMessage) -> Result<(), NoEvent> {
+    match CommandFields::of_view(asked.by, asked.to, asked.mid, &asked.change) {
+        Some(fields) if state.rules.rule_version >= 4 => step_known(state, stamp, fields),
+        _ => Ok(()),
+    }
+}
+
+/// The decision about a command with an id, which a repeat of it has, too (PROTOCOL S15).
+fn step_once(state: &State, stamp: EventStamp, command: Command, id: &CommandId) -> Decision {
+    let applied = as_applied(&state.rules, &command, id);
+    let fields = applied
+        .as_ref()
+        .map(|applied| CommandFields::new(command.scope(), applied));
+    if let Err(no_event) = fields.map_or(Ok(()), |fields| step_known(state, stamp, fields)) {
+        return no_event.into();
+    }
+    let asked = command.clone();
+    let mut decision = step_command(state, stamp, command);
+    if let Decision::Emit(event) = &mut decision
+        && !is_repeatable(&asked, &event.body)
+    {
+        let applied = match &event.body {
+            // The one that raises the version is remembered, too.
+            Body::Control(rules) => as_applied(rules, &asked, id),
+            _ => applied,
+        };
+        event.command = applied.map(Box::new);
+    }
+    decision
+}
+
+/// The command as its event names it; `None` where the rules have no ids.
+fn as_applied(rules: &Rules, command: &Command, id: &CommandId) -> Option<AppliedCommand> {
+    let key = rules
+        .hash_key
+        .as_ref()
+        .filter(|_| rules.rule_version >= 4)?;
+    Some(AppliedCommand {
+        id: id.clone(),
+        content: content_hash(key, command, id),
+    })
+}
+
+/// Whether a repeat changes nothing by itself: that of a read-ack that was not clamped (PROTOCOL S4). Most are such, and need no entry.
+fn is_repeatable(command: &Command, body: &Body) -> bool {
+    match (command, body) {
+        (Command::ReadAck(ack), Body::ReadPosition(position)) => ack.mid == Some(position.mid),
+        _ => false,
+    }
+}
+
+/// The decision about a command whose id is known.
+fn step_known(state: &State, stamp: EventStamp, fields: CommandFields<'_>) -> Result<(), NoEvent> {
+    let known = state
+        .dedup
+        .find_command(fields, state.clock, stamp.ts, &state.rules);
+    match known {
+        None => Ok(()),
+        Some(Known::Repeat) => Err(NoOp::Repeat.into()),
+        Some(Known::Conflict) => {
+            let detail = "command_id is that of an earlier command with other contents";
+            Err(refuse(Reason::Conflict, detail.to_owned()))
+        }
+    }
+}
+
+fn step_command(state: &State, stamp: EventStamp, command: Command) -> Decision {
     match command {
         Command::Send(send) => match send.conversation() {
             ConversationId::Direct(id) => step_send(state, stamp, id, send),
@@ -159,6 +249,7 @@ impl EventStamp {
             src: self.src,
             ts: self.ts,
             body,
+            command: None,
             words: self.words,
         })
     }
@@ -186,13 +277,14 @@ fn step_send(
     if let Err(no_event) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
         return no_event.into();
     }
+    let known = state.conversations.get(&id);
     let unknown = Conversation::default();
-    let conversation = state.conversations.get(&id).unwrap_or(&unknown);
+    let conversation = known.unwrap_or(&unknown);
     let side = id.side_of(send.srcid);
     if conversation.is_blocked(side) {
         return refuse(Reason::Blocked, "the receiver blocks the sender".to_owned()).into();
     }
-    let begins = send.by_user && conversation.last_mid == Mid::ZERO;
+    let begins = send.by_user && is_begun_by_message(known, &state.rules);
     if begins && begins_too_many(state, stamp.ts, send.srcid) {
         let most = state.rules.new_conversations_per_day;
         let detail = format!(

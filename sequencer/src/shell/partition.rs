@@ -369,6 +369,7 @@ impl PartitionShell {
             src: self.stepped,
             ts: self.state.clock(),
             body: Body::Progress,
+            command: None,
             words: None,
         };
         self.last_event = Some(self.outbox.push_event(progress));

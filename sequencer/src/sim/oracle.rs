@@ -3,14 +3,18 @@
 
 mod groups;
 
+use std::hash::Hasher as _;
+
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ClientMsgId, ContactChange, ContactFlags,
-    ConversationId, DeletedContact, DirectConversation, GroupChangeKind, HashKey, MessageChange,
-    Mid, Ordinal, Partition, Recipient, TimestampMs, UserId,
-    command::{Command, Control, ReadAck, SendMessage},
+    AppliedCommand, Change, ChangeContact, ChangeMessage, Chg, ClientMsgId, CommandId,
+    CommandScope, ContactChange, ContactFlags, ConversationId, DeletedContact, DirectConversation,
+    GroupChangeKind, HashKey, MessageChange, Mid, Ordinal, Partition, Recipient, TimestampMs,
+    UserId,
+    command::{Command, Control, InboundValue, Malformed, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Event, Message, ReadPosition, Rules, Source, SourceOffset},
 };
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use crate::shell::InboundRecord;
 
@@ -48,12 +52,12 @@ struct Oracle {
     clock: i64,
     rules: Rules,
     events: Vec<Event>,
-    /// Messages whose repeats are recognised, with their times, oldest first.
-    remembered: Vec<(i64, Sent)>,
-    /// The senders of the messages of this round.
+    /// Messages and commands whose repeats are recognised, with their times, oldest first.
+    remembered: Vec<(i64, Remembered)>,
+    /// The authors of those of this round.
     round: Vec<UserId>,
-    /// Messages of senders who had their share of the round.
-    own: Vec<(UserId, Vec<(i64, Sent)>)>,
+    /// Those of authors who had their share of the round.
+    own: Vec<(UserId, Vec<(i64, Remembered)>)>,
     /// The days on which conversations were begun while that was limited, and by whom.
     begun: Vec<(i64, UserId)>,
     /// The messages of the recall window, with their times.
@@ -63,6 +67,68 @@ struct Oracle {
     before_version_4: Option<usize>,
     /// The days on which users were made members of groups while that was limited, and by whom.
     made_members: Vec<(i64, UserId)>,
+}
+
+/// What has a repeat.
+#[derive(Clone, PartialEq, Eq)]
+enum Remembered {
+    Sent(Sent),
+    Command(Once),
+}
+
+/// A command other than a send, with its id.
+#[derive(Clone, PartialEq, Eq)]
+struct Once {
+    scope: CommandScope,
+    /// `None` where what it asks for is its id.
+    id: Option<CommandId>,
+    /// As if nobody had posted it himself.
+    asked: Command,
+}
+
+impl Once {
+    fn of(value: &InboundValue) -> Result<Option<Self>, Malformed> {
+        let asked = Command::parse(&value.command.content()).unwrap();
+        let id = value.command_id()?;
+        let scope = asked.scope();
+        let once = |id, asked| Self { scope, id, asked };
+        Ok(match (&asked, scope.to) {
+            (Command::ChangeMessage(change), to) if change.change.is_for_one() => {
+                let is_found_otherwise =
+                    change.change == Change::Clear && matches!(to, Some(Recipient::User(_)));
+                (!is_found_otherwise).then(|| once(None, asked))
+            }
+            _ => id.map(|id| once(Some(id), asked)),
+        })
+    }
+
+    /// Whether both are one command, if they ask for the same.
+    fn has_id_of(&self, other: &Self) -> bool {
+        let is_same = self.id.is_some() || self.asked == other.asked;
+        (self.scope, &self.id) == (other.scope, &other.id) && is_same
+    }
+
+    /// As its event names it: SipHash-1-3 over author, addressee, id, NUL and what was asked for.
+    fn applied(&self, key: HashKey) -> Option<AppliedCommand> {
+        let id = self.id.clone()?;
+        let mut hasher = SipHasher13::new_with_key(key.bytes());
+        let author = self.scope.author.map_or(0, UserId::get);
+        let (to, is_group) = match self.scope.to {
+            None => (0, 0),
+            Some(Recipient::User(uid)) => (uid.get(), 0),
+            Some(Recipient::Group(gid)) => (gid.get(), 1),
+        };
+        for (number, bit) in [(author, 1), (to, is_group)] {
+            hasher.write(&(number as u64 | bit << 63).to_le_bytes());
+        }
+        hasher.write(id.as_str().as_bytes());
+        hasher.write(&[0]);
+        hasher.write(&self.asked.content());
+        Some(AppliedCommand {
+            id,
+            content: hasher.finish128().h1 as u32,
+        })
+    }
 }
 
 /// A message, direct or in a group.
@@ -92,10 +158,17 @@ impl Sent {
 
 impl Oracle {
     fn next(&mut self, record: &InboundRecord) -> Expected {
-        let parsed = Command::parse_with_words(record.value.as_deref().unwrap_or_default());
-        let Ok((command, words)) = parsed else {
+        let parsed = InboundValue::parse(record.value.as_deref().unwrap_or_default());
+        let Ok(value) = parsed else {
             return Expected::DeadLetter(Reason::Malformed);
         };
+        let once = match Once::of(&value) {
+            Err(_) if self.rules.rule_version >= 4 => {
+                return Expected::DeadLetter(Reason::Malformed);
+            }
+            once => once.ok().flatten(),
+        };
+        let InboundValue { command, words, .. } = value;
         let is_change = matches!(
             command,
             Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
@@ -105,6 +178,13 @@ impl Oracle {
             return Expected::DeadLetter(Reason::Malformed);
         }
         let ts = self.clock.max(record.ts.0);
+        let belongs_here = command.partition().is_none_or(|p| p == self.partition);
+        if belongs_here
+            && self.rules.rule_version >= 4
+            && let Some(known) = once.as_ref().and_then(|once| self.known(ts, once))
+        {
+            return known;
+        }
         let decided = match command {
             Command::Send(send) => self.send(ts, send),
             Command::ReadAck(ack) => self.read_ack(&ack),
@@ -122,6 +202,13 @@ impl Oracle {
             Err(reason) => Expected::DeadLetter(reason),
             Ok(None) => Expected::NoOp,
             Ok(Some(body)) => {
+                let rules = match &body {
+                    Body::Control(rules) => *rules,
+                    _ => self.rules,
+                };
+                let once = once
+                    .filter(|once| rules.rule_version >= 4 && !is_exact_ack(&once.asked, &body));
+                let applied = once.as_ref().zip(rules.hash_key);
                 let event = Event {
                     src: Source {
                         offset: SourceOffset {
@@ -132,15 +219,34 @@ impl Oracle {
                     },
                     ts: TimestampMs(ts),
                     body,
+                    command: applied.and_then(|(once, key)| once.applied(key).map(Box::new)),
                     words,
                 };
-                self.record(event.clone());
+                self.record(event.clone(), once);
                 Expected::Event(event)
             }
         }
     }
 
-    fn record(&mut self, event: Event) {
+    /// What comes of a command with an id that was seen before.
+    fn known(&self, ts: i64, once: &Once) -> Option<Expected> {
+        let own = self.own.iter().flat_map(|(_, own)| own);
+        let live = self.remembered.iter().chain(own);
+        let mut commands = live.filter_map(|(then, one)| match one {
+            Remembered::Command(command) => Some((then, command)),
+            Remembered::Sent(_) => None,
+        });
+        let (_, before) = commands.find(|(then, before)| {
+            ts - *then <= self.rules.dedup_window_ms && before.has_id_of(once)
+        })?;
+        Some(if before.asked == once.asked {
+            Expected::NoOp
+        } else {
+            Expected::DeadLetter(Reason::Conflict)
+        })
+    }
+
+    fn record(&mut self, event: Event, once: Option<Once>) {
         let second_before = self.clock / 1000;
         self.clock = event.ts.0;
         if let Body::Control(rules) = &event.body {
@@ -153,7 +259,7 @@ impl Oracle {
             }
         }
         let (clock, window) = (self.clock, self.rules.dedup_window_ms);
-        let is_live = |(ts, _): &(i64, Sent)| clock - ts <= window;
+        let is_live = |(ts, _): &(i64, Remembered)| clock - ts <= window;
         self.remembered.retain(is_live);
         if clock / 1000 != second_before {
             self.own.iter_mut().for_each(|(_, own)| own.retain(is_live));
@@ -172,10 +278,13 @@ impl Oracle {
             if recall_window > 0 {
                 self.recent.push((clock, sent.clone()));
             }
-            self.remember(sent);
+            self.remember(Some(sent.sender), Remembered::Sent(sent));
         }
-        if let Some(user) = begins(&event.body).filter(|_| self.rules.new_conversations_per_day > 0)
-        {
+        if let Some(once) = once {
+            self.remember(once.scope.author, Remembered::Command(once));
+        }
+        let begins = begins(&event.body).filter(|_| !self.was_begun_before(&event.body));
+        if let Some(user) = begins.filter(|_| self.rules.new_conversations_per_day > 0) {
             self.begun.push((clock / DAY_MS, user));
         }
         keep_newest(&mut self.remembered, self.rules.dedup_max_entries);
@@ -191,16 +300,16 @@ impl Oracle {
         self.events.push(event);
     }
 
-    fn remember(&mut self, sent: Sent) {
+    fn remember(&mut self, author: Option<UserId>, one: Remembered) {
         let (all, of_one) = (
             self.rules.dedup_max_entries,
             self.rules.dedup_max_per_sender,
         );
-        let (sender, entry) = (sent.sender, (self.clock, sent));
-        if self.rules.rule_version == 1 || of_one >= all {
+        let entry = (self.clock, one);
+        let Some(sender) = author.filter(|_| self.rules.rule_version > 1 && of_one < all) else {
             self.remembered.push(entry);
             return;
-        }
+        };
         if self.round.len() as i64 >= all / 64 {
             self.round.clear();
         }
@@ -245,7 +354,8 @@ impl Oracle {
             return Err(Reason::Blocked);
         }
         let messages = || self.messages().filter(|m| m.conversation() == conversation);
-        if send.by_user && messages().count() == 0 && self.has_begun_enough(ts, send.srcid) {
+        let is_begun = messages().count() > 0 || self.was_begun_by_flags(conversation);
+        if send.by_user && !is_begun && self.has_begun_enough(ts, send.srcid) {
             return Err(Reason::TooManyConversations);
         }
         let own = messages().filter(|m| m.srcid == send.srcid).count();
@@ -268,9 +378,13 @@ impl Oracle {
         (client_msg_id, msg): (&ClientMsgId, &str),
     ) -> Option<bool> {
         let own = self.own.iter().flat_map(|(_, own)| own);
-        let mut live = self.remembered.iter().chain(own);
-        let before = live.find(|(then, sent)| {
-            ts - then <= self.rules.dedup_window_ms
+        let live = self.remembered.iter().chain(own);
+        let mut sends = live.filter_map(|(then, one)| match one {
+            Remembered::Sent(sent) => Some((then, sent)),
+            Remembered::Command(_) => None,
+        });
+        let before = sends.find(|(then, sent)| {
+            ts - *then <= self.rules.dedup_window_ms
                 && sent.conversation == conversation
                 && sent.sender == sender
                 && sent.client_msg_id == *client_msg_id
@@ -455,6 +569,21 @@ impl Oracle {
         })
     }
 
+    /// Whether a message, the first of its conversation, does not begin it, since flags have.
+    fn was_begun_before(&self, body: &Body) -> bool {
+        match body {
+            Body::Message(message) => self.was_begun_by_flags(message.conversation()),
+            _ => false,
+        }
+    }
+
+    fn was_begun_by_flags(&self, conversation: ConversationId) -> bool {
+        let ConversationId::Direct(id) = conversation else {
+            return false;
+        };
+        self.rules.rule_version >= 4 && self.has_state(id)
+    }
+
     fn message_changes(&self) -> impl Iterator<Item = &MessageChange> {
         self.events.iter().filter_map(|event| match &event.body {
             Body::MessageChange(change) => Some(change),
@@ -585,7 +714,15 @@ fn begins(body: &Body) -> Option<UserId> {
     }
 }
 
-fn keep_newest(remembered: &mut Vec<(i64, Sent)>, most: i64) {
+/// Whether it is a read-ack of a mid that is there, which changes nothing when it comes again.
+fn is_exact_ack(asked: &Command, body: &Body) -> bool {
+    match (asked, body) {
+        (Command::ReadAck(ack), Body::ReadPosition(position)) => ack.mid == Some(position.mid),
+        _ => false,
+    }
+}
+
+fn keep_newest(remembered: &mut Vec<(i64, Remembered)>, most: i64) {
     let gone = (remembered.len() as i64 - most).max(0);
     remembered.drain(..gone as usize);
 }

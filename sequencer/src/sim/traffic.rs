@@ -7,7 +7,7 @@ use schemas::{
     Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction,
     GroupId, GroupRole, Mid, Partition, Profile, Recipient, SetGroupOptions, TimestampMs, UserId,
     WordVerdict,
-    command::{Command, Control, ReadAck, SendMessage},
+    command::{Command, Control, InboundValue, ReadAck, SendMessage},
 };
 
 use super::rng::Rng;
@@ -53,16 +53,16 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         let value = match rng.below(100) {
             // The first record lowers the limits, so that they are met.
             _ if offset == 0 => limits(rng).encode(),
-            0..30 => send(rng).encode_with_words(words(rng)),
+            0..30 => with_words(send(rng), words(rng)),
             30..45 if offset > 1 => again(rng, &records),
-            45..55 => read_ack(rng).encode(),
-            55..62 => message_change(rng).encode(),
-            62..66 => contact_change(rng).encode(),
-            66..82 => group(rng).encode(),
-            82..85 => profile(rng).encode(),
-            85..90 => limits(rng).encode(),
+            45..55 => with_id(read_ack(rng), id(rng, offset)),
+            55..62 => with_id(message_change(rng), id(rng, offset)),
+            62..66 => with_id(contact_change(rng), id(rng, offset)),
+            66..82 => with_id(group(rng), id(rng, offset)),
+            82..85 => with_id(profile(rng), id(rng, offset)),
+            85..90 => with_id(limits(rng), id(rng, offset)),
             90..93 => beyond_limits(rng).encode(),
-            93..96 => elsewhere(rng).encode(),
+            93..96 => with_id(elsewhere(rng), id(rng, offset)),
             _ => rng.pick(&[b"".as_slice(), b"junk", b"\x0a\x00"]).to_vec(),
         };
         records.push(InboundRecord {
@@ -79,10 +79,37 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         for version in [2, 3, 4] {
             let raised = rng.below(length);
             let raised = if rng.chance(50) { raised / 8 } else { raised };
-            records[raised].value = Some(raise_to(version).encode().into());
+            let raise = with_id(raise_to(version), format!("v{version}"));
+            records[raised].value = Some(raise.into());
         }
     }
     records
+}
+
+fn with_words(command: Command, words: Option<WordVerdict>) -> Vec<u8> {
+    InboundValue {
+        words,
+        ..command.into()
+    }
+    .encode()
+}
+
+pub(crate) fn with_id(command: Command, id: String) -> Vec<u8> {
+    InboundValue {
+        id,
+        ..command.into()
+    }
+    .encode()
+}
+
+/// Mostly one of its own; sometimes one that other commands have, or none.
+fn id(rng: &mut Rng, offset: i64) -> String {
+    match rng.below(20) {
+        0..12 => format!("k{offset}"),
+        12..17 => format!("c{}", rng.below(3)),
+        17 => "no\nid".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn words(rng: &mut Rng) -> Option<WordVerdict> {

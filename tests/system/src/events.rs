@@ -95,6 +95,7 @@ impl EventLog {
             },
             ts: TimestampMs(0),
             body: Body::Progress,
+            command: None,
             words: None,
         };
         let ts = Some(event.ts);

@@ -120,8 +120,11 @@ fn profile(uid: i64, nick: &str) -> Vec<u8> {
 
 fn encoded(command: Command) -> Vec<u8> {
     let command = Some(command);
-    let words = None;
-    InboundCommand { command, words }.encode_to_vec()
+    let value = InboundCommand {
+        command,
+        ..InboundCommand::default()
+    };
+    value.encode_to_vec()
 }
 
 /// Values for `chat.events` in the partition of a conversation, and why each is passed over.
@@ -148,6 +151,7 @@ pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
         src,
         ts: TimestampMs(1),
         body: Body::Message(message),
+        command: None,
         words: None,
     };
     let whole = elsewhere.encode();

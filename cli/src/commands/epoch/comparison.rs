@@ -122,6 +122,10 @@ fn may_be_source(record: &InboundRecord, event: &Event) -> bool {
             .command
             .as_ref()
             .is_some_and(|command| command.mismatched_field(&event.body).is_none())
+        && event
+            .command
+            .as_ref()
+            .is_none_or(|command| command.id.as_str() == record.id)
 }
 
 /// Whether the sequenced record had another leader; −1 is an unknown leader epoch.

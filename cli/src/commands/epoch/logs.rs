@@ -3,7 +3,12 @@
 use std::ops::{ControlFlow, Range};
 
 use event_log::{EventLogError, LogReader, Record};
-use schemas::{OffsetRange, Partition, TimestampMs, command::Command, event::Event, topics::Topic};
+use schemas::{
+    OffsetRange, Partition, TimestampMs,
+    command::{Command, InboundValue},
+    event::Event,
+    topics::Topic,
+};
 
 /// A retained record of `chat.inbound`.
 #[derive(Clone, Debug)]
@@ -13,6 +18,8 @@ pub(super) struct InboundRecord {
     pub(super) appended: TimestampMs,
     /// `None` if it is no valid command.
     pub(super) command: Option<Command>,
+    /// Its id; empty where it has none.
+    pub(super) id: String,
 }
 
 /// Reads one partition of `chat.inbound` and of `chat.events`.
@@ -87,11 +94,14 @@ impl Logs for KafkaLogs<'_> {
 
 impl From<&Record> for InboundRecord {
     fn from(record: &Record) -> Self {
+        let value = InboundValue::parse(record.bytes()).ok();
+        let (command, id) = value.map(|value| (value.command, value.id)).unzip();
         Self {
             offset: record.offset,
             leader_epoch: record.leader_epoch,
             appended: record.timestamp,
-            command: Command::parse(record.bytes()).ok(),
+            command,
+            id: id.unwrap_or_default(),
         }
     }
 }

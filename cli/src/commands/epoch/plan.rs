@@ -118,6 +118,7 @@ fn start(
         },
         ts: sequenced.clock,
         body: Body::Progress,
+        command: None,
         words: None,
     })
 }

@@ -204,6 +204,7 @@ mod tests {
                 leader_epoch,
                 appended: TimestampMs(appended),
                 command: Some(command.clone()),
+                id: String::new(),
             });
             offset
         }
@@ -237,6 +238,7 @@ mod tests {
                 src,
                 ts,
                 body,
+                command: None,
                 words: None,
             });
         }

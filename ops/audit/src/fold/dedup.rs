@@ -3,9 +3,11 @@ use std::{
     hash::{BuildHasher as _, RandomState},
 };
 
-use schemas::{ClientMsgId, ConversationId, UserId, event::Rules};
+use schemas::{ClientMsgId, CommandScope, ConversationId, UserId, event::Rules};
 
-/// The recent sends, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
+use super::applied::RepeatKey;
+
+/// The recent sends and other commands, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
 /// 2 on a sender takes a part of them, and what he sends beyond that is remembered by itself (PROTOCOL S3).
 #[derive(Debug, Default)]
 pub(crate) struct DedupWindow {
@@ -32,7 +34,7 @@ struct Send {
     payload: u64,
 }
 
-/// Whether the window has a client_msg_id.
+/// Whether the window has a client_msg_id, or another command's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Absent,
@@ -57,8 +59,30 @@ impl SendKey<'_> {
 impl DedupWindow {
     /// Looks a send up at log time `now`.
     pub(crate) fn lookup(&self, send: &SendKey<'_>, now: i64, rules: &Rules) -> Lookup {
-        let key = send.key(&self.hashes);
-        let own = self.own.get(&send.srcid);
+        let (key, payload) = (send.key(&self.hashes), self.hashes.hash_one(send.msg));
+        self.lookup_key(Some(send.srcid), (key, payload), now, rules)
+    }
+
+    /// The same for another command.
+    pub(crate) fn lookup_command(
+        &self,
+        scope: CommandScope,
+        (key, content): (RepeatKey<'_>, u32),
+        now: i64,
+        rules: &Rules,
+    ) -> Lookup {
+        let key = self.hashes.hash_one((scope, key));
+        self.lookup_key(scope.author, (key, content.into()), now, rules)
+    }
+
+    fn lookup_key(
+        &self,
+        author: Option<UserId>,
+        (key, payload): (u64, u64),
+        now: i64,
+        rules: &Rules,
+    ) -> Lookup {
+        let own = author.and_then(|author| self.own.get(&author));
         let held = [Some(&self.shared), own]
             .into_iter()
             .flatten()
@@ -66,30 +90,45 @@ impl DedupWindow {
             .find(|held| now.saturating_sub(held.ts) <= rules.dedup_window_ms);
         match held {
             None => Lookup::Absent,
-            Some(held) if held.payload == self.hashes.hash_one(send.msg) => Lookup::SamePayload,
+            Some(held) if held.payload == payload => Lookup::SamePayload,
             Some(_) => Lookup::OtherPayload,
         }
     }
 
     pub(crate) fn insert(&mut self, send: &SendKey<'_>, ts: i64, rules: &Rules) {
-        self.evict(ts, rules);
-        let window = rules.dedup_window_ms;
+        let payload = self.hashes.hash_one(send.msg);
         let key = send.key(&self.hashes);
-        let added = Send {
-            ts,
-            payload: self.hashes.hash_one(send.msg),
-        };
-        if self.takes_of_the_shared(send.srcid, rules) {
+        self.add(Some(send.srcid), key, Send { ts, payload }, rules);
+    }
+
+    pub(crate) fn insert_command(
+        &mut self,
+        scope: CommandScope,
+        (key, content): (RepeatKey<'_>, u32),
+        ts: i64,
+        rules: &Rules,
+    ) {
+        let key = self.hashes.hash_one((scope, key));
+        let payload = content.into();
+        self.add(scope.author, key, Send { ts, payload }, rules);
+    }
+
+    /// An operator has no share of the shared.
+    fn add(&mut self, author: Option<UserId>, key: u64, added: Send, rules: &Rules) {
+        let (ts, window) = (added.ts, rules.dedup_window_ms);
+        self.evict(ts, rules);
+        let author = author.filter(|author| !self.takes_of_the_shared(*author, rules));
+        let Some(author) = author else {
             self.shared.add(key, added);
             self.shared.evict(ts, window, rules.dedup_max_entries);
             return;
-        }
-        let own = self.own.entry(send.srcid).or_default();
+        };
+        let own = self.own.entry(author).or_default();
         own.evict(ts, window, i64::MAX);
         own.add(key, added);
         let senders = self.own.len() as i64;
         let most = (rules.dedup_max_entries / senders).clamp(1, rules.dedup_max_per_sender.max(1));
-        if let Some(own) = self.own.get_mut(&send.srcid) {
+        if let Some(own) = self.own.get_mut(&author) {
             own.evict(ts, window, most);
         }
     }

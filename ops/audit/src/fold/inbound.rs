@@ -2,7 +2,7 @@
 
 use schemas::{
     ConversationId, DirectConversation, GroupRole, Partition, UserId,
-    command::{Command, Control, ReadAck, SendMessage},
+    command::{Command, Control, InboundValue, ReadAck, SendMessage},
     dead_letter::Reason,
     event::{Body, Rules},
 };
@@ -77,8 +77,17 @@ pub(super) enum Needs {
 }
 
 impl Needs {
-    pub(super) fn of(command: &Command, expected: Expected, rules: &Rules) -> Self {
+    pub(super) fn of(asked: &InboundValue, expected: Expected, rules: &Rules) -> Self {
+        let command = &asked.command;
+        let has_id = rules.rule_version >= 4 && asked.command_id() != Ok(None);
         match (command, expected) {
+            // It may repeat an earlier one, or have its id.
+            (Command::Control(_) | Command::SetProfile(_), Expected::Event | Expected::Repeat)
+                if has_id =>
+            {
+                Self::Everything
+            }
+            (_, Expected::Refused(Reason::Conflict)) => Self::Everything,
             (Command::Control(_), _) => Self::Rules,
             // Under earlier rules it is malformed, wherever it is.
             (_, expected)
@@ -189,8 +198,17 @@ fn is_blocked(
 }
 
 fn begins_too_many(send: &SendMessage, before: &StateBefore<'_>) -> bool {
-    let last = before.conversation.map_or(0, Conversation::last_mid);
-    last == 0 && before.has_begun_enough(send.srcid, send.by_user)
+    begins_with_message(before.conversation, before.rules)
+        && before.has_begun_enough(send.srcid, send.by_user)
+}
+
+/// Whether a message begins a conversation. From rule version 4 on not where flags of a contact did.
+pub(super) fn begins_with_message(conversation: Option<&Conversation>, rules: &Rules) -> bool {
+    match conversation {
+        None => true,
+        Some(_) if rules.rule_version >= 4 => false,
+        Some(known) => known.last_mid() == 0,
+    }
 }
 
 fn expected_of_control(control: &Control, rules: &Rules) -> Expected {

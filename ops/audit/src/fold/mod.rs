@@ -1,5 +1,6 @@
 //! The state that follows from the log. Pure code, no I/O.
 
+mod applied;
 mod begun;
 mod changes;
 mod contact;

@@ -5,12 +5,13 @@ use std::{collections::HashMap, iter::Peekable, ops::Range};
 use event_log::{EventLogError, Record};
 use schemas::{
     ConversationId, DirectConversation, GroupId, Partition, TimestampMs, UserId,
-    command::Command,
+    command::{Command, InboundValue},
     dead_letter::Reason,
     event::{Body, Event, Rules},
 };
 
 use super::{
+    applied,
     begun::BegunConversations,
     changes,
     conversation::Conversation,
@@ -222,11 +223,12 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
-        let what = match read::command_with_words(record) {
+        let what = match read::value(record) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
-            Ok((command, words)) => self
-                .mismatched_field(&command, event, record.timestamp)
-                .or_else(|| (words != event.words).then_some("words"))
+            Ok(asked) => self
+                .mismatched_field(&asked.command, event, record.timestamp)
+                .or_else(|| (asked.words != event.words).then_some("words"))
+                .or_else(|| (!self.names_its_command(&asked, event)).then_some("command"))
                 .map(|name| {
                     let partition = self.input.partition;
                     format!("{name} is not that of its event, {partition}:{at}")
@@ -273,6 +275,12 @@ impl<'a> PartitionFold<'a> {
             return None;
         }
         inbound::wrong_by_state(command, body, &self.before(command, time))
+    }
+
+    /// Whether an event says by what a repeat of its cause is recognised, if it is.
+    fn names_its_command(&self, asked: &InboundValue, event: &Event) -> bool {
+        let right = applied::applied_in_event(asked, &event.body, &self.rules);
+        !self.knows_rules || event.command.as_deref() == right.as_ref()
     }
 
     /// The field in which an event in a group is not what follows from the log before it, whatever its cause asked for.
@@ -347,10 +355,12 @@ impl<'a> PartitionFold<'a> {
 
     /// What follows for a record from the log before it.
     fn expected(&self, record: &Record) -> Expected {
-        let Ok(command) = read::command(record) else {
+        let Ok(asked) = read::value(record) else {
             return Expected::Refused(Reason::Malformed);
         };
-        self.expected_of(&command, record.timestamp)
+        let before = self.before(&asked.command, record.timestamp);
+        applied::expected_by_id(&asked, self.input.partition, &before)
+            .unwrap_or_else(|| self.expected_of(&asked.command, record.timestamp))
     }
 
     fn expected_of(&self, command: &Command, time: TimestampMs) -> Expected {
@@ -405,10 +415,10 @@ impl<'a> PartitionFold<'a> {
         if self.is_whole() {
             return true;
         }
-        let Ok(command) = read::command(record) else {
+        let Ok(asked) = read::value(record) else {
             return true;
         };
-        match Needs::of(&command, expected, &self.rules) {
+        match Needs::of(&asked, expected, &self.rules) {
             Needs::Nothing => true,
             Needs::Rules => self.knows_rules,
             Needs::Everything => false,

@@ -296,6 +296,7 @@ impl Story {
             },
             ts,
             body,
+            command: None,
             words: None,
         };
         let offset = self.append(partition, event.clone()).await;

@@ -1,23 +1,42 @@
-//! The hashes of a send. They cover fields, not their encoding, which may differ for equal fields.
+//! The hashes of a send or another command. They cover fields, not the encoding of the record, which may differ for equal fields.
 
 use std::{hash::Hasher as _, mem};
 
-use schemas::{ConversationId, HashKey};
+use schemas::{CommandScope, ConversationId, HashKey};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::{SendFields, number_of};
+use super::{RepeatId, SendFields, number_of};
 
 /// SipHash-1-3 with 128 bits over (srcid, destid or gid, client_msg_id), which name the conversation and the sender as well. All but the last have
 /// a fixed length, so that different triples have different encodings.
 pub(super) struct KeyedId(SipHasher13);
 
+/// Set in the author's number where the id is not that of a send. No uid has this bit.
+const IS_COMMAND: u64 = 1 << 63;
+
 impl KeyedId {
     pub(super) fn new(key: &HashKey, send: SendFields<'_>) -> Self {
+        let author = send.srcid.get().cast_unsigned();
+        Self::of(key, author, number_of(send.to), send.client_msg_id.as_str())
+    }
+
+    /// Of a command other than a send: 0, which is no user, stands where there is none.
+    pub(super) fn of_command(key: &HashKey, scope: CommandScope, id: RepeatId<'_>) -> Self {
+        let author = scope.author.map_or(0, |uid| uid.get().cast_unsigned()) | IS_COMMAND;
+        let to = scope.to.map_or(0, number_of);
+        match id {
+            RepeatId::Given(id) => Self::of(key, author, to, id.as_str()),
+            // No id has a NUL.
+            RepeatId::Hide(mid) => Self::of(key, author, to, &format!("\0hide{mid}")),
+            RepeatId::Clear(mid) => Self::of(key, author, to, &format!("\0clear{mid}")),
+        }
+    }
+
+    fn of(key: &HashKey, author: u64, to: u64, id: &str) -> Self {
         let mut hasher = SipHasher13::new_with_key(key.bytes());
-        let users =
-            u128::from(number_of(send.to)) << 64 | u128::from(send.srcid.get().cast_unsigned());
+        let users = u128::from(to) << 64 | u128::from(author);
         hasher.write(&users.to_le_bytes());
-        hasher.write(send.client_msg_id.as_str().as_bytes());
+        hasher.write(id.as_bytes());
         Self(hasher)
     }
 
@@ -30,6 +49,13 @@ impl KeyedId {
     /// The first 32 bits of the hash that goes on over the text.
     pub(super) fn payload_hash(mut self, msg: &str) -> u32 {
         self.0.write(msg.as_bytes());
+        self.0.finish128().h1 as u32
+    }
+
+    /// The same over what a command asks for. A NUL, which no id has, separates the two.
+    pub(super) fn content_hash(mut self, content: &[u8]) -> u32 {
+        self.0.write(&[0]);
+        self.0.write(content);
         self.0.finish128().h1 as u32
     }
 }
@@ -81,7 +107,7 @@ fn cut<const N: usize>(hash: &blake3::Hash) -> [u8; N] {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{ClientMsgId, Recipient};
+    use schemas::{ClientMsgId, CommandId, Mid, Recipient};
 
     use super::*;
 
@@ -113,5 +139,35 @@ mod tests {
         let id = KeyedId::new(&key, send);
         assert_eq!(id.key(), [0xad44_8bb8, 0x94dc_a207, 0x940d_6d17]);
         assert_eq!(id.payload_hash(send.msg), 0xa9c1_3c56);
+    }
+
+    #[test]
+    fn a_command_has_another_hash_than_a_send_with_the_same_id() {
+        let client_msg_id: ClientMsgId = "same".to_owned().try_into().unwrap();
+        let command_id = CommandId::try_from("same".to_owned()).unwrap();
+        let send = SendFields {
+            srcid: 1.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
+            client_msg_id: &client_msg_id,
+            msg: "a",
+        };
+        let key = HashKey::from([7; HashKey::BYTES]);
+        let of = |author, to, id| {
+            let scope = CommandScope { author, to };
+            KeyedId::of_command(&key, scope, id).key()
+        };
+        let (author, to) = (Some(send.srcid), Some(send.to));
+        let (given, mid) = (RepeatId::Given(&command_id), Mid::ZERO.next());
+        let mut keys = vec![
+            KeyedId::new(&key, send).key(),
+            of(author, to, given),
+            of(author, None, given),
+            of(None, None, given),
+            of(author, to, RepeatId::Hide(mid)),
+            of(author, to, RepeatId::Clear(mid)),
+        ];
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 6);
     }
 }

@@ -1,4 +1,4 @@
-//! The sends that were sequenced from rule version 2 on. A sender who sends a lot ends no window but his own.
+//! The sends that were sequenced from rule version 2 on, and other commands from rule version 4 on. A sender who sends a lot ends no window but his own.
 //!
 //! The entries that all senders share go in rounds: in each, a sixty-fourth of them is new, and one sender adds at most a sixty-fourth of
 //! `dedup_max_per_sender`. His further sends in that round are remembered by themselves.
@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use schemas::{HashKey, TimestampMs, UserId, event::Rules};
 
 use super::{
-    SendFields, hash,
+    CommandFields, SendFields, hash,
     indexed_queue::{Entry, IndexedQueue},
     is_live, max_entries,
 };
@@ -20,7 +20,7 @@ pub(in crate::core) const MAX_WINDOW_MS: i64 = 49 * 24 * 3600 * 1000;
 
 const ROUNDS: i64 = 64;
 
-/// A send that was sequenced under a later rule version.
+/// A send that was sequenced under a later rule version, or another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct KeyedEntry {
     key: [u32; 3],
@@ -139,13 +139,28 @@ impl KeyedDedup {
         clock: TimestampMs,
     ) -> Option<(TimestampMs, bool)> {
         let id = hash::KeyedId::new(key, send);
-        let key = id.key();
-        let own = || self.own.get(&send.srcid)?.get(&key);
-        let entry = self.shared.get(&key).or_else(own)?;
+        let entry = self.entry(Some(send.srcid), id.key())?;
         Some((
             entry.ts(clock),
             entry.payload_hash == id.payload_hash(send.msg),
         ))
+    }
+
+    /// The same of another command.
+    pub(super) fn find_command(
+        &self,
+        key: &HashKey,
+        command: CommandFields<'_>,
+        clock: TimestampMs,
+    ) -> Option<(TimestampMs, bool)> {
+        let id = hash::KeyedId::of_command(key, command.scope, command.id);
+        let entry = self.entry(command.scope.author, id.key())?;
+        Some((entry.ts(clock), entry.payload_hash == command.content))
+    }
+
+    fn entry(&self, author: Option<UserId>, key: [u32; 3]) -> Option<&KeyedEntry> {
+        let own = || self.own.get(&author?)?.get(&key);
+        self.shared.get(&key).or_else(own)
     }
 
     pub(super) fn insert(
@@ -161,16 +176,36 @@ impl KeyedDedup {
             payload_hash: id.payload_hash(send.msg),
             ts: now.0 as u32,
         };
-        if self.try_take_share(send.srcid, rules) {
+        self.add(Some(send.srcid), entry, now, rules);
+    }
+
+    pub(super) fn insert_command(
+        &mut self,
+        key: &HashKey,
+        command: CommandFields<'_>,
+        now: TimestampMs,
+        rules: &Rules,
+    ) {
+        let entry = KeyedEntry {
+            key: hash::KeyedId::of_command(key, command.scope, command.id).key(),
+            payload_hash: command.content,
+            ts: now.0 as u32,
+        };
+        self.add(command.scope.author, entry, now, rules);
+    }
+
+    /// An operator, who is no author, has no share.
+    fn add(&mut self, author: Option<UserId>, entry: KeyedEntry, now: TimestampMs, rules: &Rules) {
+        let Some(author) = author.filter(|author| !self.try_take_share(*author, rules)) else {
             self.shared.insert(entry);
             return;
-        }
-        let own = self.own.entry(send.srcid).or_default();
+        };
+        let own = self.own.entry(author).or_default();
         // An expired entry with this key would be in the way.
         own.evict(usize::MAX, |entry| entry.is_live(now, now, rules));
         own.insert(entry);
         let senders = self.own.len();
-        let own = self.own.entry(send.srcid).or_default();
+        let own = self.own.entry(author).or_default();
         own.evict(max_own(rules, senders), |_| true);
     }
 

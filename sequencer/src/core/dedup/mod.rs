@@ -1,4 +1,4 @@
-//! Deduplication: remembers the sends that were sequenced lately, so that repeats of them emit nothing (PROTOCOL S1, S3).
+//! Deduplication: remembers the sends and other commands that were sequenced lately, so that repeats of them emit nothing (PROTOCOL S1, S3, S15).
 
 mod hash;
 mod indexed_queue;
@@ -8,8 +8,9 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 use schemas::{
-    ClientMsgId, Mid, Recipient, TimestampMs, UserId,
-    command::SendMessage,
+    AppliedCommand, Change, ClientMsgId, CommandId, CommandScope, HashKey, Mid, Recipient,
+    TimestampMs, UserId,
+    command::{Command, SendMessage},
     event::{Message, Rules},
 };
 
@@ -27,6 +28,53 @@ pub(super) struct SendFields<'a> {
     to: Recipient,
     client_msg_id: &'a ClientMsgId,
     msg: &'a str,
+}
+
+/// The fields that a repeat of a command other than a send has in common with what it repeats.
+#[derive(Clone, Copy)]
+pub(super) struct CommandFields<'a> {
+    pub(super) scope: CommandScope,
+    pub(super) id: RepeatId<'a>,
+    /// A hash of what it asks for; 0 where the id says that.
+    pub(super) content: u32,
+}
+
+/// By what a repeat is recognised within its scope.
+#[derive(Clone, Copy)]
+pub(super) enum RepeatId<'a> {
+    /// The id that the command has.
+    Given(&'a CommandId),
+    /// Hiding this message is the same whatever its id.
+    Hide(Mid),
+    /// So is clearing a group's history up to this message.
+    Clear(Mid),
+}
+
+impl<'a> CommandFields<'a> {
+    pub(super) fn new(scope: CommandScope, command: &'a AppliedCommand) -> Self {
+        Self {
+            scope,
+            id: RepeatId::Given(&command.id),
+            content: command.content,
+        }
+    }
+
+    /// Of a change to what one user sees: `None` where a repeat is found otherwise (PROTOCOL C5).
+    pub(super) fn of_view(by: UserId, to: Recipient, mid: Mid, change: &Change) -> Option<Self> {
+        let id = match (change, to) {
+            (Change::Hide, _) => RepeatId::Hide(mid),
+            (Change::Clear, Recipient::Group(_)) => RepeatId::Clear(mid),
+            _ => return None,
+        };
+        Some(Self {
+            scope: CommandScope {
+                author: Some(by),
+                to: Some(to),
+            },
+            id,
+            content: 0,
+        })
+    }
 }
 
 /// Another number for each user and each group.
@@ -59,12 +107,12 @@ impl<'a> From<&'a Message> for SendFields<'a> {
     }
 }
 
-/// A send whose client_msg_id is known.
+/// A send whose client_msg_id is known, or another command whose id is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// With the same text.
+    /// With the same content.
     Repeat,
-    /// With another text.
+    /// With other content.
     Conflict,
 }
 
@@ -157,14 +205,34 @@ impl Dedup {
         rules: &Rules,
     ) -> Option<Known> {
         let keyed = rules.hash_key.as_ref();
-        let (ts, same) = keyed
+        let found = keyed
             .and_then(|key| self.keyed.find(key, send, clock))
-            .or_else(|| self.find_unkeyed(send))?;
-        is_live(ts, now, rules.dedup_window_ms).then_some(if same {
-            Known::Repeat
-        } else {
-            Known::Conflict
-        })
+            .or_else(|| self.find_unkeyed(send));
+        known(found, now, rules)
+    }
+
+    /// Whether a command other than a send is known at `now`, in a state with this clock.
+    pub(super) fn find_command(
+        &self,
+        command: CommandFields<'_>,
+        clock: TimestampMs,
+        now: TimestampMs,
+        rules: &Rules,
+    ) -> Option<Known> {
+        let key = rules.hash_key.as_ref()?;
+        known(self.keyed.find_command(key, command, clock), now, rules)
+    }
+
+    /// Adds the command that was sequenced at `now`. Without a key, which every version that has ids has, nothing is remembered.
+    pub(super) fn insert_command(
+        &mut self,
+        command: CommandFields<'_>,
+        now: TimestampMs,
+        rules: &Rules,
+    ) {
+        if let Some(key) = &rules.hash_key {
+            self.keyed.insert_command(key, command, now, rules);
+        }
     }
 
     fn find_unkeyed(&self, send: SendFields<'_>) -> Option<(TimestampMs, bool)> {
@@ -202,6 +270,18 @@ impl Dedup {
         });
         self.keyed.evict(clock, now, rules);
     }
+}
+
+/// What an entry says, by its time and whether its content is the same.
+fn known(found: Option<(TimestampMs, bool)>, now: TimestampMs, rules: &Rules) -> Option<Known> {
+    let (_, same) = found.filter(|(ts, _)| is_live(*ts, now, rules.dedup_window_ms))?;
+    Some(if same { Known::Repeat } else { Known::Conflict })
+}
+
+/// A hash of what a command with this id asks for.
+pub(super) fn content_hash(key: &HashKey, command: &Command, id: &CommandId) -> u32 {
+    let id = RepeatId::Given(id);
+    hash::KeyedId::of_command(key, command.scope(), id).content_hash(&command.content())
 }
 
 fn max_entries(rules: &Rules) -> usize {

@@ -30,6 +30,7 @@ fn event(offset: i64, body: Body) -> Event {
         },
         ts: TimestampMs(offset),
         body,
+        command: None,
         words: None,
     }
 }

@@ -10,9 +10,10 @@ use super::{PartitionFold, ProfileVersion, changes};
 use crate::{
     Kind,
     fold::{
+        applied::RepeatKey,
         dedup::{Lookup, SendKey},
         digest::SentMessage,
-        inbound::{self, Expected},
+        inbound::{self, Expected, begins_with_message},
     },
 };
 
@@ -33,6 +34,7 @@ impl PartitionFold<'_> {
         if let Body::Control(rules) = &event.body {
             self.apply_rules(*rules);
         }
+        self.note_command(at, &event);
         match (event.conversation(), &event.body) {
             (Some(ConversationId::Direct(id)), _) => self.apply_to_conversation(id, at, &event),
             (Some(ConversationId::Group(gid)), _) => self.apply_to_group(gid, at, &event),
@@ -67,14 +69,28 @@ impl PartitionFold<'_> {
         self.dedup.insert(&key, self.clock, &self.rules);
     }
 
+    fn note_command(&mut self, at: i64, event: &Event) {
+        let (Some(command), Some(scope)) = (RepeatKey::of_event(event), event.body.scope()) else {
+            return;
+        };
+        if self.rules.rule_version < 4 {
+            return;
+        }
+        let (clock, rules) = (self.clock, self.rules);
+        if self.dedup.lookup_command(scope, command, clock, &rules) != Lookup::Absent {
+            let what = "a command is applied again within the window";
+            self.note_event(at, Kind::Extra, what);
+        }
+        self.dedup.insert_command(scope, command, clock, &rules);
+    }
+
     /// A conversation begins with its first message or with flags of a contact, a group with its creation (PROTOCOL S14).
     fn note_begun(&mut self, body: &Body) {
         let known = &self.folded.conversations;
         let by = match body {
             Body::Message(message) => match message.conversation() {
                 ConversationId::Direct(id) => {
-                    let is_first = known.get(&id).is_none_or(|known| known.last_mid() == 0);
-                    is_first.then_some(message.srcid)
+                    begins_with_message(known.get(&id), &self.rules).then_some(message.srcid)
                 }
                 ConversationId::Group(_) => None,
             },

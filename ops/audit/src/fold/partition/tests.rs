@@ -9,6 +9,7 @@ use super::*;
 
 mod changes;
 mod groups;
+mod once;
 
 fn record(offset: i64, value: Vec<u8>) -> Record {
     Record {
@@ -56,6 +57,7 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
             src,
             ts,
             body,
+            command: None,
             words: None,
         }
         .encode(),

@@ -6,7 +6,7 @@ use schemas::{
 };
 
 use super::*;
-use crate::fold::LastRead;
+use crate::fold::{LastRead, applied::applied_in_event};
 
 /// A log of the users 1 and 2, in which everything is right unless a test says otherwise.
 #[derive(Clone)]
@@ -66,6 +66,11 @@ impl Log {
         });
     }
 
+    pub(super) fn begin_version_4(&mut self) {
+        self.rules.rule_version = 4;
+        self.set_rules(|control| control.rule_version = Some(4));
+    }
+
     pub(super) fn set_rules(&mut self, ask: impl FnOnce(&mut Control)) {
         let mut control = Control::default();
         ask(&mut control);
@@ -87,13 +92,21 @@ impl Log {
 
     /// A command without an event.
     pub(super) fn post(&mut self, command: Command) {
-        let mut posted = record(self.inbound.len() as i64, command.encode());
+        self.post_value(command.into());
+    }
+
+    pub(super) fn post_value(&mut self, value: InboundValue) {
+        let mut posted = record(self.inbound.len() as i64, value.encode());
         posted.timestamp = TimestampMs(self.now);
         self.inbound.push(posted);
     }
 
     pub(super) fn refuse(&mut self, command: Command, reason: Reason) {
-        self.post(command);
+        self.refuse_value(command.into(), reason);
+    }
+
+    pub(super) fn refuse_value(&mut self, value: InboundValue, reason: Reason) {
+        self.post_value(value);
         let posted = self.inbound.last().unwrap().clone();
         self.refused.push((posted, reason));
     }
@@ -102,6 +115,29 @@ impl Log {
         self.post(command);
         let source = (0, self.inbound.len() as i64 - 1);
         let mut sequenced = event(self.events.len() as i64, source, body);
+        sequenced.timestamp = TimestampMs(self.now);
+        self.events.push(sequenced);
+    }
+
+    /// A command with an id, whose event names it unless it is told not to.
+    pub(super) fn sequence_once(&mut self, value: InboundValue, body: Body, names_it: bool) {
+        let command = applied_in_event(&value, &body, &self.rules).filter(|_| names_it);
+        self.post_value(value);
+        let offset = SourceOffset {
+            epoch: 0,
+            offset: self.inbound.len() as i64 - 1,
+        };
+        let event = Event {
+            src: Source {
+                offset,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(self.now),
+            body,
+            command: command.map(Box::new),
+            words: None,
+        };
+        let mut sequenced = record(self.events.len() as i64, event.encode());
         sequenced.timestamp = TimestampMs(self.now);
         self.events.push(sequenced);
     }
@@ -133,7 +169,7 @@ impl Log {
         Ordinal::try_from(sent.count() as i64).unwrap()
     }
 
-    fn change(&mut self, by: i64, mid: i64, change: Change) {
+    pub(super) fn change(&mut self, by: i64, mid: i64, change: Change) {
         let event = self.next_change(by, mid, change.clone());
         self.chg = event.chg;
         self.sequence(asked(by, mid, change), Body::MessageChange(event));
@@ -157,7 +193,7 @@ impl Log {
         self.sequence(Command::ChangeContact(asked), Body::ContactChange(event));
     }
 
-    fn next_contact(&self, asked: &ChangeContact, flags: ContactFlags) -> ContactChange {
+    pub(super) fn next_contact(&self, asked: &ChangeContact, flags: ContactFlags) -> ContactChange {
         let deleted = DeletedContact {
             mid: (self.senders.len() as i64).try_into().unwrap(),
             n: self.sent(asked.peer.get(), self.senders.len()),
@@ -207,7 +243,7 @@ pub(super) fn edit(msg: &str) -> Change {
     Change::Edit(msg.to_owned())
 }
 
-fn asked(by: i64, of: i64, change: Change) -> Command {
+pub(super) fn asked(by: i64, of: i64, change: Change) -> Command {
     Command::ChangeMessage(ChangeMessage {
         by: user(by),
         to: Recipient::User(user(3 - by)),
@@ -216,7 +252,7 @@ fn asked(by: i64, of: i64, change: Change) -> Command {
     })
 }
 
-fn asked_of(uid: i64, ask: fn(&mut ChangeContact)) -> ChangeContact {
+pub(super) fn asked_of(uid: i64, ask: fn(&mut ChangeContact)) -> ChangeContact {
     let mut asked = ChangeContact {
         uid: user(uid),
         peer: user(3 - uid),

@@ -1,0 +1,145 @@
+//! Commands other than sends, and whether a record repeats one of them (PROTOCOL S15).
+
+use std::hash::Hasher as _;
+
+use schemas::{
+    AppliedCommand, Change, CommandScope, HashKey, Mid, Partition, Recipient, UserId,
+    command::{Command, InboundValue},
+    dead_letter::Reason,
+    event::{Body, Event, Rules},
+};
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
+use super::{
+    dedup::Lookup,
+    inbound::{Expected, StateBefore},
+};
+use crate::read;
+
+/// What follows for a record from its id alone: that it repeats an earlier command, or that the id is none or another command's.
+pub(super) fn expected_by_id(
+    asked: &InboundValue,
+    partition: Partition,
+    before: &StateBefore<'_>,
+) -> Option<Expected> {
+    if before.rules.rule_version < 4 {
+        return None;
+    }
+    let Ok(id) = asked.command_id() else {
+        return Some(Expected::Refused(Reason::Malformed));
+    };
+    if !read::belongs_to(partition, &asked.command) {
+        return None;
+    }
+    let applied = id.and_then(|_| applied(asked, before.rules));
+    let repeat = match &asked.command {
+        Command::ChangeMessage(asked) if asked.change.is_for_one() => {
+            RepeatKey::of_view(asked.to, asked.mid, &asked.change)
+        }
+        _ => applied.as_ref().map(RepeatKey::of),
+    };
+    let (key, content) = repeat?;
+    let author = scope_of(&asked.command);
+    match before
+        .dedup
+        .lookup_command(author, (key, content), before.now, before.rules)
+    {
+        Lookup::Absent => None,
+        Lookup::SamePayload => Some(Expected::Repeat),
+        Lookup::OtherPayload => Some(Expected::Refused(Reason::Conflict)),
+    }
+}
+
+/// By what a repeat of a command is known, besides its author and conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum RepeatKey<'a> {
+    Id(&'a str),
+    Hides(Mid),
+    Clears(Mid),
+}
+
+impl<'a> RepeatKey<'a> {
+    /// With the hash of the content.
+    fn of(command: &'a AppliedCommand) -> (Self, u32) {
+        (Self::Id(command.id.as_str()), command.content)
+    }
+
+    /// Of what one user does not see any more. Clears between two users are judged by the message up to which they cleared.
+    fn of_view(to: Recipient, mid: Mid, change: &Change) -> Option<(Self, u32)> {
+        match (change, to) {
+            (Change::Hide, _) => Some((Self::Hides(mid), 0)),
+            (Change::Clear, Recipient::Group(_)) => Some((Self::Clears(mid), 0)),
+            _ => None,
+        }
+    }
+
+    /// Of what an event answers, if a repeat of that is remembered.
+    pub(super) fn of_event(event: &'a Event) -> Option<(Self, u32)> {
+        match &event.body {
+            Body::MessageChange(change) if change.change.is_for_one() => {
+                Self::of_view(change.to, change.mid, &change.change)
+            }
+            _ => event.command.as_deref().map(Self::of),
+        }
+    }
+}
+
+/// What the event of a command says of it.
+pub(super) fn applied_in_event(
+    asked: &InboundValue,
+    body: &Body,
+    before: &Rules,
+) -> Option<AppliedCommand> {
+    let rules = match body {
+        Body::Control(after) => after,
+        _ => before,
+    };
+    match (&asked.command, body) {
+        (Command::ChangeMessage(change), _) if change.change.is_for_one() => None,
+        // It is read up to where it asked for, which a repeat finds.
+        (Command::ReadAck(ack), Body::ReadPosition(read)) if ack.mid == Some(read.mid) => None,
+        _ => applied(asked, rules),
+    }
+}
+
+fn applied(asked: &InboundValue, rules: &Rules) -> Option<AppliedCommand> {
+    let key = rules
+        .hash_key
+        .as_ref()
+        .filter(|_| rules.rule_version >= 4)?;
+    let id = asked.command_id().ok()??;
+    let content = content(key, scope_of(&asked.command), id.as_str(), &asked.command);
+    Some(AppliedCommand { id, content })
+}
+
+fn content(key: &HashKey, scope: CommandScope, id: &str, command: &Command) -> u32 {
+    let author = scope.author.map_or(0, UserId::get).cast_unsigned() + (1 << 63);
+    let to = match scope.to {
+        None => 0,
+        Some(Recipient::User(uid)) => uid.get().cast_unsigned(),
+        Some(Recipient::Group(gid)) => gid.get().cast_unsigned() + (1 << 63),
+    };
+    let parts = [
+        &author.to_le_bytes()[..],
+        &to.to_le_bytes(),
+        id.as_bytes(),
+        &[0],
+        &command.content(),
+    ];
+    let mut hasher = SipHasher13::new_with_key(key.bytes());
+    hasher.write(&parts.concat());
+    hasher.finish128().h1 as u32
+}
+
+fn scope_of(command: &Command) -> CommandScope {
+    let (author, to) = match command {
+        Command::Send(send) => (Some(send.srcid), Some(send.to)),
+        Command::ReadAck(ack) => (Some(ack.uid), Some(ack.to)),
+        Command::ChangeMessage(asked) => (Some(asked.by), Some(asked.to)),
+        Command::ChangeContact(asked) => (Some(asked.uid), Some(Recipient::User(asked.peer))),
+        Command::ChangeGroup(asked) => (Some(asked.by), Some(Recipient::Group(asked.gid))),
+        Command::SetProfile(asked) => (Some(asked.uid), None),
+        Command::Control(_) => (None, None),
+    };
+    CommandScope { author, to }
+}
