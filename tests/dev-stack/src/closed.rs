@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::run_dir::RunDir;
-use crate::template::render;
+use crate::template::{property, render};
 use crate::{StackError, port};
 
 const KAFKA: &str = include_str!("../../../compose/native/kafka-closed.properties.template");
@@ -93,9 +93,9 @@ impl ClosedServers {
                 ("internal_port", self.ports.kafka.to_string()),
                 (
                     "keystore",
-                    self.kafka_keystore(run_dir)?.display().to_string(),
+                    property(&self.kafka_keystore(run_dir)?.to_string_lossy()),
                 ),
-                ("plain_users", plain_users.collect()),
+                ("plain_users", property(&plain_users.collect::<String>())),
             ],
         ))
     }

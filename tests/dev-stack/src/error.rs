@@ -50,6 +50,26 @@ pub enum StackError {
         /// One of the files.
         found: PathBuf,
     },
+    /// The run directory's path has what one of the servers' configuration files cannot say.
+    #[error("{} has {what} in its path: name a directory without it in stack.run_dir", run_dir.display())]
+    RunDirName {
+        /// The run directory.
+        run_dir: PathBuf,
+        /// What its path has.
+        what: &'static str,
+    },
+    /// Kafka has named its files in the digits of another locale, and would begin anew beside them.
+    #[error(
+        "{} is named in digits other than 0 to 9: Kafka was started under another locale, and would begin an empty log beside it. \
+         Rename such files below {} with these digits, or remove what is stored: `tidemark stack clean`",
+        found.display(), data.display()
+    )]
+    KafkaOfAnotherLocale {
+        /// Kafka's data directory.
+        data: PathBuf,
+        /// One of the files.
+        found: PathBuf,
+    },
     /// A process ended before it was ready.
     #[error("{name} ended while it was starting; its log {} ends with:\n{tail}", log.display())]
     Exited {

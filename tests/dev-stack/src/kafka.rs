@@ -1,7 +1,7 @@
 //! Kafka: one broker, or several that replicate, each its own KRaft controller.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,10 +9,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::clocks::ClockKind;
+use crate::environment::JAVA_LOCALE;
 use crate::kafka_jars::KafkaJars;
 use crate::managed::{Managed, numbered, run};
 use crate::run_dir::{RunDir, write_with_parents};
-use crate::template::render;
+use crate::template::{property, render};
 use crate::tools::Tool;
 use crate::{ClosedServers, Memory, StackError, probe};
 
@@ -103,6 +104,7 @@ impl KafkaSpec {
             .map_err(StackError::io(format!("create {}", scratch.display())))?;
         let mut command = Command::new(Tool::Java.require()?);
         command
+            .args(JAVA_LOCALE)
             .arg(format!("-Djava.io.tmpdir={}", scratch.display()))
             .arg("-XX:-UsePerfData")
             // By default a crash is reported in whatever directory this is called from.
@@ -172,7 +174,7 @@ impl KafkaNode {
                     "proxied_advertised",
                     self.proxied_listener(|one| one.advertised),
                 ),
-                ("data_dir", data_dir.display().to_string()),
+                ("data_dir", property(&data_dir.to_string_lossy())),
                 ("replication", cluster.replication().to_string()),
                 ("min_insync", min_insync.to_string()),
             ],
@@ -223,6 +225,38 @@ impl KafkaNode {
     }
 }
 
+/// Kafka once named its files in the digits of the user's locale. It would not find those now, and begin an empty log beside each.
+///
+/// # Errors
+/// [`StackError::KafkaOfAnotherLocale`].
+fn expect_ascii_names(data: &Path) -> Result<(), StackError> {
+    let list = |dir: &Path| -> std::io::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(dir)?;
+        entries.map(|entry| Ok(entry?.path())).collect()
+    };
+    let read = |dir: &Path| list(dir).map_err(StackError::io(format!("list {}", dir.display())));
+    if !data.is_dir() {
+        return Ok(());
+    }
+    for path in read(data)? {
+        let mut below = if path.is_dir() {
+            read(&path)?
+        } else {
+            Vec::new()
+        };
+        below.push(path);
+        let is_named_otherwise =
+            |path: &&PathBuf| !path.file_name().is_some_and(|name| name.is_ascii());
+        if let Some(found) = below.iter().find(is_named_otherwise) {
+            return Err(StackError::KafkaOfAnotherLocale {
+                data: data.to_owned(),
+                found: found.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
 impl Managed for KafkaNode {
     fn name(&self) -> String {
         numbered("kafka", self.index)
@@ -241,8 +275,10 @@ impl Managed for KafkaNode {
         let run_dir = &self.cluster.run_dir;
         self.cluster.jars.ensure()?;
         run_dir.write_config(LOGGING_FILE, LOGGING)?;
+        let data = run_dir.data(&self.name());
+        expect_ascii_names(&data)?;
         self.format(&self.cluster.cluster_id()?)?;
-        let properties = self.properties(&run_dir.data(&self.name()))?;
+        let properties = self.properties(&data)?;
         run_dir.write_config(&self.config_name(), &properties)?;
         Ok(())
     }
@@ -272,5 +308,25 @@ impl Managed for KafkaNode {
     fn check_ready(&self) -> Result<(), String> {
         let internal = self.cluster.closed.as_ref().map(ClosedServers::kafka_port);
         probe::kafka_brokers(internal.unwrap_or(self.port()), self.cluster.node_count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_were_named_under_another_locale_are_not_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        expect_ascii_names(&dir.path().join("not made yet")).unwrap();
+        let partition = dir.path().join("chat.events-0");
+        fs::create_dir(&partition).unwrap();
+        fs::write(partition.join("00000000000000000000.log"), "").unwrap();
+        expect_ascii_names(dir.path()).unwrap();
+        let zeros = "\u{660}".repeat(20);
+        fs::write(partition.join(format!("{zeros}.log")), "").unwrap();
+        let refused = expect_ascii_names(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("chat.events-0"), "{refused}");
+        assert!(refused.contains("another locale"), "{refused}");
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod disposal;
 #[cfg(feature = "docker")]
 mod docker;
+mod environment;
 mod error;
 mod exec;
 mod fresh;

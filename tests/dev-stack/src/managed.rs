@@ -4,6 +4,7 @@ use std::process::{Command, Output};
 
 use crate::StackError;
 use crate::clocks::ClockKind;
+use crate::environment::fix_locale;
 use crate::log_file::last_lines;
 
 /// One process of the stack.
@@ -39,6 +40,7 @@ pub(crate) fn numbered(kind: &str, index: u16) -> String {
 
 /// Runs a program that prepares something, to its end.
 pub(crate) fn run(what: &str, command: &mut Command) -> Result<Output, StackError> {
+    fix_locale(command);
     let output = command
         .stdin(std::process::Stdio::null())
         .output()

@@ -10,6 +10,8 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::environment::fix_locale;
+
 /// How long a started process may live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
@@ -120,8 +122,9 @@ fn reap(pid: u32) {
     }
 }
 
-/// Starts a process in a session of its own, with nothing on stdin, its output in `log` and no other descriptor of ours.
+/// Starts a process in a session of its own, with nothing on stdin, its output in `log`, no other descriptor of ours and not the user's locale.
 pub(crate) fn spawn(mut command: Command, log: File, lifetime: Lifetime) -> io::Result<Child> {
+    fix_locale(&mut command);
     command
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

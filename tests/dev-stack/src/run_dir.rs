@@ -29,11 +29,31 @@ pub(crate) struct RunLock {
     _file: File,
 }
 
+/// What the configuration files of the servers cannot say: Kafka's is a list, and the others' are in quotes.
+fn unsayable(path: &Path) -> Option<&'static str> {
+    let Some(text) = path.to_str() else {
+        return Some("bytes that are not UTF-8");
+    };
+    text.chars().find_map(|c| match c {
+        ',' => Some("a comma"),
+        '"' => Some("a quotation mark"),
+        '\\' => Some("a backslash"),
+        c if c.is_control() => Some("a control character"),
+        _ => None,
+    })
+}
+
 impl RunDir {
     pub(crate) fn new(root: &Path) -> Result<Self, StackError> {
         let root = std::path::absolute(root)
             .map_err(StackError::io(format!("run directory {}", root.display())))?;
-        Ok(Self { root })
+        match unsayable(&root) {
+            None => Ok(Self { root }),
+            Some(what) => Err(StackError::RunDirName {
+                run_dir: root,
+                what,
+            }),
+        }
     }
 
     pub(crate) fn pid_file(&self, name: &str) -> PathBuf {
@@ -241,5 +261,19 @@ mod tests {
         drop(run_dir.lock().unwrap());
         run_dir.remove_contents().unwrap();
         assert!(root.join("keys.toml").exists() && !root.join("data").exists());
+    }
+
+    #[test]
+    fn a_path_that_a_configuration_file_cannot_say_is_refused() {
+        for (path, what) in [
+            ("/tmp/a,b", "a comma"),
+            ("/tmp/\"a\"", "a quotation mark"),
+            ("/tmp/a\\b", "a backslash"),
+            ("/tmp/a\nb", "a control character"),
+        ] {
+            let refused = RunDir::new(Path::new(path)).unwrap_err().to_string();
+            assert!(refused.contains(what), "{refused}");
+        }
+        RunDir::new(Path::new("/tmp/d\u{e9}p\u{f4}t \u{1f30a}")).unwrap();
     }
 }

@@ -425,3 +425,44 @@ fn a_stale_pid_file_never_kills_a_stranger() {
     stranger.kill().unwrap();
     stranger.wait().unwrap();
 }
+
+#[test]
+fn servers_do_not_inherit_the_users_locale_and_start_below_any_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("d\u{e9}p\u{f4}t \u{1f30a}");
+    fs::create_dir(&temporary).unwrap();
+    // Whoever has no such locale has its effect on Java by the option.
+    let mut generate = Command::new("localedef");
+    generate.args(["-i", "ar_EG", "-f", "UTF-8"]);
+    let _ = generate.arg(dir.path().join("ar_EG.UTF-8")).output();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "names_of_files_are_ascii", "--ignored"])
+        .env("TMPDIR", &temporary)
+        .env("LOCPATH", dir.path())
+        .env("LC_ALL", "ar_EG.UTF-8")
+        .env("JAVA_TOOL_OPTIONS", "-Duser.language=ar -Duser.country=EG")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "in the environment of another test"]
+fn names_of_files_are_ascii() {
+    let servers = FreshServers::start().unwrap();
+    let stack = servers.stack();
+    let create = ["--create", "--topic", "t", "--partitions", "1"];
+    stack.kafka_tool("TopicCommand", &create).unwrap();
+    let data = stack.data_dir("kafka");
+    assert!(data.starts_with(std::env::temp_dir()), "{}", data.display());
+    // The broker makes it once it has read of the topic.
+    let first = data.join("t-0/00000000000000000000.log");
+    wait_until(&first.display().to_string(), || first.is_file());
+    // Nor has anything been written beside the folder.
+    let beside = fs::read_dir(std::env::temp_dir().parent().unwrap()).unwrap();
+    let beside: Vec<_> = beside.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(beside.len() <= 2, "{beside:?}");
+    stack.stop().unwrap();
+}
