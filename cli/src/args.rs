@@ -12,7 +12,12 @@ use schemas::{
 use service_runtime::ConfigArgs;
 
 use crate::{
-    credentials::Credentials, failure, group_args::GroupCommand, key_args::KeyCommand, times,
+    credentials::Credentials,
+    failure,
+    group_args::GroupCommand,
+    key_args::KeyCommand,
+    log_point::{LogPoint, LogStart},
+    times,
 };
 
 /// A message backend for instant messaging whose only source of truth is Kafka
@@ -288,8 +293,8 @@ pub(crate) struct DlqFilter {
     #[arg(long, value_enum)]
     pub(crate) topic: Option<TopicArg>,
     /// The original's partition
-    #[arg(long, short)]
-    pub(crate) partition: Option<i64>,
+    #[arg(long, short, value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
     /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control, too-many-conversations, blocked, unknown-message,
     /// not-the-author, too-late, too-old, recalled, not-allowed, unknown-group, group-exists, not-a-member, no-right, muted, group-full,
     /// dissolved; may be repeated
@@ -580,11 +585,11 @@ pub(crate) struct TailArgs {
     #[arg(long, short, value_parser = partition)]
     pub(crate) partition: Option<Partition>,
     /// From this offset, this partition and offset (17:42), `earliest`, `latest`, or this time (RFC 3339)
-    #[arg(long, default_value = "latest")]
-    pub(crate) from: String,
+    #[arg(long, default_value = "latest", value_parser = LogStart::argument)]
+    pub(crate) from: LogStart,
     /// Up to and excluding this offset or time; without it, follow the log
-    #[arg(long)]
-    pub(crate) to: Option<String>,
+    #[arg(long, value_parser = LogPoint::argument)]
+    pub(crate) to: Option<LogPoint>,
     /// Stop after this many records
     #[arg(long, short = 'n')]
     pub(crate) max: Option<u64>,

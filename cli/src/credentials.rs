@@ -1,6 +1,10 @@
 //! The credentials of commands.
 
-use std::{env, fs, path::PathBuf};
+use std::{
+    env::{self, VarError},
+    fs,
+    path::PathBuf,
+};
 
 use service_runtime::{Secret, config::TOKEN_VARIABLE};
 
@@ -25,7 +29,8 @@ impl Credentials {
             }
             None => match env::var(TOKEN_VARIABLE) {
                 Ok(text) => (TOKEN_VARIABLE.to_owned(), text),
-                Err(_) => return Ok(None),
+                Err(VarError::NotPresent) => return Ok(None),
+                Err(VarError::NotUnicode(_)) => (TOKEN_VARIABLE.to_owned(), String::new()),
             },
         };
         parse(&text)

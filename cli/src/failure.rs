@@ -1,9 +1,6 @@
 //! How a command fails, and its exit code.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use audit::AuditError;
 use client::ClientError;
@@ -51,8 +48,7 @@ pub(crate) enum Failure {
 /// Prints why the command failed, unless it is logged already, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {
-        // Standard error may be closed.
-        let _ = writeln!(io::stderr(), "tidemark: {}", text(error));
+        eprintln!("tidemark: {}", text(error));
     }
     ExitCode::from(code(error))
 }

@@ -16,6 +16,7 @@ mod input;
 mod key_args;
 mod last_audit;
 mod listener_check;
+mod log_point;
 mod stage_watch;
 mod times;
 

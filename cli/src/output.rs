@@ -1,9 +1,13 @@
-//! The output of commands: tables, and `print!` for a standard output that may be closed early (`| head`).
+//! The output of commands: tables, and `print!` for a standard output that may be closed early (`| head`). What others have written acts on no
+//! terminal: this is the one place where it is made harmless.
 
 use std::{
+    borrow::Cow,
     fmt,
     io::{self, Write as _},
 };
+
+use unicode_width::UnicodeWidthStr as _;
 
 /// The exit code of a program that SIGPIPE ends. The signal itself stays ignored: it would also end commands whose peer closes a connection.
 const READER_GONE: i32 = 141;
@@ -22,11 +26,61 @@ macro_rules! println {
     };
 }
 
+/// Prints a line on standard error, if that is open.
+macro_rules! eprintln {
+    ($($arg:tt)*) => {
+        $crate::output::complain(format_args!($($arg)*))
+    };
+}
+
 /// For `print!`.
 pub(crate) fn write(text: fmt::Arguments<'_>) {
+    let text = text.to_string();
     let mut out = io::stdout().lock();
-    if let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) {
+    let written = out.write_all(harmless(&text).as_bytes());
+    if let Err(error) = written.and_then(|()| out.flush()) {
         give_up(&error);
+    }
+}
+
+/// For `eprintln!`.
+pub(crate) fn complain(text: fmt::Arguments<'_>) {
+    // Standard error may be closed.
+    let _ = writeln!(io::stderr(), "{}", harmless(&text.to_string()));
+}
+
+/// The text with `\u001b` in place of what a terminal obeys, and of characters that are not seen and change how others are: as JSON has it, so
+/// that a JSON text is the same value. Lines and tabs stay; a [`Table`] has none in its cells.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return text.into();
+    }
+    let mut harmless = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                harmless.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            harmless.push(c);
+        }
+    }
+    harmless.into()
+}
+
+fn is_obeyed(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // C0, DEL and C1, in which a terminal finds its own commands.
+        c if c.is_control() => true,
+        // Of the format characters, which Unicode calls Cf: the joiners of emoji and of Persian stay.
+        '\u{200c}' | '\u{200d}' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' => true,
+        // Separators of lines and paragraphs, and directions of text.
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{feff}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e007f}' => true,
+        _ => false,
     }
 }
 
@@ -59,8 +113,13 @@ impl Table {
         self
     }
 
+    /// A cell is one line, whatever is in it.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        let cell = |text: String| {
+            let text = harmless(&text);
+            text.replace('\n', "\\n").replace('\t', "\\t")
+        };
+        self.rows.push(cells.map(cell).to_vec());
     }
 }
 
@@ -69,13 +128,13 @@ impl fmt::Display for Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            cells.map(|cell| cell.width()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
-                let pad = " ".repeat(widths[column] - cell.chars().count());
+                let pad = " ".repeat(widths[column] - cell.width());
                 let (before, after) = if self.right.contains(&column) {
                     (pad.as_str(), "")
                 } else {
@@ -115,6 +174,47 @@ mod tests {
             table.to_string(),
             "name       count\na              5\nlong name  12345\n"
         );
+    }
+
+    #[test]
+    fn columns_line_up_in_every_script() {
+        let mut table = Table::new(["name", "count"]).right(&[1]);
+        table.row(["\u{6f22}\u{5b57}".to_owned(), "5".to_owned()]);
+        table.row(["\u{1f30a}".to_owned(), "12".to_owned()]);
+        table.row(["e\u{301}te\u{301}".to_owned(), "123".to_owned()]);
+        assert_eq!(
+            table.to_string(),
+            "name  count\n\u{6f22}\u{5b57}      5\n\u{1f30a}       12\ne\u{301}te\u{301}     123\n"
+        );
+    }
+
+    #[test]
+    fn what_strangers_write_acts_on_no_terminal() {
+        for (text, shown) in [
+            ("\u{1b}]52;c;cm0gLXJm\u{7}", "\\u001b]52;c;cm0gLXJm\\u0007"),
+            ("\u{9b}31m", "\\u009b31m"),
+            ("a\u{202e}gpj.exe", "a\\u202egpj.exe"),
+            ("\u{2066}\u{feff}\u{7f}", "\\u2066\\ufeff\\u007f"),
+            ("\u{e0041}", "\\udb40\\udc41"),
+            ("line\n\tnext", "line\n\tnext"),
+            (
+                "\u{1f468}\u{200d}\u{1f469} \u{e9}",
+                "\u{1f468}\u{200d}\u{1f469} \u{e9}",
+            ),
+        ] {
+            assert_eq!(harmless(text), shown);
+        }
+        let texts = ["\u{9b}31m", "a\u{202e}b", "\u{e0041}"];
+        let json = serde_json::json!(texts).to_string();
+        let read: Vec<String> = serde_json::from_str(&harmless(&json)).unwrap();
+        assert_eq!(read, texts);
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let mut table = Table::new(["text"]);
+        table.row(["a\nb\tc\u{1b}".to_owned()]);
+        assert_eq!(table.to_string(), "text\na\\nb\\tc\\u001b\n");
     }
 
     #[test]

@@ -35,8 +35,7 @@ pub(super) fn table(answer: &Value) -> Table {
             text("ts"),
             item["mid"].to_string(),
             text("kind"),
-            // Control characters in a text must not reach the terminal.
-            text("msg").escape_debug().to_string(),
+            text("msg"),
         ]);
     }
     table

@@ -151,7 +151,8 @@ fn parse(line: &[u8]) -> anyhow::Result<Option<Line>> {
     }
     let Some((first, rest)) = line.split_once(' ') else {
         bail!(
-            "{line:?}: must be `<uid> <text>`, `#<gid> <text>`, or `read`, `typing` or `focus` with a uid or #gid"
+            "{:?}: must be `<uid> <text>`, `#<gid> <text>`, or `read`, `typing` or `focus` with a uid or #gid",
+            Excerpt(line)
         );
     };
     Ok(Some(match first {
@@ -163,7 +164,10 @@ fn parse(line: &[u8]) -> anyhow::Result<Option<Line>> {
 }
 
 fn chat_key(text: &str) -> anyhow::Result<Recipient> {
-    let of = || format!("{text:?}: must be a user's uid, or # and a group's gid");
+    let of = || {
+        let text = Excerpt(text);
+        format!("{text:?}: must be a user's uid, or # and a group's gid")
+    };
     Ok(match text.strip_prefix('#') {
         Some(gid) => Recipient::Group(gid.parse::<GroupId>().with_context(of)?),
         None => Recipient::User(text.parse::<UserId>().with_context(of)?),

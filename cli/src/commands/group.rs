@@ -182,10 +182,8 @@ fn items(answer: &Value) -> impl Iterator<Item = &Value> {
     answer["items"].as_array().into_iter().flatten()
 }
 
-/// Control characters in a text must not reach the terminal.
 fn text(item: &Value, name: &str) -> String {
-    let text = item[name].as_str().unwrap_or_default();
-    text.escape_debug().to_string()
+    item[name].as_str().unwrap_or_default().to_owned()
 }
 
 fn groups(answer: &Value) -> Table {

@@ -40,8 +40,7 @@ pub(super) fn table(answer: &Value) -> Table {
             text("ts"),
             text("srcid"),
             state(item).to_owned(),
-            // Control characters in a text must not reach the terminal.
-            text("msg").escape_debug().to_string(),
+            text("msg"),
         ]);
     }
     table

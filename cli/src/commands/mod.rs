@@ -99,6 +99,10 @@ async fn dispatch(
         _ if !command.is_service() => quiet_logs("error,dev_stack=info"),
         _ => {}
     }
+    // What is wrong with the arguments is said whether a server answers or not.
+    if let Command::Tail(args) = &command {
+        tail::check(args)?;
+    }
     if command.needs_kafka() {
         context.reach_kafka().await?;
         if !matches!(command, Command::Topics(_)) {
@@ -256,11 +260,36 @@ fn print_page(answer: &serde_json::Value, table: &Table) {
     }
 }
 
-/// A path of query-api with its query string.
+/// A path of query-api with its query string. A value may be anything: it ends no parameter and begins no other.
 fn with_query(path: &str, query: &[(&str, String)]) -> String {
-    let query: Vec<String> = query
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    format!("{path}?{}", query.join("&"))
+    let mut text = path.to_owned();
+    for (at, (name, value)) in query.iter().enumerate() {
+        text.push(if at == 0 { '?' } else { '&' });
+        text.push_str(name);
+        text.push('=');
+        for byte in value.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-._~:,".contains(&byte) {
+                text.push(char::from(byte));
+            } else {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_parameter() {
+        let query = [
+            ("after", "17:42".to_owned()),
+            ("since", "a&uid=7 \u{e9}#%".to_owned()),
+        ];
+        let path = with_query("/v1/x", &query);
+        assert_eq!(path, "/v1/x?after=17:42&since=a%26uid%3D7%20%C3%A9%23%25");
+        assert_eq!(with_query("/v1/x", &[]), "/v1/x");
+    }
 }

@@ -1,11 +1,12 @@
-use anyhow::Context as _;
-use client::ReadOptions;
-use schemas::Profile;
+use client::{ReadOptions, UserProfile};
+use schemas::{Profile, UserId};
+use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     args::{ProfileCommand, SetProfileArgs},
     context::CommandContext,
+    failure::Failure,
     output::Table,
 };
 
@@ -22,23 +23,15 @@ pub(super) async fn run(
             let mut table = Table::new(["user", "nick", "avatar", "extra", "time"]).right(&[0]);
             for uids in uids.chunks(100) {
                 for (uid, profile) in client.profiles(uids, &options).await? {
-                    let text = |text: Option<&String>| text.cloned().unwrap_or_default();
                     if json {
-                        let extra: Option<Box<RawValue>> = match &profile.extra {
-                            Some(extra) => Some(serde_json::from_str(extra)?),
-                            None => None,
-                        };
-                        let line = json!({ "uid": uid, "nick": profile.nick, "avatar": profile.avatar, "extra": extra, "ts": profile.ts });
-                        println!("{line}");
+                        println!("{}", line(uid, &profile)?);
                         continue;
                     }
-                    // Control characters in a text must not reach the terminal.
-                    let shown = |text: String| text.escape_debug().to_string();
                     table.row([
                         uid.to_string(),
-                        shown(profile.nick.clone()),
-                        shown(text(profile.avatar.as_ref())),
-                        shown(text(profile.extra.as_ref())),
+                        profile.nick,
+                        profile.avatar.unwrap_or_default(),
+                        profile.extra.unwrap_or_default(),
                         profile.ts,
                     ]);
                 }
@@ -51,6 +44,26 @@ pub(super) async fn run(
     }
 }
 
+/// One line of JSON, with extra as it was posted: no number of it goes through a type of ours.
+fn line(uid: UserId, profile: &UserProfile) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        uid: UserId,
+        nick: &'a str,
+        avatar: Option<&'a str>,
+        extra: Option<&'a RawValue>,
+        ts: &'a str,
+    }
+    let extra = profile.extra.as_deref().map(serde_json::from_str);
+    serde_json::to_string(&Line {
+        uid,
+        nick: &profile.nick,
+        avatar: profile.avatar.as_deref(),
+        extra: extra.transpose()?,
+        ts: &profile.ts,
+    })
+}
+
 async fn set(context: &CommandContext, args: &SetProfileArgs, json: bool) -> anyhow::Result<()> {
     let profile = Profile {
         uid: args.uid,
@@ -58,10 +71,32 @@ async fn set(context: &CommandContext, args: &SetProfileArgs, json: bool) -> any
         avatar: args.avatar.clone(),
         extra: args.extra.clone(),
     };
-    let profile = profile.checked().context("no such profile can be set")?;
+    let profile = profile
+        .checked()
+        .map_err(|why| Failure::Usage(format!("no such profile can be set: {why}")))?;
     let accepted = context.client()?.set_profile(&profile).await?;
     let position = accepted.position;
     let accepted: Value = json!({ "partition": position.partition, "offset": position.offset });
     super::print_accepted(&accepted, json);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_is_printed_as_it_was_posted() {
+        let extra = r#"{"id":123456789012345678901234567890,"price":1.50,"e":1E2}"#;
+        let profile = UserProfile {
+            nick: "Ann".to_owned(),
+            avatar: None,
+            extra: Some(extra.to_owned()),
+            ts: "t".to_owned(),
+        };
+        let line = line(1.try_into().unwrap(), &profile).unwrap();
+        let expected =
+            format!(r#"{{"uid":"1","nick":"Ann","avatar":null,"extra":{extra},"ts":"t"}}"#);
+        assert_eq!(line, expected);
+    }
 }

@@ -31,8 +31,7 @@ pub(super) async fn devices(
         table.row([
             device.device.to_string(),
             device.class.to_string(),
-            // Control characters in a text must not reach the terminal.
-            device.name.escape_debug().to_string(),
+            device.name,
             device.seen_at,
             device.token,
         ]);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
 use event_log::{EventLogError, LogReader, Record, Scanned};
-use schemas::{InboundPosition, OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,18 +11,33 @@ use crate::{
     context::CommandContext,
     decoder::{self, Decoder},
     failure::Failure,
+    log_point::LogPoint,
     times,
 };
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A point in a log, as given on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LogPoint {
-    Earliest,
-    Latest,
-    Offset(i64),
-    Time(TimestampMs),
+/// # Errors
+/// Two partitions are named, or there is nothing between `--from` and `--to`.
+pub(super) fn check(args: &TailArgs) -> Result<(), Failure> {
+    if let (Some(one), Some(other)) = (args.partition, args.from.partition)
+        && one != other
+    {
+        return Err(Failure::Usage(format!(
+            "--from names partition {other} and --partition {one}: leave --partition out"
+        )));
+    }
+    let is_empty = match (args.from.point, args.to) {
+        (LogPoint::Latest, Some(_)) | (_, Some(LogPoint::Earliest)) => true,
+        (LogPoint::Offset(from), Some(LogPoint::Offset(to))) => from >= to,
+        (LogPoint::Time(from), Some(LogPoint::Time(to))) => from >= to,
+        _ => false,
+    };
+    if is_empty {
+        let why = "there is nothing from --from, which is `latest` if it is absent, up to --to: --from must be before it";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    Ok(())
 }
 
 pub(super) async fn run(
@@ -50,7 +65,7 @@ struct Tail {
 impl Tail {
     fn new(reader: LogReader, args: &TailArgs, json: bool) -> anyhow::Result<Self> {
         let topics: Vec<Topic> = args.topics.iter().map(|topic| (*topic).into()).collect();
-        let (partition, from) = parse_from(&args.from, args.partition)?;
+        let partition = args.partition.or(args.from.partition);
         let partitions = partition.map_or_else(|| Partition::all().collect(), |one| vec![one]);
         Ok(Self {
             reader,
@@ -61,11 +76,8 @@ impl Tail {
                 topics
             },
             partitions,
-            from,
-            to: args
-                .to
-                .as_deref()
-                .map_or(Ok(LogPoint::Latest), |to| parse_point("--to", to))?,
+            from: args.from.point,
+            to: args.to.unwrap_or(LogPoint::Latest),
             left: args.max.unwrap_or(u64::MAX),
             json,
         })
@@ -154,38 +166,6 @@ impl Tail {
     }
 }
 
-/// The only partition, if one is named, and where to begin.
-fn parse_from(
-    from: &str,
-    only: Option<Partition>,
-) -> Result<(Option<Partition>, LogPoint), Failure> {
-    let Ok(InboundPosition { partition, offset }) = from.parse() else {
-        return Ok((only, parse_point("--from", from)?));
-    };
-    if only.is_some_and(|only| only != partition) {
-        let wrong = format!("--from {from}: --partition is another one; leave it out");
-        return Err(Failure::Usage(wrong));
-    }
-    Ok((Some(partition), LogPoint::Offset(offset)))
-}
-
-fn parse_point(flag: &str, text: &str) -> Result<LogPoint, Failure> {
-    match text {
-        "earliest" => return Ok(LogPoint::Earliest),
-        "latest" => return Ok(LogPoint::Latest),
-        _ => {}
-    }
-    if let Ok(offset) = text.parse() {
-        return Ok(LogPoint::Offset(offset));
-    }
-    let time = times::parse(text).ok_or_else(|| {
-        Failure::Usage(format!(
-            "{flag} {text:?}: an offset, earliest, latest, a time like 2026-11-21T08:00:00Z, or for --from a position like 17:42 is right"
-        ))
-    })?;
-    Ok(LogPoint::Time(time))
-}
-
 fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
     let time = times::rfc3339(record.timestamp);
     if json {
@@ -216,33 +196,46 @@ fn print(topic: Topic, record: &Record, decoded: Value, json: bool) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+    use crate::args::{Args, Command};
 
     #[test]
-    fn offsets_and_times_are_parsed() {
-        assert_eq!(
-            parse_point("--from", "earliest").unwrap(),
-            LogPoint::Earliest
-        );
-        assert_eq!(parse_point("--from", "42").unwrap(), LogPoint::Offset(42));
-        assert_eq!(
-            parse_point("--from", "1970-01-01T00:00:01.5Z").unwrap(),
-            LogPoint::Time(TimestampMs(1500))
-        );
-        assert!(parse_point("--from", "yesterday").is_err());
-    }
-
-    #[test]
-    fn a_position_names_its_partition() {
-        let at = |from, only: Option<i64>| {
-            parse_from(from, only.map(|only| only.try_into().unwrap())).ok()
+    fn arguments_that_show_nothing_are_refused() {
+        let check = |flags: &str| {
+            let line = ["tidemark", "tail"]
+                .into_iter()
+                .chain(flags.split_whitespace());
+            let args = Args::try_parse_from(line).map_err(|error| error.to_string())?;
+            let Command::Tail(args) = args.command else {
+                panic!("it is tail");
+            };
+            check(&args).map_err(|error| error.to_string())
         };
-        let there = Some((17.try_into().ok(), LogPoint::Offset(42)));
-        assert_eq!(at("17:42", None), there);
-        assert_eq!(at("17:42", Some(17)), there);
-        assert_eq!(at("17:42", Some(3)), None);
-        assert_eq!(at("64:42", None), None);
-        let time = LogPoint::Time(TimestampMs(0));
-        assert_eq!(at("1970-01-01T00:00:00Z", None), Some((None, time)));
+        for (flags, why) in [
+            ("--from yesterday", "must be an offset, `earliest`"),
+            ("--from 64:1", "0 to 63"),
+            ("--to tomorrow", "must be an offset, `earliest`"),
+            ("--to 17:42", "must be an offset, `earliest`"),
+            ("--from 17:42 -p 3", "leave --partition out"),
+            ("--to 5", "--from must be before it"),
+            ("--from 5 --to 5", "--from must be before it"),
+            (
+                "--from 2026-11-02T00:00:00Z --to 2026-11-01T00:00:00Z",
+                "--from must be before it",
+            ),
+        ] {
+            let refused = check(flags).unwrap_err();
+            assert!(refused.contains(why), "{flags}: {refused}");
+        }
+        for flags in [
+            "",
+            "--from 17:42 -p 17",
+            "--from earliest --to 5",
+            "--from 3 --to latest",
+        ] {
+            check(flags).unwrap();
+        }
     }
 }

@@ -21,9 +21,10 @@ pub struct UserProfile {
     pub ts: String,
 }
 
-fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+/// Of a field that may be left out.
+pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
-    Ok(Some(raw.get().to_owned()))
+    Ok((raw.get() != "null").then(|| raw.get().to_owned()))
 }
 
 #[derive(Deserialize)]

@@ -12,7 +12,7 @@ use schemas::{
     topics::Topic,
 };
 
-use crate::{args::DlqFilter, failure::Failure};
+use crate::args::DlqFilter;
 
 /// A record of `chat.dead-letters` with its parsed headers.
 pub(super) struct DeadLetter {
@@ -62,15 +62,14 @@ pub(super) struct Filter {
 
 impl Filter {
     /// `name` gives a topic's full name.
-    pub(super) fn new(args: &DlqFilter, name: impl Fn(Topic) -> String) -> Result<Self, Failure> {
-        let partition = args.partition.map(Partition::try_from).transpose();
-        Ok(Self {
+    pub(super) fn new(args: &DlqFilter, name: impl Fn(Topic) -> String) -> Self {
+        Self {
             topic: args.topic.map(|topic| name(topic.into())),
-            partition: partition.map_err(|e| Failure::Usage(format!("--partition: {e}")))?,
+            partition: args.partition,
             reasons: args.reason.clone(),
             since: args.since,
             until: args.until,
-        })
+        }
     }
 
     fn admits(&self, dead_letter: &DeadLetter) -> bool {
@@ -164,7 +163,7 @@ pub(super) mod tests {
     }
 
     fn admits(args: &DlqFilter) -> bool {
-        let filter = Filter::new(args, |topic| topic.name().to_owned()).unwrap();
+        let filter = Filter::new(args, |topic| topic.name().to_owned());
         filter.admits(&dead_letter("chat.inbound", Reason::Conflict, b""))
     }
 
@@ -185,7 +184,7 @@ pub(super) mod tests {
             any(),
             topic(TopicArg::Inbound),
             DlqFilter {
-                partition: Some(5),
+                partition: 5.try_into().ok(),
                 ..reason(Reason::Conflict)
             },
             DlqFilter {
@@ -200,7 +199,7 @@ pub(super) mod tests {
             topic(TopicArg::Events),
             reason(Reason::Malformed),
             DlqFilter {
-                partition: Some(6),
+                partition: 6.try_into().ok(),
                 ..reason(Reason::Conflict)
             },
             DlqFilter {
@@ -214,10 +213,5 @@ pub(super) mod tests {
         ] {
             assert!(!admits(&wrong), "{wrong:?}");
         }
-        let args = DlqFilter {
-            partition: Some(64),
-            ..any()
-        };
-        assert!(Filter::new(&args, |topic| topic.name().to_owned()).is_err());
     }
 }

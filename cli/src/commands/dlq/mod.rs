@@ -54,7 +54,7 @@ impl Queue {
         filter: &DlqFilter,
         keep: fn(DeadLetter) -> DeadLetter,
     ) -> anyhow::Result<Vec<DeadLetter>> {
-        let filter = Filter::new(filter, |topic| self.kafka.topic(topic))?;
+        let filter = Filter::new(filter, |topic| self.kafka.topic(topic));
         let read = move |reader: &LogReader| dead_letters::read(reader, &filter, keep);
         Ok(self.reader.blocking(read).await?)
     }

@@ -1,9 +1,11 @@
 //! Frames of a gateway, as a device reads them.
 
+use std::borrow::Cow;
+
 use schemas::{Chg, DeviceClass, GroupId, GroupRole, Mid, Partition, UserId};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::{Flags, queries::at};
+use crate::{Flags, profiles::raw, queries::at};
 
 /// A frame from a gateway. A kind that this version does not know is [`Self::Unknown`], and is passed over.
 #[derive(Clone, Debug, Deserialize)]
@@ -86,6 +88,26 @@ pub enum ServerFrame {
     /// Of a later version.
     #[serde(other)]
     Unknown,
+}
+
+impl ServerFrame {
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn read(text: &str) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Kind<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+        }
+        let Kind { kind } = serde_json::from_str(text)?;
+        if kind != "event" {
+            return serde_json::from_str(text);
+        }
+        // From the text itself: beside a tag, numbers of any length in a profile would become those of a type.
+        Ok(Self::Event(serde_json::from_str(text)?))
+    }
 }
 
 /// Whether a user is connected to any gateway.
@@ -267,12 +289,34 @@ pub struct ProfileEvent {
     pub nick: String,
     /// A URL.
     pub avatar: Option<String>,
-    /// An object of the application's own.
-    pub extra: Option<serde_json::Value>,
+    /// An object of the application's own: JSON, as it was posted.
+    #[serde(default, deserialize_with = "raw")]
+    pub extra: Option<String>,
 }
 
 fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<GroupRole>, D::Error> {
     let role: Option<String> = Option::deserialize(deserializer)?;
     role.map(|role| role.parse().map_err(D::Error::custom))
         .transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_has_its_numbers_as_they_were_posted() {
+        let extra = r#"{"id":123456789012345678901234567890,"price":1.50}"#;
+        let profile = format!(r#"{{"uid":"1","nick":"Ann","extra":{extra}}}"#);
+        let text = format!(r#"{{"at":"1:7","profile":{profile},"type":"event"}}"#);
+        let Ok(ServerFrame::Event(frame)) = ServerFrame::read(&text) else {
+            panic!("{text} is no event");
+        };
+        assert_eq!(frame.profile.unwrap().extra.as_deref(), Some(extra));
+        let ping = ServerFrame::read(r#"{"type":"ping","token":"t"}"#).unwrap();
+        assert!(matches!(ping, ServerFrame::Ping { token: Some(_) }));
+        let later = ServerFrame::read(r#"{"type":"of later"}"#).unwrap();
+        assert!(matches!(later, ServerFrame::Unknown));
+        assert!(ServerFrame::read("[]").is_err());
+    }
 }

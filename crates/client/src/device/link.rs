@@ -132,7 +132,7 @@ impl Link {
             self.silent_until = Instant::now() + SILENCE;
             match message {
                 Some(Ok(Message::Text(text))) => {
-                    let frame = serde_json::from_str(&text);
+                    let frame = ServerFrame::read(&text);
                     return frame.map_err(|error| ClientError::invalid_response(self.url(), error));
                 }
                 Some(Ok(Message::Close(Some(CloseFrame { code, reason })))) => {
