@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use message_store::{MessageStore, Shard, Sink, StoreError, UnresolvedRead};
-use schemas::{Ordinal, Partition, PartitionMap, TableNumber};
+use schemas::{Ordinal, Partition, PartitionMap};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -58,7 +58,7 @@ async fn fill(store: MessageStore, shard: Shard, messages: Shard, topic: String)
 }
 
 /// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Why some stay
-/// unresolved, where some do: their messages are not stored yet, or that database does not answer.
+/// unresolved, where some do: their messages are not stored yet, or that database does not answer. Rows that no contact needs are deleted.
 ///
 /// # Errors
 /// As reads and writes of `shard`.
@@ -69,7 +69,8 @@ pub async fn fill_unresolved_reads(
     topic: &str,
 ) -> Result<Option<String>, StoreError> {
     let (mut after, mut waiting) = (None, None);
-    let mut tables = BTreeSet::new();
+    // First, since a row that no projection has written may not be readable.
+    store.delete_stray_reads(shard).await?;
     loop {
         let page = store
             .unresolved_reads(shard, Some(messages), after, PAGE)
@@ -78,7 +79,6 @@ pub async fn fill_unresolved_reads(
             break;
         }
         after = page.last().copied();
-        tables.extend(page.iter().map(|read| TableNumber::of_user(read.uid)));
         let (found, waits) = match look_up(store, messages, topic, &page).await {
             Ok(looked_up) => looked_up,
             Err(error) => {
@@ -90,9 +90,6 @@ pub async fn fill_unresolved_reads(
             store.fill_unresolved_reads(shard, &found).await?;
         }
         waiting = waits.or(waiting);
-    }
-    if waiting.is_some() {
-        store.delete_superseded_reads(shard, &tables).await?;
     }
     Ok(waiting)
 }
@@ -112,6 +109,13 @@ async fn look_up(
     for read in reads {
         let conversation = read.conversation();
         let partition = conversation.partition();
+        if store.layout().shard_of(partition) != messages {
+            waits = Some(format!(
+                "the row of a read position of {} with {} does not name partition {partition}",
+                read.uid, read.peer
+            ));
+            continue;
+        }
         if stored[partition].next < read.messages_offset {
             waits = Some(format!(
                 "a read position waits until the messages of partition {partition} are stored"

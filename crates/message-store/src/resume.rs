@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use schemas::{LogPosition, Partition, PartitionMap, event::SourceOffset};
 use serde::Serialize;
 
-use crate::StoreError;
+use crate::{StoreError, names::shadow_sink_name};
 
 /// Who keeps resume offsets here; each kind of rows has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -29,6 +29,34 @@ impl Sink {
             Self::Reads => "reads",
             Self::Contacts => "contacts",
         }
+    }
+}
+
+/// A row of `resume_offset`, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredOffset {
+    /// The name of a [`Sink`], with `.new` behind it where the position is that of tables that are being built.
+    pub sink: String,
+    /// The name of the topic.
+    pub topic: String,
+    /// The number of the partition.
+    pub partition: u8,
+    /// The position.
+    pub position: LogPosition,
+}
+
+impl StoredOffset {
+    /// Whose position in the live tables it is; `None` for a sink that there is not, and for tables that are being built.
+    #[must_use]
+    pub fn sink(&self) -> Option<Sink> {
+        Sink::ALL.into_iter().find(|sink| sink.name() == self.sink)
+    }
+
+    /// Whether it is the position of tables that are being built.
+    #[must_use]
+    pub fn is_shadow(&self) -> bool {
+        let is_of = |sink| self.sink == shadow_sink_name(sink);
+        Sink::ALL.into_iter().any(is_of)
     }
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use schemas::{
-    DeviceClass, DirectConversation, Mid, NextOffset, Ordinal, Partition, PartitionMap,
-    TableNumber, UserId,
+    DeviceClass, DirectConversation, InvalidValue, Mid, NextOffset, Ordinal, Partition,
+    PartitionMap, TableNumber, UserId,
 };
 use sqlx::{Row as _, mysql::MySqlRow};
 
@@ -13,7 +13,7 @@ use crate::{
     ContactDelta, MessageStore, OffsetUpdate, ReadTx, Shard, Sink, StoreError,
     arguments::Arguments,
     multi_row::{Insert, MultiRow, Preparation},
-    names::{Names, Table},
+    names::{Names, Table, shadow_sink_name},
     read::decode,
     session::WRITE_BEGIN,
 };
@@ -82,6 +82,73 @@ impl UnresolvedRead {
     }
 }
 
+/// A row of `unresolved_read`, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredUnresolvedRead {
+    /// `contacts`, or `contacts.new` of tables that are being built.
+    pub sink: String,
+    /// The reader.
+    pub uid: i64,
+    /// The other user of the conversation.
+    pub peer: i64,
+    /// The name of a class of devices.
+    pub device: String,
+    /// The newest message read.
+    pub mid: i64,
+    /// The partition of the conversation.
+    pub partition: u8,
+    /// The ordinal is exact once the messages of that partition are stored up to here.
+    pub messages_offset: i64,
+}
+
+impl StoredUnresolvedRead {
+    fn decode(row: &MySqlRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            sink: row.try_get("sink")?,
+            uid: row.try_get("uid")?,
+            peer: row.try_get("peer")?,
+            device: row.try_get("device")?,
+            mid: row.try_get("mid")?,
+            partition: row.try_get("partition_no")?,
+            messages_offset: row.try_get("messages_offset")?,
+        })
+    }
+
+    /// Whether it is of tables that are being built.
+    #[must_use]
+    pub fn is_shadow(&self) -> bool {
+        self.sink == shadow_sink_name(Sink::Contacts)
+    }
+
+    /// What it says; an error where no projection writes such a row.
+    ///
+    /// # Errors
+    /// Fatal, with the column.
+    pub fn read(&self) -> Result<UnresolvedRead, StoreError> {
+        if self.sink != Sink::Contacts.name() {
+            return Err(StoreError::fatal(format!("sink is {:?}", self.sink)));
+        }
+        let wrong = |column: &'static str| {
+            move |error: InvalidValue| StoreError::fatal(format!("{column} {error}"))
+        };
+        let read = UnresolvedRead {
+            uid: self.uid.try_into().map_err(wrong("uid"))?,
+            peer: self.peer.try_into().map_err(wrong("peer"))?,
+            device: self.device.parse().map_err(wrong("device"))?,
+            mid: self.mid.try_into().map_err(wrong("mid"))?,
+            messages_offset: NextOffset::new(self.messages_offset),
+        };
+        let right = read.conversation().partition();
+        if self.partition != right.get() {
+            return Err(StoreError::fatal(format!(
+                "partition_no is {}, {right} is right",
+                self.partition
+            )));
+        }
+        Ok(read)
+    }
+}
+
 /// The statements that store the unresolved reads of contacts.
 pub(crate) fn statements(
     names: &Names,
@@ -113,6 +180,23 @@ pub(crate) fn statements(
 }
 
 impl ReadTx {
+    /// The rows of `unresolved_read` behind the first `skipped`, at most `limit`, by their primary key.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn scan_unresolved_reads(
+        &mut self,
+        skipped: usize,
+        limit: usize,
+    ) -> Result<Vec<StoredUnresolvedRead>, StoreError> {
+        let sql = include_str!("../sql/read/scan_unresolved_reads.sql")
+            .replace("{limit}", &limit.to_string())
+            .replace("{skipped}", &skipped.to_string());
+        let table = self.names.unresolved_read(self.shard);
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter().map(StoredUnresolvedRead::decode).collect()
+    }
+
     /// Those of `uids` that have an unresolved read.
     ///
     /// # Errors
@@ -182,34 +266,55 @@ impl MessageStore {
             .replace("{table}", &self.names().unresolved_read(shard))
             .replace("{sink}", &self.names().sink_name(Sink::Contacts));
         let rows = self.session(shard).await?.fetch_text(sql).await?;
-        let oldest = |row: &MySqlRow| {
+        let mut oldest = PartitionMap::new();
+        for row in &rows {
             let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
-            Ok((partition, row.try_get("messages_offset")?))
-        };
-        rows.iter().map(oldest).collect()
+            // A row of another one was not written by a projection.
+            if let Ok(partition) = Partition::try_from(partition) {
+                oldest.insert(partition, row.try_get("messages_offset")?);
+            }
+        }
+        Ok(oldest)
     }
 
-    /// Deletes unresolved reads of contacts in these tables that a later position has made needless.
+    /// Deletes the unresolved reads that no contact needs: a later position has made them needless, or no projection has written them. A user
+    /// who has one is told no count.
     ///
     /// # Errors
-    /// As all writes.
-    pub async fn delete_superseded_reads(
-        &self,
-        shard: Shard,
-        tables: &BTreeSet<TableNumber>,
-    ) -> Result<(), StoreError> {
-        let template = include_str!("../sql/write/delete_superseded_reads.sql")
-            .replace("{table}", &self.names().unresolved_read(shard))
-            .replace("{sink}", &self.names().sink_name(Sink::Contacts));
+    /// As all reads and writes.
+    pub async fn delete_stray_reads(&self, shard: Shard) -> Result<(), StoreError> {
+        let table = self.names().unresolved_read(shard);
+        let sink = self.names().sink_name(Sink::Contacts);
+        let fill = |sql: &str| sql.replace("{table}", &table).replace("{sink}", &sink);
         let mut session = self.session(shard).await?;
-        for table in tables {
-            let of_table =
-                template.replace("{contact}", &self.names().table(Table::Contact, *table));
+        let numbers = self.layout().tables_of(shard);
+        let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        let misplaced = include_str!("../sql/write/delete_misplaced_reads.sql");
+        session
+            .execute(fill(misplaced).replace("{numbers}", &numbers.join(", ")))
+            .await?;
+        let of_readers = fill(include_str!("../sql/read/unresolved_tables.sql"));
+        for row in session.fetch_text(of_readers).await? {
+            let number: i64 = row.try_get("number")?;
+            let number = TableNumber::try_from(number).map_err(StoreError::fatal)?;
+            let contact = self.names().table(Table::Contact, number);
             for device in DeviceClass::ALL {
-                session
-                    .execute(of_table.replace("{device}", device.as_str()))
-                    .await?;
+                let fill = |sql: &str| {
+                    fill(sql)
+                        .replace("{contact}", &contact)
+                        .replace("{number}", &number.to_string())
+                        .replace("{device}", device.as_str())
+                };
+                let strays = fill(include_str!("../sql/read/stray_reads.sql"));
+                let delete = fill(include_str!("../sql/write/delete_stray_read.sql"));
+                for stray in session.fetch_text(strays).await? {
+                    let mut delete = delete.clone();
+                    for column in ["uid", "peer", "mid"] {
+                        let value: i64 = stray.try_get(column)?;
+                        delete = delete.replace(&format!("{{{column}}}"), &value.to_string());
+                    }
+                    session.execute(delete).await?;
+                }
             }
         }
         Ok(())

@@ -2,18 +2,19 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use event_log::LogReader;
 use message_store::Month;
-use schemas::{OffsetRange, Partition, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, event::Body, topics::Topic};
 
 use crate::{
-    Area, AuditError, Check, InboundAccount, Options, Progress, Report, Sources,
+    Area, AuditError, Check, Finding, InboundAccount, Kind, Options, Progress, Report, Scope,
+    Sources,
     compare::{
-        Comparison, MessageRows, MessageTable, compare_changes, compare_messages, compare_values,
-        read_again,
+        Comparison, MessageRows, MessageTable, UnresolvedReads, compare_changes, compare_messages,
+        compare_resume_offsets, compare_retention, compare_values, read_again,
     },
     dead_letters::DeadLetters,
     ends::Ends,
     fold::{FoldedPartition, LogState, PartitionFold, PartitionInput},
-    stream, wait,
+    read, stream, wait,
 };
 
 /// Compares everything in scope with the fold of the log; see the crate's docs for what that is.
@@ -29,6 +30,8 @@ pub async fn run(
     audit.decide_ends(&progress).await?;
     audit.fold_and_compare_messages(&progress).await?;
     audit.compare_values(&progress).await?;
+    audit.compare_positions().await?;
+    audit.compare_unresolved_reads().await?;
     Ok(audit.report())
 }
 
@@ -48,6 +51,8 @@ struct Audit<'a> {
     unchecked: Vec<String>,
     /// Partitions whose months before this one were dropped.
     dropped: BTreeMap<Month, Vec<Partition>>,
+    /// The month of the newest message.
+    newest_month: Option<Month>,
     /// Partitions whose oldest dead letters were deleted.
     letters_deleted: Vec<Partition>,
 }
@@ -73,6 +78,7 @@ impl<'a> Audit<'a> {
             not_compared: Vec::new(),
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
+            newest_month: None,
             letters_deleted: Vec::new(),
         })
     }
@@ -198,6 +204,8 @@ impl<'a> Audit<'a> {
         checks.of(Area::Inbound).merge(inbound);
         self.account.merge(account);
         self.repeated += repeated;
+        let newest = messages.months.keys().next_back();
+        self.newest_month = self.newest_month.max(newest.copied());
         let mut table = MessageTable {
             rows: MessageRows::Direct,
             sources: self.sources,
@@ -256,6 +264,50 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
+    /// Compares what the projections keep for themselves, which is not of single users: only where everything is in scope.
+    async fn compare_positions(&mut self) -> Result<(), AuditError> {
+        if self.options.scope != Scope::All {
+            return Ok(());
+        }
+        let (sources, reader) = (self.sources, &self.events_reader);
+        let checks = &mut self.comparison.checks;
+        compare_resume_offsets(sources, reader, checks.of(Area::ResumeOffsets)).await?;
+        let ends = self.ends.event_ends();
+        let newest_now = async || newest_month_since(reader, &ends).await;
+        let check = checks.of(Area::Retention);
+        compare_retention(sources, self.newest_month, newest_now, check).await
+    }
+
+    /// The projection deletes a row that is not needed any more within a second; one that stays is a difference.
+    async fn compare_unresolved_reads(&mut self) -> Result<(), AuditError> {
+        let check = self.comparison.checks.of(Area::UnresolvedReads);
+        for shard in self.sources.messages.layout().shards() {
+            let mut reads = UnresolvedReads::read(self.sources, shard).await?;
+            reads.limit_to(self.options.scope);
+            check.compared += (reads.waiting.len() + reads.strays.len()) as u64;
+            let mut looks = 0;
+            while !reads.strays.is_empty() && looks < LOOKS_AT_STRAYS {
+                tokio::time::sleep(self.options.pause).await;
+                let again = UnresolvedReads::read(self.sources, shard).await?;
+                reads.strays.retain(|stray| again.strays.contains(stray));
+                looks += 1;
+            }
+            for (row, why) in reads.strays {
+                let what = format!(
+                    "unresolved_read in database {}: {:?} of {} with {}, {:?}, mid {}: {why}",
+                    shard.get(),
+                    row.sink,
+                    row.uid,
+                    row.peer,
+                    row.device,
+                    row.mid
+                );
+                check.add(Finding::new(Kind::Extra, what));
+            }
+        }
+        Ok(())
+    }
+
     /// Folds the events that were appended since.
     async fn fold_new_events(&mut self) -> Result<(), AuditError> {
         let ends = self.events_reader.ends(Topic::Events).await?;
@@ -299,6 +351,35 @@ impl<'a> Audit<'a> {
             unchecked,
         }
     }
+}
+
+/// How often a row of `unresolved_read` that nothing needs is read again before it is a difference.
+const LOOKS_AT_STRAYS: u8 = 5;
+
+/// The month of the newest message at or above these offsets.
+async fn newest_month_since(
+    reader: &Arc<LogReader>,
+    from: &PartitionMap<i64>,
+) -> Result<Option<Month>, AuditError> {
+    let ends = reader.ends(Topic::Events).await?;
+    let ranges: Vec<(Partition, Range<i64>)> = from
+        .iter()
+        .map(|(partition, from)| (partition, *from..ends[partition]))
+        .filter(|(_, range)| !range.is_empty())
+        .collect();
+    let read = reader.blocking(move |reader| {
+        let mut newest = None;
+        let read = stream::fold_events(reader, &ranges, |record| {
+            if let Ok(event) = read::event(record)?
+                && let Body::Message(_) = event.body
+            {
+                newest = newest.max(Month::of(event.ts).ok());
+            }
+            Ok(())
+        });
+        read.map(|()| newest)
+    });
+    read.await
 }
 
 /// `0 to 2, 17`.

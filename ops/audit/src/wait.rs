@@ -10,7 +10,7 @@ use message_store::{Shard, Sink};
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use unread_store::Slot;
 
-use crate::{AuditError, Progress, Sources};
+use crate::{AuditError, Progress, Sources, compare::UnresolvedReads};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -89,7 +89,12 @@ async fn unresolved_reads(
     shard: Shard,
     partitions: &[Partition],
 ) -> Result<Vec<StorePosition>, AuditError> {
-    let oldest = sources.messages.oldest_unresolved_reads(shard).await?;
+    let mut oldest = PartitionMap::new();
+    for read in UnresolvedReads::read(sources, shard).await?.waiting {
+        let until = read.messages_offset.get();
+        let held = oldest.get_or_insert_with(read.conversation().partition(), || until);
+        *held = until.min(*held);
+    }
     let mut positions = Vec::new();
     for (partition, until) in oldest {
         if partitions.contains(&partition) {

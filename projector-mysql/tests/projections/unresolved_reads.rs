@@ -77,6 +77,48 @@ async fn it_is_unknown_where_the_messages_are_gone() {
     service.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_no_read_position_needs_keeps_nobodys_counts_away() {
+    let mut env = TestEnv::new().await;
+    let service = env.start().await;
+    for _ in 0..3 {
+        env.log.send(1001, 1000, "from the peer").await;
+    }
+    env.log.read(1000, 1001, DeviceClass::Pc, 2, Some(2)).await;
+    env.caught_up().await;
+    let mut connection = env.admin().await;
+    let prefix = &env.config.mysql.database_prefix;
+    // 1000 has read mid 2 on pc, with its ordinal; 5 and 6 have no conversation. They wait for offsets that nobody reaches.
+    let sql = format!(
+        "INSERT INTO {prefix}1.unresolved_read VALUES ('contacts', 1000, 1001, 'pc', 2, 17, 1000000), \
+         ('contacts', 1000, 1001, 'mobile', 3, 17, 1000000), ('contacts', 1000, 1001, 'tablet', 2, 17, 1000000), \
+         ('contacts', 1000, 40, 'pc', 1, 200, 1000000), ('contacts', -7, 40, 'pc', 1, 33, 1000000), \
+         ('contacts.new', 1000, 1001, 'pc', 2, 17, 1000000); \
+         INSERT INTO {prefix}0.unresolved_read VALUES ('contacts', 5, 6, 'pc', 1, 11, 1000000)"
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let count = format!(
+        "SELECT CAST((SELECT COUNT(*) FROM {prefix}0.unresolved_read) + COUNT(*) AS SIGNED) FROM {prefix}1.unresolved_read"
+    );
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let left: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(count.clone()))
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        // That of tables that are being built is left to who builds them.
+        if left == 1 {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{left} are left");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    service.stop().await;
+}
+
 async fn contact_of(env: &TestEnv, uid: i64, peer: i64) -> ContactDelta {
     let mut contacts = env.rows().await.contacts;
     contacts.remove(&(user(uid), user(peer))).unwrap()

@@ -4,5 +4,6 @@ FROM (SELECT id, ts, client_msg_id FROM {table}
       WHERE srcid = ? AND destid = ?
       ORDER BY mid DESC LIMIT 1000) AS newest
 JOIN {table} AS m ON m.id = newest.id AND m.ts = newest.ts
-WHERE newest.client_msg_id = ?
+-- By its bytes: the collation ignores spaces at the end.
+WHERE CAST(newest.client_msg_id AS BINARY) = CAST(? AS BINARY)
 ORDER BY m.mid

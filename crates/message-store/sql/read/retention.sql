@@ -1,2 +1,1 @@
-SELECT CAST(DATE_FORMAT(kept_from, '%Y-%m') AS CHAR) AS month FROM {table}
-WHERE what = 'chat_msg'
+SELECT what, CAST(DATE_FORMAT(kept_from, '%Y-%m') AS CHAR) AS month, CAST(DAY(kept_from) AS UNSIGNED) AS day FROM {table}

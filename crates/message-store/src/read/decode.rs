@@ -12,25 +12,39 @@ use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 use crate::{
     ChangeKind, ContactDelta, ContactRow, FlagsAt, GroupHead, GroupMemberRow, GroupRow,
     LastMessage, Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange,
-    StoredRead, conversation::Kind, datetime,
+    StoredOffset, StoredRead, conversation::Kind, datetime,
 };
 
 /// Rows of `resume_offset`.
+/// Rows of partitions that there are not are left out: they keep nobody from reading the others, and the audit names them.
 pub(crate) fn resume_offsets(rows: &[MySqlRow]) -> Result<PartitionMap<LogPosition>, StoreError> {
-    rows.iter()
-        .map(|row| {
-            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            let position = LogPosition {
-                next: NextOffset::new(row.try_get("next_offset")?),
-                watermark: SourceOffset {
-                    epoch: row.try_get("src_epoch")?,
-                    offset: row.try_get("src_offset")?,
-                },
-            };
-            let partition = Partition::try_from(partition).map_err(StoreError::fatal)?;
-            Ok((partition, position))
-        })
-        .collect()
+    let mut offsets = PartitionMap::new();
+    for row in rows {
+        let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
+        if let Ok(partition) = Partition::try_from(partition) {
+            offsets.insert(partition, log_position(row)?);
+        }
+    }
+    Ok(offsets)
+}
+
+pub(crate) fn stored_offset(row: &MySqlRow) -> Result<StoredOffset, StoreError> {
+    Ok(StoredOffset {
+        sink: row.try_get("sink")?,
+        topic: row.try_get("topic")?,
+        partition: row.try_get("partition_no")?,
+        position: log_position(row)?,
+    })
+}
+
+fn log_position(row: &MySqlRow) -> Result<LogPosition, StoreError> {
+    Ok(LogPosition {
+        next: NextOffset::new(row.try_get("next_offset")?),
+        watermark: SourceOffset {
+            epoch: row.try_get("src_epoch")?,
+            offset: row.try_get("src_offset")?,
+        },
+    })
 }
 
 pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreError> {

@@ -132,10 +132,7 @@ impl ReadTx {
             .with(conversation.peer_of(sender).get())
             .with(client_msg_id.as_str());
         let sql = include_str!("../../sql/read/messages_by_client_msg_id.sql");
-        let mut rows = self.messages(sql, conversation.into(), arguments).await?;
-        // The collation ignores spaces at the end.
-        rows.retain(|row| row.client_msg_id == *client_msg_id);
-        Ok(rows)
+        self.messages(sql, conversation.into(), arguments).await
     }
 
     /// How many messages `sender` had sent up to `mid`: n of the newest row that is there (PROTOCOL R5). `None` where that

@@ -1,7 +1,7 @@
 use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::{ReadTx, decode};
-use crate::{MessageStore, Shard, Sink, StoreError, arguments::Arguments, resume};
+use crate::{MessageStore, Shard, Sink, StoreError, StoredOffset, arguments::Arguments, resume};
 
 impl ReadTx {
     /// The resume offsets of `partitions`; the start where a row is missing.
@@ -28,6 +28,17 @@ impl ReadTx {
 }
 
 impl MessageStore {
+    /// All rows of `resume_offset` in a database.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn stored_offsets(&self, shard: Shard) -> Result<Vec<StoredOffset>, StoreError> {
+        let sql = include_str!("../../sql/read/stored_offsets.sql")
+            .replace("{table}", &self.names().resume_offset(shard));
+        let rows = self.session(shard).await?.fetch_text(sql).await?;
+        rows.iter().map(decode::stored_offset).collect()
+    }
+
     /// The resume offsets of `partitions` in one database; the start where a row is missing.
     ///
     /// # Errors

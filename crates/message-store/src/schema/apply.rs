@@ -4,7 +4,7 @@ use schemas::{TableNumber, TimestampMs};
 use sqlx::{Row as _, mysql::MySqlArguments};
 
 use super::{
-    MONTHS_AHEAD, Month, kept_from,
+    MONTHS_AHEAD, Month, credible_kept_from,
     lock::SchemaLock,
     migrations::{MIGRATIONS, Migration, SCHEMA_VERSION},
     months, orphans,
@@ -139,7 +139,7 @@ pub(crate) async fn create_shadow(
 ) -> Result<(), StoreError> {
     let shard = store.layout().shard_of(n);
     let database = store.names().database(shard);
-    let kept_from = kept_from(store, shard, session).await?;
+    let kept_from = credible_kept_from(store, shard, None).await?;
     store.learn_kept_from(shard, kept_from);
     let first = Month::of(now)?.max(kept_from.unwrap_or(Month::FIRST));
     let shadow = OneTable {

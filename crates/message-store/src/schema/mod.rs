@@ -14,7 +14,8 @@ pub(crate) use lock::SchemaLock;
 pub use month::Month;
 pub use months::MonthSize;
 pub(crate) use months::{create_requested_months, extend_shadow};
-use retention::kept_from;
+pub use retention::RetentionRow;
+use retention::{credible_kept_from, kept_from};
 
 /// How many months after the first one a new schema has.
 pub const MONTHS_AHEAD: u8 = 2;

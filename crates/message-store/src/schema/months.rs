@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemas::{TableNumber, TimestampMs};
 use sqlx::Row as _;
 
-use super::{Month, kept_from, lock::SchemaLock};
+use super::{Month, credible_kept_from, kept_from, lock::SchemaLock};
 use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
 };
@@ -237,9 +237,17 @@ pub(crate) async fn create_requested_months(
     shard: Shard,
     requested: &BTreeMap<TableNumber, BTreeSet<Month>>,
 ) -> Result<bool, StoreError> {
+    let newest = requested.values().flatten().max().copied();
+    // Before the lock is held, since it may ask every database.
+    let credible = credible_kept_from(store, shard, newest).await?;
     let mut lock = SchemaLock::take(store, shard).await?;
     let before = store.known_kept_from(shard);
     let kept_from = kept_from(store, shard, &mut lock.session).await?;
+    if kept_from != credible {
+        // Months were dropped just now. The caller tries again.
+        lock.release().await?;
+        return Ok(false);
+    }
     store.learn_kept_from(shard, kept_from);
     let mut changed = kept_from > before;
     let tables = months_of_tables(store, shard, &mut lock.session).await?;

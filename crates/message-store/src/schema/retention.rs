@@ -11,17 +11,84 @@ use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, datetime, names::Table, session::Session,
 };
 
+/// A row of `retention`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionRow {
+    /// What is kept: [`RetentionRow::MESSAGES`]. There are no others.
+    pub what: String,
+    /// The first month that is kept.
+    pub kept_from: Month,
+    /// The day of that month, which is the first.
+    pub day: u8,
+}
+
+impl RetentionRow {
+    /// `what` of the months of `chat_msg_<n>` and `group_msg_<n>`, and of the changes to their messages.
+    pub const MESSAGES: &'static str = "chat_msg";
+
+    async fn all(
+        store: &MessageStore,
+        shard: Shard,
+        session: &mut Session,
+    ) -> Result<Vec<Self>, StoreError> {
+        let table = store.names().retention(shard);
+        let sql = include_str!("../../sql/read/retention.sql").replace("{table}", &table);
+        let rows = session.fetch_text(sql).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Self {
+                    what: row.try_get("what")?,
+                    kept_from: row.try_get::<String, _>("month")?.parse()?,
+                    day: row.try_get("day")?,
+                })
+            })
+            .collect()
+    }
+}
+
 /// The first month that is kept in a database; `None` where nothing was ever dropped.
 pub(crate) async fn kept_from(
     store: &MessageStore,
     shard: Shard,
     session: &mut Session,
 ) -> Result<Option<Month>, StoreError> {
-    let table = store.names().retention(shard);
-    let sql = include_str!("../../sql/read/kept_from.sql").replace("{table}", &table);
-    let rows = session.fetch_text(sql).await?;
-    let month = |row: &sqlx::mysql::MySqlRow| row.try_get::<String, _>("month")?.parse();
-    rows.first().map(month).transpose()
+    let rows = RetentionRow::all(store, shard, session).await?;
+    // Compared here: the collation ignores spaces at the end.
+    let of_messages = rows.iter().find(|row| row.what == RetentionRow::MESSAGES);
+    Ok(of_messages.map(|row| row.kept_from))
+}
+
+/// The same for who leaves out or deletes rows because of it. Months are dropped up to that of the newest message at most, so a later one was
+/// written by nobody who dropped anything, and is no reason to lose what is on the log. `newest` is the month of the newest message that
+/// the caller knows of.
+///
+/// # Errors
+/// Fatal where the cell names a month that is later than that of the newest message of all databases.
+pub(crate) async fn credible_kept_from(
+    store: &MessageStore,
+    shard: Shard,
+    newest: Option<Month>,
+) -> Result<Option<Month>, StoreError> {
+    let kept_from = store.kept_from(shard).await?;
+    if kept_from <= newest.max(store.known_kept_from(shard)) {
+        return Ok(kept_from);
+    }
+    let newest = newest.max(newest_message(store).await?.map(Month::of).transpose()?);
+    match kept_from {
+        Some(month) if kept_from > newest => {
+            let newest = newest.map_or_else(
+                || "no message is stored".to_owned(),
+                |newest| format!("the newest message is of {newest}"),
+            );
+            Err(StoreError::fatal(format!(
+                "{}: kept_from of the row '{}' is {month}, but {newest}, and months are dropped up to that of the newest message only: \
+                 set kept_from to the first day of the month from which on messages are to be kept, or delete the row",
+                store.names().retention(shard),
+                RetentionRow::MESSAGES,
+            )))
+        }
+        kept_from => Ok(kept_from),
+    }
 }
 
 /// The month of the newest message there is, `now`'s at most: one wrong clock, the machine's or the log's, ends no month by itself.
@@ -30,13 +97,20 @@ async fn present_month(
     store: &MessageStore,
     now: TimestampMs,
 ) -> Result<Option<Month>, StoreError> {
+    let newest = newest_message(store).await?;
+    newest.map(|ts| Month::of(ts.min(now))).transpose()
+}
+
+/// When the newest message of all databases was sent.
+async fn newest_message(store: &MessageStore) -> Result<Option<TimestampMs>, StoreError> {
     let mut newest = None;
     for shard in store.layout().shards() {
         let mut session = store.session(shard).await?;
         let tables = store.layout().tables_of(shard);
         let of_both = |n| Table::BY_MONTH.map(|kind| (kind, n));
         for (kind, n) in tables.flat_map(of_both) {
-            let table = store.names().table(kind, n);
+            // A rebuild asks, too, whose own tables are not filled yet.
+            let table = store.names().within(n, &kind.name(n));
             let sql = include_str!("../../sql/read/newest_message.sql").replace("{table}", &table);
             let rows = session.fetch(sql, Arguments::default().finish()?).await?;
             if let Some(row) = rows.first() {
@@ -44,10 +118,19 @@ async fn present_month(
             }
         }
     }
-    newest.map(|ts| Month::of(ts.min(now))).transpose()
+    Ok(newest)
 }
 
 impl MessageStore {
+    /// All rows of `retention` in a database.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn retention(&self, shard: Shard) -> Result<Vec<RetentionRow>, StoreError> {
+        let mut session = self.session(shard).await?;
+        RetentionRow::all(self, shard, &mut session).await
+    }
+
     /// The first month of messages that a database keeps; `None` where nothing was ever dropped.
     ///
     /// # Errors
@@ -103,14 +186,14 @@ impl MessageStore {
     /// Deletes the changes that are older than the months of messages that are kept; how many over all tables.
     ///
     /// # Errors
-    /// As all writes.
+    /// As all writes; fatal where `retention` names a month later than that of the newest message.
     pub async fn delete_old_changes(&self) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for shard in self.layout().shards() {
-            let mut session = self.session(shard).await?;
-            let Some(month) = kept_from(self, shard, &mut session).await? else {
+            let Some(month) = credible_kept_from(self, shard, None).await? else {
                 continue;
             };
+            let mut session = self.session(shard).await?;
             let template = include_str!("../../sql/write/delete_old_changes.sql")
                 .replace("{month}", &month.to_string())
                 .replace("{limit}", &CHANGES_AT_ONCE.to_string());

@@ -95,6 +95,61 @@ async fn a_month_that_no_janitor_added_yet_is_made_for_its_row() {
 }
 
 #[tokio::test]
+async fn a_month_above_the_newest_message_is_no_reason_to_leave_rows_out() {
+    let fixture = Fixture::without_schema().await;
+    let store = &fixture.store;
+    store.apply_schema(NOW).await.unwrap();
+    let users = fixture.users(5);
+    fixture.write(&[message(users, 10)]).await.unwrap();
+    let mut admin = fixture.admin().await;
+    let mut keep_from = async |month: &str| {
+        for shard in store.layout().shards() {
+            let database = fixture.database(shard);
+            let sql =
+                format!("REPLACE INTO {database}.retention VALUES ('chat_msg', '{month}-01')");
+            sqlx::raw_sql(AssertSqlSafe(sql))
+                .execute(&mut admin)
+                .await
+                .unwrap();
+        }
+    };
+    // Of a month that was never made, so that the writer asks.
+    let old = |id: i64| {
+        let mut row = message(users, id);
+        row.ts = TimestampMs(NOW.0 - (11 - id) * 40 * DAY_MS);
+        row
+    };
+
+    keep_from("2099-01").await;
+    let refused = fixture.write(&[old(8)]).await.unwrap_err();
+    assert!(!refused.is_transient(), "{refused}");
+    let database = fixture.database(fixture.shard(conversation(users).partition()));
+    for said in [
+        &format!("{database}.retention: kept_from"),
+        "2099-01",
+        "the newest message is of 2026-11",
+    ] {
+        assert!(refused.to_string().contains(said), "{refused}");
+    }
+    let refused = store.delete_old_changes().await.unwrap_err();
+    assert!(refused.to_string().contains("2099-01"), "{refused}");
+
+    let ids = async || {
+        let table = conversation(users).partition().into();
+        let mut snapshot = store.snapshot(fixture.shard(table)).await.unwrap();
+        let rows = snapshot.scan_messages(table, -1, 10).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    keep_from("2026-01").await;
+    fixture.write(&[old(8)]).await.unwrap();
+    assert_eq!(ids().await, [8, 10]);
+    // What may have been dropped is left out as ever.
+    keep_from("2026-11").await;
+    fixture.write(&[old(6)]).await.unwrap();
+    assert_eq!(ids().await, [8, 10]);
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_left_alone() {
     let fixture = Fixture::without_schema().await;
     let mut admin = fixture.admin().await;

@@ -197,9 +197,12 @@ fn compared(report: &Report, area: Area) -> u64 {
     report.check(area).unwrap().compared
 }
 
-/// A group in which everything happens, and one that was dissolved.
 async fn with_groups() -> TestEnv {
-    let mut env = TestEnv::new().await;
+    add_groups(TestEnv::new().await).await
+}
+
+/// A group in which everything happens, and one that was dissolved.
+pub async fn add_groups(mut env: TestEnv) -> TestEnv {
     for partition in [8, 9] {
         let partition = partition.try_into().unwrap();
         env.story.begin_version_3(partition).await;

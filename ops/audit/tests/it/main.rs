@@ -4,6 +4,7 @@
 
 mod differences_in_logs;
 mod differences_in_stores;
+mod every_cell;
 mod group_rows;
 mod groups;
 mod no_difference;

@@ -504,10 +504,19 @@ impl TestEnv {
         report
     }
 
+    /// Without waiting for a projection that is behind.
+    pub async fn audit_for_a_moment(&self) -> Report {
+        self.try_audit(Scope::All, None).await.unwrap()
+    }
+
+    pub async fn connect(&self) -> sqlx::MySqlConnection {
+        let url = &TestServers::shared().mysql_url;
+        sqlx::MySqlConnection::connect(url).await.unwrap()
+    }
+
     /// A statement in which `{p}` stands for the prefix of the databases' names.
     pub async fn sql(&self, statement: &str) {
-        let url = &TestServers::shared().mysql_url;
-        let mut connection = sqlx::MySqlConnection::connect(url).await.unwrap();
+        let mut connection = self.connect().await;
         let sql = statement.replace("{p}", &self.database_prefix);
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql))
             .execute(&mut connection)

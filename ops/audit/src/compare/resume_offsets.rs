@@ -1,0 +1,141 @@
+//! Compares `resume_offset` with the log: what stands before a position decides its watermark.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use event_log::LogReader;
+use message_store::{Shard, StoredOffset};
+use schemas::{OffsetRange, Partition, PartitionMap, event::SourceOffset, topics::Topic};
+
+use crate::{AuditError, Check, Finding, Kind, Sources};
+
+/// How many events before a position are read to find its watermark.
+const NEWEST_EVENTS: i64 = 1_000;
+
+/// A row, and where it is.
+struct Row {
+    shard: Shard,
+    stored: StoredOffset,
+    partition: Partition,
+}
+
+/// Compares the rows of all databases. That a position is low is no difference: the log is read again from there.
+pub(crate) async fn compare_resume_offsets(
+    sources: &Sources,
+    reader: &Arc<LogReader>,
+    check: &mut Check,
+) -> Result<(), AuditError> {
+    let rows = rows(sources, check).await?;
+    // Read after the rows, which are at or below them.
+    let all: Vec<Partition> = Partition::all().collect();
+    let bounds = reader.blocking(move |reader| reader.bounds(Topic::Events, &all));
+    let bounds = bounds.await?;
+    let mut by_position: BTreeMap<(Partition, i64), Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        let place = (row.partition, row.stored.position.next.get());
+        by_position.entry(place).or_default().push(row);
+    }
+    while !by_position.is_empty() {
+        // One position of each partition.
+        let mut some = PartitionMap::new();
+        by_position.retain(|(partition, next), rows| {
+            if some.contains(*partition) {
+                return true;
+            }
+            some.insert(*partition, (*next, std::mem::take(rows)));
+            false
+        });
+        compare(reader, &bounds, some, check).await?;
+    }
+    Ok(())
+}
+
+/// The rows that may be there.
+async fn rows(sources: &Sources, check: &mut Check) -> Result<Vec<Row>, AuditError> {
+    let store = &sources.messages;
+    let topic = sources.kafka.topic(Topic::Events);
+    let mut rows = Vec::new();
+    for shard in store.layout().shards() {
+        for stored in store.stored_offsets(shard).await? {
+            if stored.is_shadow() {
+                continue;
+            }
+            check.compared += 1;
+            let partition = Partition::try_from(i64::from(stored.partition)).ok();
+            let is_of = |partition: &Partition| {
+                stored.topic == topic
+                    && stored.sink().is_some_and(|sink| {
+                        let mut partitions = store.layout().source_partitions(sink, shard);
+                        partitions.any(|one| one == *partition)
+                    })
+            };
+            match partition.filter(is_of) {
+                Some(partition) => rows.push(Row {
+                    shard,
+                    stored,
+                    partition,
+                }),
+                None => check.add(Finding::new(
+                    Kind::Extra,
+                    format!("{}: no projection writes it", name(shard, &stored)),
+                )),
+            }
+        }
+    }
+    Ok(rows)
+}
+
+async fn compare(
+    reader: &Arc<LogReader>,
+    bounds: &PartitionMap<OffsetRange>,
+    rows: PartitionMap<(i64, Vec<Row>)>,
+    check: &mut Check,
+) -> Result<(), AuditError> {
+    let below: PartitionMap<OffsetRange> = rows
+        .iter()
+        .map(|(partition, (next, _))| {
+            let OffsetRange { start, end } = bounds[partition];
+            let end = (*next).clamp(start, end);
+            (partition, OffsetRange { start, end })
+        })
+        .collect();
+    let read = below.clone();
+    let newest = reader.blocking(move |reader| reader.newest_events(read, NEWEST_EVENTS));
+    let newest = newest.await?;
+    for (partition, (next, rows)) in rows {
+        let watermark = match newest.get(partition) {
+            Some(newest) => Some(newest.last.offset),
+            // Without its start the log does not say what was before.
+            None => (below[partition].start == 0).then_some(SourceOffset::START),
+        };
+        for Row { shard, stored, .. } in rows {
+            let end = bounds[partition].end;
+            let found = stored.position.watermark;
+            let what = if next > end {
+                format!("next_offset is {next}, and the log ends at {end}")
+            } else if next < 0 {
+                format!("next_offset is {next}")
+            } else if let Some(right) = watermark.filter(|right| *right != found) {
+                format!(
+                    "src_epoch and src_offset are {}:{}, {}:{} is right",
+                    found.epoch, found.offset, right.epoch, right.offset
+                )
+            } else {
+                continue;
+            };
+            let what = format!("{}: {what}", name(shard, &stored));
+            check.add(Finding::new(Kind::Different, what));
+        }
+    }
+    Ok(())
+}
+
+fn name(shard: Shard, row: &StoredOffset) -> String {
+    let StoredOffset {
+        sink,
+        topic,
+        partition,
+        ..
+    } = row;
+    let shard = shard.get();
+    format!("resume_offset in database {shard}: {sink:?} of {topic:?}, partition {partition}")
+}
