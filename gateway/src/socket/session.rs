@@ -40,8 +40,11 @@ pub(super) struct Session<'a> {
     connection: Arc<Connection>,
     name: String,
     is_streaming: bool,
-    /// How often the device was told to sync.
+    /// How often the device was told to sync, and until when it is to wait with its resume.
     syncs: usize,
+    resume_at: Instant,
+    /// Resumes that came before.
+    early_resumes: usize,
     liveness: Liveness,
     /// What the device has handled and when, and when that is to be saved.
     handled: Option<(Arc<str>, TimestampMs)>,

@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     Session,
-    reading::{Complaints, charge},
+    reading::{Complaints, charge, charge_begin},
 };
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
@@ -30,6 +30,8 @@ use crate::{
 /// Memberships that MySQL does not have yet are read again, so often and with so much time between.
 const ATTEMPTS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(200);
+/// Resumes of a connection that come before their time; another one ends it.
+const MAX_EARLY_RESUMES: usize = 3;
 /// How long Kafka may take to say where the log ends.
 const END_TIME: Duration = Duration::from_secs(2);
 
@@ -71,6 +73,8 @@ impl<'a> Session<'a> {
             name: device.name.0,
             is_streaming: false,
             syncs: 0,
+            resume_at: now,
+            early_resumes: 0,
             liveness: Liveness::new(ping, answer_time, now),
             handled: None,
             save_at: now,
@@ -81,8 +85,28 @@ impl<'a> Session<'a> {
         Some((session, since))
     }
 
+    /// Takes a resume, unless the pause that the device was given is not over: then it is told the rest of it, a few times.
+    pub(super) async fn resume(&mut self, since: &str) -> Result<(), Ended> {
+        let left = self.resume_at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            charge_begin(self.gateway, self.peer)?;
+            return self.begin(since).await;
+        }
+        self.early_resumes += 1;
+        if self.early_resumes > MAX_EARLY_RESUMES {
+            return Err(Some(CloseCode::TooFast.into()));
+        }
+        let after_ms = left.as_millis() as u64 + 1;
+        let frame = ServerFrame::SyncRequired {
+            after_ms,
+            token: None,
+        };
+        self.write_frame(&frame).await
+    }
+
     /// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync.
     pub(super) async fn say_hello(&mut self, since: Since) -> Result<(), Ended> {
+        charge_begin(self.gateway, self.peer)?;
         let device = self.connection.device().clone();
         match since {
             Since::Token(since) => self.begin(&since).await,
@@ -103,7 +127,7 @@ impl<'a> Session<'a> {
     }
 
     /// Gives the device its stream from its token on, or says that it has to sync.
-    pub(super) async fn begin(&mut self, since: &str) -> Result<(), Ended> {
+    async fn begin(&mut self, since: &str) -> Result<(), Ended> {
         match SyncToken::parse_any_version(since) {
             Ok(Some(token)) => self.welcome(&token, None).await,
             // Of another version of the program: as good as none.
@@ -166,6 +190,7 @@ impl<'a> Session<'a> {
             true => rand::rng().random_range(500..2_000),
             false => 0,
         };
+        self.resume_at = Instant::now() + Duration::from_millis(after_ms);
         let frame = ServerFrame::SyncRequired { after_ms, token };
         self.write_frame(&frame).await?;
         self.write_waiting().await
