@@ -10,6 +10,9 @@ use crate::metrics;
 /// The interval of retries after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Of a user's devices the newest stay.
+const DEVICES_OF_USER: u32 = 100;
+
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
@@ -116,6 +119,14 @@ impl Janitor {
         let deleted = deleted.map_err(|error| format!("devices cannot be deleted: {error}"))?;
         if deleted > 0 {
             tracing::info!(days, deleted, "devices deleted, as they were not seen");
+        }
+        let deleted = self.store.delete_devices_beyond(DEVICES_OF_USER).await;
+        let deleted = deleted.map_err(|error| format!("devices cannot be deleted: {error}"))?;
+        if deleted > 0 {
+            tracing::info!(
+                deleted,
+                "devices deleted, as their users have many newer ones"
+            );
         }
         Ok(())
     }

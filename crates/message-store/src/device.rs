@@ -94,6 +94,33 @@ impl MessageStore {
         }
         Ok(deleted)
     }
+
+    /// Deletes what a user has beyond the newest `kept` devices; how many over all tables.
+    ///
+    /// # Errors
+    /// As all writes.
+    pub async fn delete_devices_beyond(&self, kept: u32) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        for shard in self.layout().shards() {
+            let mut session = self.session(shard).await?;
+            for n in self.layout().tables_of(shard) {
+                let table = self.names().table(Table::Device, n);
+                let of_table = |sql: &str| {
+                    sql.replace("{table}", &table)
+                        .replace("{kept}", &kept.to_string())
+                };
+                let many = of_table(include_str!("../sql/read/users_of_many_devices.sql"));
+                let many = session.fetch_text(many).await;
+                for row in many.map_err(|error| error.of(&table))? {
+                    let uid = decode::uid(&row, "uid")?.to_string();
+                    let sql = of_table(include_str!("../sql/write/delete_devices_beyond.sql"));
+                    let gone = session.execute(sql.replace("{uid}", &uid)).await;
+                    deleted += gone.map_err(|error| error.of(&table))?;
+                }
+            }
+        }
+        Ok(deleted)
+    }
 }
 
 impl ReadTx {

@@ -66,6 +66,8 @@ pub(crate) enum End {
     QueueFull,
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
+    /// Its stream cannot go on where it was (W1).
+    Forgotten,
 }
 
 /// What the task that writes has to do.
@@ -241,7 +243,16 @@ impl Connection {
 
     /// Another connection takes its place.
     pub(crate) fn replace(&self) {
-        self.state().ends.get_or_insert(End::Replaced);
+        self.end(End::Replaced);
+    }
+
+    /// Its stream cannot go on.
+    pub(super) fn forget(&self) {
+        self.end(End::Forgotten);
+    }
+
+    fn end(&self, why: End) {
+        self.state().ends.get_or_insert(why);
         self.changed.notify_one();
     }
 

@@ -156,10 +156,23 @@ impl Hub {
         self.rings[partition].advance(next);
     }
 
-    /// What was read of a partition may be gone from the log: nobody goes on from it.
+    /// What was read of a partition may be gone from the log: nobody goes on from it, and who is connected comes back.
     pub(crate) fn forget_events(&mut self, partition: Partition) {
-        self.rings[partition].forget();
+        let next = self.rings[partition].next();
+        self.begin_again(partition, next);
+    }
+
+    /// A partition is read from another place on. What is between was not handed out: who is connected comes back.
+    pub(crate) fn begin_again(&mut self, partition: Partition, next: NextOffset) {
         while self.drop_oldest(partition) {}
+        self.rings[partition].begin_again(next);
+        let connections = self.users.values().flat_map(ConnectedUser::connections);
+        connections.for_each(|connection| connection.forget());
+    }
+
+    /// How far a partition is read.
+    pub(crate) fn next(&self, partition: Partition) -> NextOffset {
+        self.rings[partition].next()
     }
 
     /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the

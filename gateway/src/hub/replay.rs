@@ -52,10 +52,6 @@ impl Replay {
         }
     }
 
-    pub(super) fn uid(&self) -> UserId {
-        self.uid
-    }
-
     pub(super) fn since(&self) -> &SyncToken {
         &self.since
     }

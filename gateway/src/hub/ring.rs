@@ -156,9 +156,9 @@ impl PartitionRing {
         Some(entry)
     }
 
-    /// What was read may be gone from the log. Nothing is in the ring any more.
-    pub(super) fn forget(&mut self) {
-        self.low = self.next;
+    /// Goes on at an offset, with nothing from before.
+    pub(super) fn begin_again(&mut self, next: NextOffset) {
+        (self.low, self.next) = (next, next);
     }
 
     /// Keeps of an event no more than where it was, and how far its group has come by it.

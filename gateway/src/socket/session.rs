@@ -16,7 +16,10 @@ use schemas::TimestampMs;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 
-use self::{hello::Beginning, reading::Complaints};
+use self::{
+    hello::Beginning,
+    reading::{Complaints, charge_begin},
+};
 use super::{
     Peer,
     close_code::{CloseCode, Ended, close, of_error},
@@ -45,8 +48,11 @@ pub(super) struct Session<'a> {
     is_streaming: bool,
     /// From where the stream goes on, until that is known.
     beginning: UnderWay<'a, Beginning>,
-    /// How often the device was told to sync.
+    /// How often the device was told to sync, and until when it is to wait with its resume.
     syncs: usize,
+    resume_at: Instant,
+    /// Resumes that came before.
+    early_resumes: usize,
     liveness: Liveness,
     /// What the device has handled and when, and when that is to be saved.
     handled: Option<(Arc<str>, TimestampMs)>,
@@ -74,7 +80,9 @@ impl<'a> Session<'a> {
     }
 
     async fn serve(&mut self, since: Since) -> Ended {
-        self.find_beginning(since);
+        if let Err(ended) = self.find_beginning(since) {
+            return ended;
+        }
         let shutdown = self.gateway.shutdown.soft().clone();
         let connection = Arc::clone(&self.connection);
         let expires = self.expires();
@@ -110,11 +118,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
-    fn find_beginning(&mut self, since: Since) {
+    /// Looks for where the stream goes on, which counts beside the frame that asks for it. Until that is known the device is read, and told where
+    /// the gateway ends.
+    fn find_beginning(&mut self, since: Since) -> Result<(), Ended> {
+        charge_begin(self.gateway, self.peer)?;
         let connection = Arc::clone(&self.connection);
         let beginning = hello::beginning(self.gateway, connection, since);
         self.beginning = Some(Box::pin(beginning));
+        Ok(())
     }
 
     /// When the token of the connection ends.

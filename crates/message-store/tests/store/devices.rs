@@ -90,6 +90,26 @@ async fn what_was_not_seen_since_goes() {
     }
 }
 
+#[tokio::test]
+async fn of_many_devices_of_a_user_the_newest_stay() {
+    let fixture = Fixture::without_schema().await;
+    fixture.store.apply_schema(NOW).await.unwrap();
+    for n in [7, 8] {
+        let (many, few) = fixture.users(n);
+        let of = |uid, count: i64| -> Vec<DeviceRow> {
+            let rows = (0..count).map(|age| device(uid, &format!("d{age}"), "t", age));
+            rows.collect()
+        };
+        let (of_many, of_few) = (of(many, 400), of(few, 100));
+        write(&fixture, &of_many).await;
+        write(&fixture, &of_few).await;
+        let deleted = fixture.store.delete_devices_beyond(100).await;
+        assert_eq!(deleted.unwrap(), 300);
+        assert_eq!(read(&fixture, many, 999).await, of_many[..100]);
+        assert_eq!(read(&fixture, few, 999).await, of_few);
+    }
+}
+
 /// A rebuild brings the tables of the sinks, and nobody else's.
 #[tokio::test]
 async fn a_database_that_a_rebuild_makes_takes_devices() {

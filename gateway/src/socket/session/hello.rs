@@ -32,6 +32,8 @@ use crate::{
 const BEGINS_IN: Duration = Duration::from_secs(2);
 /// Memberships that MySQL does not have yet are read again, with so much time between.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Resumes of a connection that come before their time; another one ends it.
+const MAX_EARLY_RESUMES: usize = 3;
 
 impl<'a> Session<'a> {
     /// Reads the hello; `None` where the connection has ended.
@@ -82,6 +84,8 @@ impl<'a> Session<'a> {
             is_streaming: false,
             beginning: None,
             syncs: 0,
+            resume_at: now,
+            early_resumes: 0,
             liveness: Liveness::new(ping, answer_time, now),
             handled: None,
             save_at: now,
@@ -90,6 +94,25 @@ impl<'a> Session<'a> {
             typed_at: None,
         };
         Some((session, since))
+    }
+
+    /// Takes a resume, unless the pause that the device was given is not over: then it is told the rest of it, a few times.
+    pub(super) async fn resume(&mut self, since: String) -> Result<(), Ended> {
+        let left = self.resume_at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return self.find_beginning(Since::Token(since));
+        }
+        self.early_resumes += 1;
+        if self.early_resumes > MAX_EARLY_RESUMES {
+            return Err(Some(CloseCode::TooFast.into()));
+        }
+        let after_ms = left.as_millis() as u64 + 1;
+        let frame = ServerFrame::SyncRequired {
+            after_ms,
+            ping_seconds: self.gateway.config.ping_seconds,
+            token: None,
+        };
+        self.write_frame(&frame).await
     }
 
     /// Begins the stream as it was found that it can, or says that the device has to sync.
@@ -139,6 +162,7 @@ impl<'a> Session<'a> {
             true => rand::rng().random_range(500..2_000),
             false => 0,
         };
+        self.resume_at = Instant::now() + Duration::from_millis(after_ms);
         let frame = ServerFrame::SyncRequired {
             after_ms,
             ping_seconds: self.gateway.config.ping_seconds,

@@ -31,6 +31,7 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull.into())),
+                Next::Close(End::Forgotten) => return Err(Some(CloseCode::Forgotten.into())),
                 Next::Close(End::Replaced) => {
                     self.write_frame(&ServerFrame::Replaced).await?;
                     return Err(Some(CloseCode::Replaced.into()));

@@ -1,0 +1,1 @@
+SELECT uid FROM {table} GROUP BY uid HAVING COUNT(*) > {kept}
