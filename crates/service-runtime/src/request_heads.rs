@@ -102,7 +102,7 @@ impl RequestHeads {
         }
     }
 
-    /// Whether the client has sent a part of a request's body, or none of it, and owes the rest.
+    /// Whether a request's head was read, and not all of its body.
     pub(crate) fn is_in_body(&self) -> bool {
         !matches!(self.at, At::Head(_) | At::Unknown)
     }
