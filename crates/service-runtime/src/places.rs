@@ -40,7 +40,7 @@ enum Phase {
     Silent,
     /// Its last one is answered.
     Idle,
-    /// The peer does not take the answer.
+    /// A request is handled, and waits for the client: for more of its body, or until it takes more of the answer.
     Stalled,
     /// A request is handled.
     Busy,
@@ -169,17 +169,18 @@ impl Activity {
         matches!(self.phase(), Some(Phase::Busy | Phase::Stalled))
     }
 
-    /// The peer does not take what is written. Whether the connection still has its place.
+    /// The request waits for the client. Whether the connection still has its place.
     pub(crate) fn stall(&self) -> bool {
         let mut state = self.places.state();
         state.change(self.number, &[Phase::Busy], Phase::Stalled);
         state.held.contains_key(&self.number)
     }
 
-    /// It takes it again.
-    pub(crate) fn go_on(&self) {
+    /// It does not any more. Whether the connection still has its place.
+    pub(crate) fn go_on(&self) -> bool {
         let mut state = self.places.state();
         state.change(self.number, &[Phase::Stalled], Phase::Busy);
+        state.held.contains_key(&self.number)
     }
 
     fn phase(&self) -> Option<Phase> {

@@ -1,12 +1,13 @@
-//! Finds requests whose end is ambiguous, as smuggled ones are: with `Content-Length` beside `Transfer-Encoding`. hyper goes by the second, closes
-//! the connection after it and does not say that there was the first.
+//! Where the requests of a connection begin and end. So requests are found whose end is ambiguous, as smuggled ones are, with `Content-Length` beside
+//! `Transfer-Encoding`: hyper goes by the second, closes the connection after it and does not say that there was the first. And it is known whether
+//! the client owes the rest of a body.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So much of a line is kept: the headers that matter here are shorter.
 const KEPT_BYTES: usize = 64;
 
-/// Reads along with hyper. Behind a body whose end it does not know it reads no more.
+/// Reads along with hyper. Behind an upgrade, and what hyper refuses, it reads no more.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     at: At,
@@ -16,7 +17,14 @@ pub(crate) struct RequestHeads {
 
 enum At {
     Head(Head),
+    /// So many bytes are left of a body.
     Body(u64),
+    /// Of a chunk and the end of its line.
+    Chunk(u64),
+    /// In the line before a chunk.
+    ChunkSize(Vec<u8>),
+    /// Behind the last chunk; whether this line has something in it.
+    Trailers(bool),
     Unknown,
 }
 
@@ -50,20 +58,38 @@ impl RequestHeads {
             match &mut self.at {
                 At::Unknown => return,
                 At::Body(left) => {
-                    let read = (bytes.len() as u64).min(*left);
-                    bytes = &bytes[read as usize..];
-                    *left -= read;
+                    bytes = skip(bytes, left);
                     if *left == 0 {
                         self.at = At::default();
                     }
                 }
+                At::Chunk(left) => {
+                    bytes = skip(bytes, left);
+                    if *left == 0 {
+                        self.at = At::ChunkSize(Vec::new());
+                    }
+                }
+                At::ChunkSize(line) => {
+                    let (part, ends, rest) = line_of(bytes);
+                    bytes = rest;
+                    keep(line, part);
+                    if ends {
+                        self.at = behind_size(line);
+                    }
+                }
+                At::Trailers(has_text) => {
+                    let (part, ends, rest) = line_of(bytes);
+                    bytes = rest;
+                    *has_text |= !part.trim_ascii().is_empty();
+                    if ends && !std::mem::take(has_text) {
+                        self.at = At::default();
+                    }
+                }
                 At::Head(head) => {
-                    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-                        return head.keep(bytes);
-                    };
-                    head.keep(&bytes[..end]);
-                    bytes = &bytes[end + 1..];
-                    if !head.end_line() {
+                    let (part, ends, rest) = line_of(bytes);
+                    bytes = rest;
+                    keep(&mut head.line, part);
+                    if !ends || !head.end_line() {
                         continue;
                     }
                     self.count += 1;
@@ -75,14 +101,45 @@ impl RequestHeads {
             }
         }
     }
+
+    /// Whether a request's head was read, and not all of its body.
+    pub(crate) fn is_in_body(&self) -> bool {
+        !matches!(self.at, At::Head(_) | At::Unknown)
+    }
+}
+
+/// What is behind so many bytes, as far as they are there.
+fn skip<'b>(bytes: &'b [u8], left: &mut u64) -> &'b [u8] {
+    let read = (bytes.len() as u64).min(*left);
+    *left -= read;
+    &bytes[read as usize..]
+}
+
+/// The part of a line, whether it ends, and what is behind it.
+fn line_of(bytes: &[u8]) -> (&[u8], bool, &[u8]) {
+    match bytes.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&bytes[..end], true, &bytes[end + 1..]),
+        None => (bytes, false, &[]),
+    }
+}
+
+fn keep(line: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT_BYTES.saturating_sub(line.len());
+    line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+}
+
+/// What comes behind the line with the size of a chunk, and with extensions behind that.
+fn behind_size(line: &[u8]) -> At {
+    let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
+    let size = str::from_utf8(size.trim_ascii()).ok();
+    match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
+        Some(0) => At::Trailers(false),
+        Some(size) => At::Chunk(size.saturating_add(2)),
+        None => At::Unknown,
+    }
 }
 
 impl Head {
-    fn keep(&mut self, bytes: &[u8]) {
-        let room = KEPT_BYTES.saturating_sub(self.line.len());
-        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    }
-
     /// Whether this was the last line, which is empty.
     fn end_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
@@ -108,7 +165,8 @@ impl Head {
     /// What comes behind it.
     fn body(&self) -> At {
         match self.length {
-            _ if self.is_encoded || self.is_upgrade => At::Unknown,
+            _ if self.is_upgrade => At::Unknown,
+            _ if self.is_encoded => At::ChunkSize(Vec::new()),
             None | Some(0) => At::default(),
             Some(length) => At::Body(length),
         }
@@ -154,6 +212,10 @@ mod tests {
                 2,
             ),
             ("GET / HTTP/1.1\ncontent-length: 0\n\n", 2),
+            (
+                "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2;x=y\r\n\r\n\r\n0\r\na: b\r\n\r\n",
+                2,
+            ),
         ] {
             let sent = format!("{before}{BOTH}");
             for piece in [1, 7, 10_000] {
@@ -168,11 +230,29 @@ mod tests {
             "POST / HTTP/1.1\r\ncontent-length: {}\r\n\r\n{BOTH}",
             BOTH.len()
         );
-        let chunked = format!("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{BOTH}");
+        let chunked = format!(
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{BOTH}\r\n0\r\n\r\n",
+            BOTH.len()
+        );
         let upgrade = format!("GET / HTTP/1.1\r\nupgrade: websocket\r\n\r\n{BOTH}");
         for sent in [body, chunked, upgrade] {
             assert_eq!(ambiguous(&sent, 10), 0, "{sent}");
         }
+    }
+
+    #[test]
+    fn a_client_owes_the_rest_of_a_body() {
+        let mut heads = RequestHeads::default();
+        let mut owes = |sent: &str| {
+            heads.read(sent.as_bytes(), &Ambiguous::default());
+            heads.is_in_body()
+        };
+        assert!(!owes("POST / HTTP/1.1\r\ncontent-length: 2\r\n"));
+        assert!(owes("\r\n") && owes("a") && !owes("b"));
+        assert!(owes(
+            "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+        ));
+        assert!(owes("1\r\na\r\n") && owes("0\r\n") && !owes("\r\n"));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub(crate) struct WatchedStream<S> {
     closed: Option<Pin<Box<Sleep>>>,
     /// Until when the client has to take something.
     untaken: Option<Pin<Box<Sleep>>>,
+    /// More of a request's body is waited for.
+    is_owed: bool,
 }
 
 impl<S> WatchedStream<S> {
@@ -43,6 +45,23 @@ impl<S> WatchedStream<S> {
             ambiguous,
             closed: None,
             untaken: None,
+            is_owed: false,
+        }
+    }
+
+    /// Whether the connection waits for its client has changed; whether it has a place.
+    fn note_stall(&self) -> bool {
+        match self.is_owed || self.untaken.is_some() {
+            true => self.activity.stall(),
+            false => self.activity.go_on(),
+        }
+    }
+
+    /// More of a body is waited for, or no more.
+    fn owe(&mut self, is_owed: bool) {
+        if self.is_owed != is_owed {
+            self.is_owed = is_owed;
+            self.note_stall();
         }
     }
 
@@ -54,7 +73,7 @@ impl<S> WatchedStream<S> {
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             if self.untaken.take().is_some() {
-                self.activity.go_on();
+                self.note_stall();
             }
             return written;
         }
@@ -79,7 +98,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         let this = &mut *self;
         if this.closed.is_none() {
             let before = buffer.filled().len();
-            ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+            let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+            this.owe(polled.is_pending() && this.heads.is_in_body());
+            ready!(polled)?;
             let read = &buffer.filled()[before..];
             this.heads.read(read, &this.ambiguous);
             if !read.is_empty() || buffer.remaining() == 0 {

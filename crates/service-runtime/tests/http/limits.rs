@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::routing::{get, post};
 use reqwest::{Client, StatusCode};
 use service_runtime::{Health, HttpConfig, health_router};
@@ -276,6 +276,40 @@ async fn who_says_nothing_keeps_nobody_out() {
     }
     let answer = server.tell(b"GET / HTTP/1.0\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+}
+
+/// A byte every second would satisfy every other limit.
+#[tokio::test]
+async fn who_owes_the_rest_of_a_body_keeps_nobody_out() {
+    let (begun, mut begins) = mpsc::channel(1);
+    let post = async move |body: Body| {
+        begun.send(()).await.unwrap();
+        to_bytes(body, usize::MAX).await.unwrap().len().to_string()
+    };
+    let router = Router::new().route("/", get(async || "hello").post(post));
+    let server = Server::start(router, one_place()).await;
+    let head = "POST / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n";
+    let length = format!("{head}content-length: 3\r\n\r\na");
+    let chunked = format!("{head}transfer-encoding: chunked\r\n\r\n3\r\na");
+    let mut owing = Vec::new();
+    for nth in 0..200 {
+        let said = [&length, &chunked][nth % 2].as_bytes();
+        owing.push(connected(&server, said).await);
+        timeout(PATIENCE, begins.recv())
+            .await
+            .expect("a place")
+            .unwrap();
+    }
+    let answer = server.tell(b"GET / HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    // Who came last is still there.
+    let mut last = owing.pop().unwrap();
+    last.write_all(b"bc\r\n0\r\n\r\n").await.unwrap();
+    let answer = rest_of(&mut last).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with('3'),
+        "{answer}"
+    );
 }
 
 /// Calls when it is dropped.
