@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use schemas::{DirectConversation, Excerpt, GroupId, Partition, Profile, UserId};
 use serde::Deserialize;
 use serde_json::json;
@@ -61,11 +61,14 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     let refused =
         |what: &str, why: &dyn Display| Failure::Usage(format!("{what} {}: {why}", path.display()));
     let raw = fs::read(path).map_err(|error| refused("cannot read", &error))?;
-    let text = unpacked(raw).map_err(|error| refused("there is no text in", &error))?;
-    let text = without_mark(&text);
-    let limit = options.limit.unwrap_or(usize::MAX);
+    let text =
+        unpacked(raw).map_err(|error| refused("there is no text in", &format!("{error:#}")))?;
+    let lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
+    let lines = lines.take(options.limit.unwrap_or(usize::MAX));
     if text.trim_start().starts_with('{') {
-        let events = lines_of(text).take(limit).map(|(number, line)| Line {
+        let events = lines.map(|(number, line)| Line {
             number,
             partition: partition_of(line),
             text: line.to_owned(),
@@ -75,19 +78,13 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
             acks: Vec::new(),
         });
     }
-    let mut generator = Generator::new(text, options);
-    for (number, line) in lines_of(text).take(limit) {
+    let mut generator = Generator::new(&text, options);
+    for (number, line) in lines {
         generator
-            .add(number as u64, line)
+            .add(number, line)
             .with_context(|| format!("{} line {number}", path.display()))?;
     }
     Ok(generator.finish())
-}
-
-/// The lines that are not blank, with their numbers.
-fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines());
-    lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
 /// What says where an event belongs: its group, or the two users of a direct conversation, or whose profile it is.
@@ -117,11 +114,14 @@ fn partition_of(line: &str) -> Option<Partition> {
 fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
     let mut text = String::new();
     if raw.starts_with(&[0x1f, 0x8b]) {
-        GzDecoder::new(raw.as_slice()).read_to_string(&mut text)?;
+        // Of as many members as there are: `cat a.gz b.gz`, and what packs in parallel, writes several.
+        MultiGzDecoder::new(raw.as_slice())
+            .read_to_string(&mut text)
+            .context("it is packed, and cannot be unpacked to its end")?;
     } else {
         text = String::from_utf8(raw)?;
     }
-    Ok(text)
+    Ok(without_mark(&text).to_owned())
 }
 
 /// Generates messages for lines that only name sender and receiver. Texts and ids follow from the file, so loading it again repeats the same
@@ -156,7 +156,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn add(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
+    fn add(&mut self, number: usize, line: &str) -> anyhow::Result<()> {
         let mut fields = line.split_ascii_whitespace();
         let mut uid = || -> anyhow::Result<UserId> {
             let field = fields.next();
@@ -180,7 +180,7 @@ impl<'a> Generator<'a> {
         let (sender, receiver) = (uid()?, uid()?);
         let conversation = DirectConversation::new(sender, receiver);
         let line = |text: String| Line {
-            number: 0,
+            number,
             partition: Some(conversation.partition()),
             text,
         };
@@ -188,22 +188,22 @@ impl<'a> Generator<'a> {
             "srcid": sender,
             "destid": receiver,
             "client_msg_id": format!("{}-{number}", self.file_id),
-            "msg": text_of(number),
+            "msg": text_of(number as u64),
         }});
         self.input.events.push(line(message.to_string()));
         let mid = self.mids.entry(conversation).or_default();
         *mid += 1;
         if self.options.acks && sender != receiver {
-            let ack = ack_of(number, sender, receiver, *mid);
+            let ack = ack_of(number as u64, sender, receiver, *mid);
             self.input.acks.extend(ack.map(line));
         }
         Ok(())
     }
 
     fn finish(mut self) -> Input {
-        let lines = self.input.events.iter_mut().chain(&mut self.input.acks);
-        for (number, line) in (1..).zip(lines) {
-            line.number = number;
+        let last = self.input.events.last().map_or(0, |line| line.number);
+        for (number, ack) in (last + 1..).zip(&mut self.input.acks) {
+            ack.number = number;
         }
         self.input
     }
@@ -287,17 +287,49 @@ mod tests {
         assert_eq!(numbers, [2, 4]);
     }
 
+    fn read_file(content: &[u8]) -> anyhow::Result<Input> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(content).unwrap();
+        let options = Options {
+            shift_uids: 0,
+            acks: true,
+            limit: None,
+        };
+        read(file.path(), &options)
+    }
+
     #[test]
-    fn what_an_editor_adds_is_no_line() {
-        for text in ["1 2 3\n2 1 4\n", "\u{feff}1 2 3\r\n\r\n2 1 4\r\n\r\n"] {
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            let options = Options {
-                shift_uids: 0,
-                acks: false,
-                limit: None,
-            };
-            assert_eq!(read(file.path(), &options).unwrap().len(), 2, "{text:?}");
+    fn blank_lines_are_left_out_of_pairs_as_well() {
+        let numbers = |text: &str| -> Vec<usize> {
+            let input = read_file(text.as_bytes()).unwrap();
+            let lines = input.events.iter().chain(&input.acks);
+            lines.map(|line| line.number).collect()
+        };
+        assert_eq!(numbers("1 2 3\n\n2 1 3\n3 4 5\n   \n"), [1, 3, 4, 5]);
+        assert_eq!(numbers("\n\n1 2 3\n"), [3, 4]);
+        assert!(numbers("").is_empty());
+    }
+
+    #[test]
+    fn a_packed_file_is_read_to_its_end_or_refused() {
+        use flate2::{Compression, write::GzEncoder};
+
+        let packed = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let both = [packed("1 2 3\n2 1 3\n"), packed("3 4 5\n")].concat();
+        assert_eq!(read_file(&both).unwrap().events.len(), 3);
+        for cut in [
+            both.len() - 1,
+            both.len() - 12,
+            packed("1 2 3\n2 1 3\n").len() + 5,
+            12,
+        ] {
+            let refused = read_file(&both[..cut]).unwrap_err();
+            assert!(refused.is::<Failure>(), "{cut}: {refused}");
+            assert!(refused.to_string().contains("to its end"), "{refused}");
         }
     }
 
@@ -322,6 +354,20 @@ mod tests {
             assert_eq!(partition_of(line), Some(1.try_into().unwrap()), "{line}");
         }
         assert_eq!(partition_of("no JSON"), None);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_line() {
+        for text in ["1 2 3\n2 1 4\n", "\u{feff}1 2 3\r\n2 1 4\r\n"] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let options = Options {
+                shift_uids: 0,
+                acks: false,
+                limit: None,
+            };
+            assert_eq!(read(file.path(), &options).unwrap().len(), 2, "{text:?}");
+        }
     }
 
     #[test]
