@@ -61,11 +61,14 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     let refused =
         |what: &str, why: &dyn Display| Failure::Usage(format!("{what} {}: {why}", path.display()));
     let raw = fs::read(path).map_err(|error| refused("cannot read", &error))?;
-    let text = unpacked(raw).map_err(|error| refused("there is no text in", &format!("{error:#}")))?;
-    let text = without_mark(&text);
-    let limit = options.limit.unwrap_or(usize::MAX);
+    let text =
+        unpacked(raw).map_err(|error| refused("there is no text in", &format!("{error:#}")))?;
+    let lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty());
+    let lines = lines.take(options.limit.unwrap_or(usize::MAX));
     if text.trim_start().starts_with('{') {
-        let events = lines_of(text).take(limit).map(|(number, line)| Line {
+        let events = lines.map(|(number, line)| Line {
             number,
             partition: partition_of(line),
             text: line.to_owned(),
@@ -75,19 +78,13 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
             acks: Vec::new(),
         });
     }
-    let mut generator = Generator::new(text, options);
-    for (number, line) in lines_of(text).take(limit) {
+    let mut generator = Generator::new(&text, options);
+    for (number, line) in lines {
         generator
             .add(number, line)
             .with_context(|| format!("{} line {number}", path.display()))?;
     }
     Ok(generator.finish())
-}
-
-/// The lines that are not blank, with their numbers.
-fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let lines = (1..).zip(text.lines());
-    lines.filter(|(_, line)| !line.trim().is_empty())
 }
 
 /// What says where an event belongs: its group, or the two users of a direct conversation, or whose profile it is.
@@ -124,7 +121,7 @@ fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
     } else {
         text = String::from_utf8(raw)?;
     }
-    Ok(text)
+    Ok(without_mark(&text).to_owned())
 }
 
 /// Generates messages for lines that only name sender and receiver. Texts and ids follow from the file, so loading it again repeats the same
@@ -337,20 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn what_an_editor_adds_is_no_line() {
-        for text in ["1 2 3\n2 1 4\n", "\u{feff}1 2 3\r\n\r\n2 1 4\r\n\r\n"] {
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            let options = Options {
-                shift_uids: 0,
-                acks: false,
-                limit: None,
-            };
-            assert_eq!(read(file.path(), &options).unwrap().len(), 2, "{text:?}");
-        }
-    }
-
-    #[test]
     fn events_of_one_conversation_have_one_partition() {
         let message = r#"{"message":{"srcid":"1001","destid":1000,"client_msg_id":"a","msg":"b"}}"#;
         let ack = r#"{"read_ack":{"uid":"1000","peer":"1001","device":"pc","mid":3}}"#;
@@ -371,6 +354,20 @@ mod tests {
             assert_eq!(partition_of(line), Some(1.try_into().unwrap()), "{line}");
         }
         assert_eq!(partition_of("no JSON"), None);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_line() {
+        for text in ["1 2 3\n2 1 4\n", "\u{feff}1 2 3\r\n2 1 4\r\n"] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            let options = Options {
+                shift_uids: 0,
+                acks: false,
+                limit: None,
+            };
+            assert_eq!(read(file.path(), &options).unwrap().len(), 2, "{text:?}");
+        }
     }
 
     #[test]

@@ -70,9 +70,15 @@ fn unsupported(headers: &HeaderMap, supported: &str) -> Problem {
     Problem::unsupported_media_type(text(headers, header::CONTENT_TYPE), supported)
 }
 
+/// The header is a list, which may be on several lines.
 fn refuse_compressed(headers: &HeaderMap) -> Result<(), Problem> {
-    match text(headers, header::CONTENT_ENCODING) {
-        None | Some("identity") => Ok(()),
+    let lines = headers.get_all(header::CONTENT_ENCODING).iter();
+    let mut codings = lines
+        .flat_map(|line| line.to_str().unwrap_or("unreadable").split(','))
+        .map(str::trim)
+        .filter(|coding| !coding.is_empty());
+    match codings.find(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        None => Ok(()),
         Some(coding) => Err(Problem::new(
             problem::ProblemKind::UnsupportedMediaType,
             format!("content-encoding is {coding}; must be absent: bodies are not decompressed"),
@@ -151,5 +157,17 @@ mod tests {
             problem.detail.contains("content-encoding is gzip"),
             "{problem}"
         );
+        for (lines, is_refused) in [
+            (&["identity", "gzip"][..], true),
+            (&["Identity , br"], true),
+            (&["identity", "", "IDENTITY"], false),
+        ] {
+            let mut headers = content_type(JSON);
+            for line in lines {
+                headers.append(header::CONTENT_ENCODING, line.parse().unwrap());
+            }
+            let encoding = SingleEncoding::of(&headers);
+            assert_eq!(encoding.is_err(), is_refused, "{lines:?}");
+        }
     }
 }

@@ -58,18 +58,18 @@ impl Ingest {
         self.access.charge_events(caller, further)
     }
 
-    /// Counts what is large as several events: it takes as much of the log, and is sent on as often. One event is counted before anything is
-    /// read.
-    pub(crate) fn charge_size(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
-        let further = u32::try_from(bytes / EVENT_BYTES).unwrap_or(u32::MAX);
-        self.access.charge_events(caller, further)
-    }
-
     /// Applies the filter of words to a post, if there is one.
     pub(crate) fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
         match &self.words {
             Some(words) => words.apply(post),
             None => Ok(()),
         }
+    }
+
+    /// Counts what is large as several events: it takes as much of the log, and is sent on as often. One event is counted before anything is
+    /// read.
+    pub(crate) fn charge_size(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
+        let further = u32::try_from(bytes / EVENT_BYTES).unwrap_or(u32::MAX);
+        self.access.charge_events(caller, further)
     }
 }
