@@ -88,6 +88,20 @@ impl RequiredWatermarks {
             .collect()
     }
 
+    /// Where `chat.inbound` has to end at least for its watermarks.
+    pub(crate) fn least_inbound_ends(&self) -> PartitionMap<i64> {
+        let ends = self.0.iter();
+        ends.map(|(partition, at)| (partition, at.watermark.offset.saturating_add(1)))
+            .collect()
+    }
+
+    /// Where `chat.events` has to end at least for its next offsets.
+    pub(crate) fn least_events_ends(&self) -> PartitionMap<i64> {
+        let ends = self.0.iter();
+        ends.map(|(partition, at)| (partition, at.next.get()))
+            .collect()
+    }
+
     /// What of it `watermarks` have not reached.
     pub(crate) fn missing_in(&self, watermarks: &Watermarks) -> Self {
         let mut missing = self.clone();

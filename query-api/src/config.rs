@@ -47,20 +47,26 @@ pub struct QueryApiConfig {
     /// Address of the API, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// The maximum of concurrent calls; more are answered 429. Half of them may be calls with `after=` or `since=` and of `/v1/inbound`, which may
-    /// wait.
+    /// How many calls are worked on at a time; more are answered 429. A call that waits (for a store that lags, for a reader of the log, or for an
+    /// earlier call of its user) is not among them.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
-    /// How many of them may be one user's, by their token. Half of these may be calls that may wait.
+    /// How many calls may wait beside them; more are answered 429.
+    #[garde(range(min = 1, max = 1_000_000))]
+    pub max_waiting: usize,
+    /// How many calls one user, by their token, may have under way, waiting or not; more are answered 429.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
     /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own, and half of them for one
-    /// user, by their token; more wait.
-    #[garde(range(min = 1, max = 64))]
+    /// user, by their token; more wait. Two at least, so that no user has all of them.
+    #[garde(range(min = 2, max = 64))]
     pub inbound_lookups: usize,
     /// How many records one call of `/v1/inbound` reads at most before it gives up.
     #[garde(range(min = 1, max = 100_000_000))]
     pub inbound_scan_records: usize,
+    /// A projection that has not moved for so long, while the log did, is stalled: unread counts are then those of the contact rows. Milliseconds.
+    #[garde(range(min = 1_000, max = 3_600_000))]
+    pub stalled_after_ms: u64,
     /// How users whom Redis does not have are rebuilt.
     #[garde(dive)]
     pub rebuild: RebuildConfig,
@@ -71,9 +77,11 @@ impl Default for QueryApiConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7302)),
             max_requests: 256,
+            max_waiting: 4_096,
             max_requests_of_user: 16,
             inbound_lookups: 2,
             inbound_scan_records: 100_000,
+            stalled_after_ms: 30_000,
             rebuild: RebuildConfig::default(),
         }
     }
@@ -98,7 +106,9 @@ mod tests {
     fn values_out_of_range_are_rejected() {
         assert!(load("query_api.max_requests", "1").is_ok());
         assert!(load("query_api.max_requests", "0").is_err());
+        assert!(load("query_api.max_waiting", "0").is_err());
         assert!(load("query_api.max_requests_of_user", "0").is_err());
+        assert!(load("query_api.inbound_lookups", "1").is_err());
         assert!(load("query_api.inbound_lookups", "65").is_err());
         assert!(load("query_api.no_such_key", "1").is_err());
     }

@@ -12,6 +12,9 @@ const VERSION: u8 = 2;
 /// that was begun before an upgrade is read to its end, but for what was pinned since.
 const UNPINNED_VERSION: u8 = 1;
 
+/// The last millisecond that a message may be of: that of the year 9999.
+const LAST_TS: i64 = 253_402_300_799_999;
+
 const PINNED: u8 = 1;
 const GROUP: u8 = 2;
 
@@ -97,9 +100,11 @@ fn parse(uid: UserId, text: &str) -> Option<ListPosition> {
     };
     let (last_ts, number) = position.split_first_chunk::<8>()?;
     let number = i64::from_be_bytes(number.try_into().ok()?);
+    // The check is no secret, so whoever asks can make one of any time.
+    let last_ts = Some(i64::from_be_bytes(*last_ts)).filter(|ms| (0..=LAST_TS).contains(ms))?;
     Some(ListPosition {
         pinned: flags & PINNED != 0,
-        last_ts: TimestampMs(i64::from_be_bytes(*last_ts)),
+        last_ts: TimestampMs(last_ts),
         number: Some(number).filter(|number| *number > 0)?,
         kind: if flags & GROUP == 0 {
             Kind::User
@@ -144,9 +149,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cursors_round_trip(uid in 1..=i64::MAX, pinned in any::<bool>(), ts in any::<i64>(), number in 1..=i64::MAX, group in any::<bool>()) {
+        fn cursors_round_trip(uid in 1..=i64::MAX, pinned in any::<bool>(), ts in 0..=LAST_TS, number in 1..=i64::MAX, group in any::<bool>()) {
             let position = cursor(pinned, ts, number, kind(group));
             prop_assert_eq!(decode(user(uid), &encode(user(uid), position)).unwrap(), position);
+        }
+
+        #[test]
+        fn a_forged_cursor_is_of_a_time_that_a_list_has(ts in any::<i64>(), number in any::<i64>(), flags in any::<u8>(), version in 0..=VERSION) {
+            let mut bytes = vec![version];
+            bytes.extend((version == VERSION).then_some(flags));
+            bytes.extend(ts.to_be_bytes());
+            bytes.extend(number.to_be_bytes());
+            bytes.extend(check(user(7), &bytes));
+            if let Ok(position) = decode(user(7), &URL_SAFE_NO_PAD.encode(bytes)) {
+                prop_assert!((0..=LAST_TS).contains(&position.last_ts.0) && position.number > 0);
+                prop_assert!(ContactCursor::from(position).peer.get() > 0);
+            }
         }
 
         #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     error::{Lag, QueryError},
@@ -44,15 +44,16 @@ impl Deadline {
             .map_err(|_elapsed| self.timed_out())
     }
 
-    /// Repeats `attempt` until no store lags. Before each repetition there is a pause, and then `catch_up` has to finish.
+    /// Repeats `attempt` until no store lags; `lag` is what the first one found. Before each repetition `wait` has to finish, which is given a pause
+    /// and the lag.
     ///
     /// # Errors
-    /// Those of `attempt` and `catch_up`; at the deadline, which store lags ([`QueryError::StoreLags`]) or that none answered
-    /// ([`QueryError::TimedOut`]).
-    pub(crate) async fn poll<T, F, W>(
+    /// Those of `attempt` and `wait`; at the deadline, which store lags ([`QueryError::StoreLags`]).
+    pub(crate) async fn repeat<T, F, W>(
         self,
+        mut lag: Lag,
         attempt: impl Fn() -> F,
-        catch_up: impl Fn(Lag) -> W,
+        wait: impl Fn(Duration, Lag) -> W,
     ) -> Result<T, QueryError>
     where
         F: Future<Output = Result<T, QueryError>>,
@@ -63,23 +64,17 @@ impl Deadline {
             .with_max_delay(MAX_DELAY)
             .without_max_times()
             .build();
-        let mut last_lag = None;
         loop {
-            let lag = match (timeout_at(self.at, attempt()).await, last_lag) {
-                (Ok(Err(QueryError::Lagging(lag))), _) => lag,
-                (Ok(outcome), _) => return outcome,
-                (Err(_elapsed), Some(lag)) => return Err(self.store_lags(lag)),
-                (Err(_elapsed), None) => return Err(self.timed_out()),
+            let delay = delays.next().unwrap_or(MAX_DELAY);
+            let again = async {
+                wait(delay, lag.clone()).await?;
+                attempt().await
             };
-            let wait = async {
-                sleep(delays.next().unwrap_or(MAX_DELAY)).await;
-                catch_up(lag.clone()).await
-            };
-            match timeout_at(self.at, wait).await {
-                Ok(waited) => waited?,
+            match timeout_at(self.at, again).await {
+                Ok(Err(QueryError::Lagging(newer))) => lag = newer,
+                Ok(outcome) => return outcome,
                 Err(_elapsed) => return Err(self.store_lags(lag)),
             }
-            last_lag = Some(lag);
         }
     }
 
@@ -101,6 +96,8 @@ impl Deadline {
 mod tests {
     use std::{cell::Cell, future::pending};
 
+    use tokio::time::sleep;
+
     use super::*;
     use crate::{after::RequiredWatermarks, error::LaggingStore};
 
@@ -108,14 +105,15 @@ mod tests {
         Deadline::in_time(Some(ms.to_string().try_into().unwrap()))
     }
 
-    fn lagging() -> QueryError {
-        QueryError::Lagging(Lag {
+    fn lag() -> Lag {
+        Lag {
             store: LaggingStore::Redis,
             missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
-        })
+        }
     }
 
-    async fn at_once(_: Lag) -> Result<(), QueryError> {
+    async fn pause(delay: Duration, _: Lag) -> Result<(), QueryError> {
+        sleep(delay).await;
         Ok(())
     }
 
@@ -125,20 +123,19 @@ mod tests {
         let attempt = async || {
             attempts.set(attempts.get() + 1);
             if attempts.get() < 20 {
-                return Err(lagging());
+                return Err(QueryError::Lagging(lag()));
             }
             Ok("here")
         };
-        let answer = deadline(5_000).poll(attempt, at_once);
+        let answer = deadline(5_000).repeat(lag(), attempt, pause);
         assert_eq!(answer.await.unwrap(), "here");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_lags_is_named_at_the_deadline() {
         let begun = Instant::now();
-        let error = deadline(1_000)
-            .poll::<(), _, _>(async || Err(lagging()), at_once)
-            .await;
+        let attempt = async || Err::<(), _>(QueryError::Lagging(lag()));
+        let error = deadline(1_000).repeat(lag(), attempt, pause).await;
         assert_eq!(begun.elapsed().as_secs(), 1);
         let message = error.unwrap_err().to_string();
         assert_eq!(message, "Redis has not reached 3:7 within 1000 ms");
@@ -146,19 +143,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_is_named_too_where_waiting_for_it_hangs() {
-        let attempt = async || Err(lagging());
-        let error = deadline(1_000).poll::<(), _, _>(attempt, |_| pending());
+        let attempt = async || Err::<(), _>(QueryError::Lagging(lag()));
+        let error = deadline(1_000).repeat(lag(), attempt, |_, _| pending());
         let message = error.await.unwrap_err().to_string();
         assert_eq!(message, "Redis has not reached 3:7 within 1000 ms");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_store_that_does_not_respond_times_out() {
-        let error = deadline(1_000)
-            .poll::<(), _, _>(pending, at_once)
-            .await
-            .unwrap_err();
-        assert!(matches!(error, QueryError::TimedOut { timeout_ms: 1_000 }));
     }
 
     #[tokio::test(start_paused = true)]
@@ -166,10 +154,15 @@ mod tests {
         let attempts = Cell::new(0);
         let attempt = async || {
             attempts.set(attempts.get() + 1);
-            Err(QueryError::TimedOut { timeout_ms: 1 })
+            Err::<(), _>(QueryError::TimedOut { timeout_ms: 1 })
         };
-        let outcome = deadline(1_000).poll::<(), _, _>(attempt, at_once);
-        assert!(outcome.await.is_err());
+        assert!(deadline(1_000).repeat(lag(), attempt, pause).await.is_err());
         assert_eq!(attempts.get(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_respond_times_out() {
+        let error = deadline(1_000).bound(pending::<()>()).await.unwrap_err();
+        assert!(matches!(error, QueryError::TimedOut { timeout_ms: 1_000 }));
     }
 }

@@ -25,6 +25,9 @@ pub(crate) enum QueryError {
     /// A store had not reached it at the deadline.
     #[error("{lag} within {timeout_ms} ms")]
     StoreLags { lag: Lag, timeout_ms: u16 },
+    /// The log has not what `after=` requires, so no store will: there is nothing to wait for.
+    #[error("{0} is above the end of the log, so there is nothing to wait for")]
+    NotOnTheLog(RequiredWatermarks),
     /// A store did not respond in time.
     #[error("no answer could be made within {timeout_ms} ms")]
     TimedOut { timeout_ms: u16 },
@@ -97,6 +100,7 @@ impl From<QueryError> for Problem {
             QueryError::Refused(problem) => problem,
             QueryError::Lagging(_)
             | QueryError::StoreLags { .. }
+            | QueryError::NotOnTheLog(_)
             | QueryError::TimedOut { .. }
             | QueryError::ScanTooLong { .. } => Self::timeout(detail),
             QueryError::NotRebuilt(UnreadRebuildError::Fatal(_)) => Self::internal(),

@@ -2,7 +2,7 @@
 //! this process does not grow with their number.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -29,14 +29,14 @@ const PAUSE: u32 = 4;
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_AFTER_S: u64 = 1;
 
-type Key = (UserId, DeviceClass);
-type Waiter = oneshot::Sender<RedisRead>;
+type Waiter = (DeviceClass, oneshot::Sender<RedisRead>);
 
 pub(crate) struct LargeReads {
     redis: Arc<SharedConnections>,
     places: Semaphore,
-    /// Who waits for a user's next read. There is a task for each of these users.
-    waiting: Mutex<HashMap<Key, Vec<Waiter>>>,
+    /// Who waits for a user's next read. There is a task for each of these users, which reads one class of devices after the other: a user has one
+    /// place at most.
+    waiting: Mutex<HashMap<UserId, Vec<Waiter>>>,
 }
 
 impl LargeReads {
@@ -59,57 +59,62 @@ impl LargeReads {
         deadline: Deadline,
     ) -> Result<RedisRead, QueryError> {
         let (waiter, read) = oneshot::channel();
-        self.wait((uid, device), waiter);
+        self.wait(uid, (device, waiter));
         match deadline.bound(read).await {
             Ok(read) => read.map_err(|_| QueryError::Defect("a read was given up".to_owned())),
             Err(_elapsed) => Err(too_many(uid).into()),
         }
     }
 
-    fn wait(self: &Arc<Self>, key: Key, waiter: Waiter) {
+    fn wait(self: &Arc<Self>, uid: UserId, waiter: Waiter) {
         let mut waiting = self.lock();
-        let is_first = !waiting.contains_key(&key);
-        waiting.entry(key).or_default().push(waiter);
+        let is_first = !waiting.contains_key(&uid);
+        waiting.entry(uid).or_default().push(waiter);
         drop(waiting);
         if is_first {
-            tokio::spawn(Arc::clone(self).serve(key));
+            tokio::spawn(Arc::clone(self).serve(uid));
         }
     }
 
     /// Reads for as long as somebody waits.
-    async fn serve(self: Arc<Self>, key: Key) {
+    async fn serve(self: Arc<Self>, uid: UserId) {
         loop {
             let place = self.places.acquire().await;
             // Who comes from now on waits for the next read: this one may pass what that caller has to see.
-            let Some(waiters) = self.take_waiters(key) else {
+            let Some(waiters) = self.take_waiters(uid) else {
                 return;
             };
             let began = Instant::now();
-            let outcome = self.read_now(key).await;
-            let took = began.elapsed();
-            let outcome = outcome.unwrap_or_else(|error| RedisRead::Failed(error.to_string()));
-            for waiter in waiters {
-                // A caller that has timed out has dropped the receiver.
-                let _ = waiter.send(outcome.clone());
+            let mut by_class: BTreeMap<DeviceClass, Vec<_>> = BTreeMap::new();
+            for (device, waiter) in waiters {
+                by_class.entry(device).or_default().push(waiter);
             }
-            drop((place, outcome));
-            sleep((took * PAUSE).min(MAX_PAUSE)).await;
+            for (device, waiters) in by_class {
+                let outcome = self.read_now(uid, device).await;
+                let outcome = outcome.unwrap_or_else(|error| RedisRead::Failed(error.to_string()));
+                for waiter in waiters {
+                    // A caller that has timed out has dropped the receiver.
+                    let _ = waiter.send(outcome.clone());
+                }
+            }
+            drop(place);
+            sleep((began.elapsed() * PAUSE).min(MAX_PAUSE)).await;
         }
     }
 
     /// `None` where nobody waits; then the user's task has to end.
-    fn take_waiters(&self, key: Key) -> Option<Vec<Waiter>> {
+    fn take_waiters(&self, uid: UserId) -> Option<Vec<Waiter>> {
         let mut waiting = self.lock();
-        let waiters = waiting.get_mut(&key)?;
-        waiters.retain(|waiter| !waiter.is_closed());
+        let waiters = waiting.get_mut(&uid)?;
+        waiters.retain(|(_, waiter)| !waiter.is_closed());
         if waiters.is_empty() {
-            waiting.remove(&key);
+            waiting.remove(&uid);
             return None;
         }
         Some(std::mem::take(waiters))
     }
 
-    async fn read_now(&self, (uid, device): Key) -> Result<RedisRead, UnreadError> {
+    async fn read_now(&self, uid: UserId, device: DeviceClass) -> Result<RedisRead, UnreadError> {
         let read = |redis: Connection| async move { redis.read_unread_in_pages(uid, device).await };
         let slot = self.redis.store().index_of(uid);
         let (view, positions) = self.redis.call(slot, read).await?;
@@ -130,7 +135,7 @@ impl LargeReads {
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Waiter>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Waiter>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

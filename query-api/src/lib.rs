@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod after;
+mod api;
 mod by_class;
 mod config;
 mod conversation_item;
@@ -17,8 +18,10 @@ mod large_reads;
 mod limits;
 mod listed_group;
 mod message_item;
+mod newest_groups;
 mod openapi;
 mod parameters;
+mod places;
 mod profiles;
 mod readiness;
 mod redis_fallback;
@@ -26,6 +29,7 @@ mod routes;
 mod service;
 mod shared_polling;
 mod sink_watermarks;
+mod stalls;
 mod state;
 mod sync_rows;
 mod view;

@@ -7,11 +7,11 @@ use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
     sink_watermarks,
-    state::QueryApi,
 };
 
 pub(crate) struct ListedGroup {
@@ -23,7 +23,7 @@ pub(crate) struct ListedGroup {
 /// The groups of these memberships, in their order, in one statement for each database that holds some of them. Groups that the user has left
 /// are left out, and those that are not in their database yet: the two sinks are independent.
 pub(crate) async fn read(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     memberships: Vec<Membership>,
     required: &RequiredWatermarks,
@@ -50,7 +50,7 @@ pub(crate) async fn read(
 }
 
 async fn heads_of(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     shard: Shard,
     gids: &[GroupId],
@@ -65,7 +65,7 @@ async fn heads_of(
 
 /// Reads, in one statement, in which of these groups the user has hidden the newest message. Where nothing was changed, none is.
 pub(crate) async fn read_hidden<'a>(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     groups: impl IntoIterator<Item = &'a mut ListedGroup>,
     deadline: Deadline,
@@ -90,12 +90,12 @@ pub(crate) async fn read_hidden<'a>(
 }
 
 async fn hidden(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     messages: &[(GroupId, Mid)],
 ) -> Result<BTreeSet<(GroupId, Mid)>, QueryError> {
     let shard = api.store.layout().shard_of_user(uid);
-    let mut tx = api.store.snapshot(shard).await?;
+    let mut tx = api.snapshot(shard).await?;
     Ok(tx.hidden_in_groups(uid, messages).await?)
 }
 

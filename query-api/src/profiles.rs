@@ -16,12 +16,12 @@ use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::utc,
     parameters::Switch,
     sink_watermarks,
-    state::QueryApi,
 };
 
 /// How long Redis may take: MySQL has every profile, too.
@@ -69,7 +69,7 @@ impl From<StoredProfile> for ProfileItem {
 
 /// Reads the profiles of these users, as of now or later. Only those of their own partitions among `required` count.
 pub(crate) async fn read(
-    api: &QueryApi,
+    api: &Api,
     uids: &BTreeSet<UserId>,
     required: &RequiredWatermarks,
     deadline: Deadline,
@@ -100,7 +100,7 @@ pub(crate) async fn read(
 
 /// The profiles of the users in an answer, where they were asked for, and how far the stores had come for all of it.
 pub(crate) async fn join(
-    api: &QueryApi,
+    api: &Api,
     Switch(wanted): Switch,
     users: impl IntoIterator<Item = UserId>,
     required: &RequiredWatermarks,
@@ -130,11 +130,7 @@ struct Cached {
 }
 
 /// The cached profiles that reflect `required`.
-async fn from_cache(
-    api: &QueryApi,
-    uids: &BTreeSet<UserId>,
-    required: &RequiredWatermarks,
-) -> Cached {
+async fn from_cache(api: &Api, uids: &BTreeSet<UserId>, required: &RequiredWatermarks) -> Cached {
     let by_slot = api.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
     let reads = by_slot.iter().map(async |(slot, uids)| {
         let read = |redis: Connection| async move { redis.read_profiles(uids).await };
@@ -174,7 +170,7 @@ impl Cached {
 
 /// Rows of one database, and how far the partition of each was projected into it.
 async fn from_rows(
-    api: &QueryApi,
+    api: &Api,
     shard: Shard,
     uids: &[UserId],
     required: &RequiredWatermarks,
@@ -183,7 +179,7 @@ async fn from_rows(
         uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
     let required = required.clone().restrict_to(|p| partitions.contains(&p));
     let all: Vec<Partition> = partitions.into_iter().collect();
-    let mut tx = api.store.snapshot(shard).await?;
+    let mut tx = api.snapshot(shard).await?;
     let resume = tx
         .resume_offsets(Sink::Contacts, &api.events_topic, &all)
         .await?;
@@ -203,7 +199,7 @@ async fn from_rows(
 }
 
 /// Caches rows. Redis refuses those that could be older than what it has applied; where it does not answer, they are not cached.
-async fn fill(api: &QueryApi, rows: &[ProfileUpdate]) {
+async fn fill(api: &Api, rows: &[ProfileUpdate]) {
     let uid = |row: &ProfileUpdate| row.stored.profile.uid;
     let by_slot = api.redis.store().by_slot(rows.iter().cloned(), uid);
     let fills = by_slot.iter().map(async |(slot, rows)| {

@@ -6,11 +6,14 @@
 use std::{sync::Arc, time::Duration};
 
 use event_log::LogReader;
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
+use message_store::{Shard, Sink};
+use schemas::{Partition, PartitionMap};
 use service_runtime::{Health, ReadinessCheck, Shutdown};
 use tokio::time::{sleep, timeout};
+use unread_store::Connection;
 
-use crate::state::QueryApi;
+use crate::{stalls::Projection, state::QueryApi};
 
 const INTERVAL: Duration = Duration::from_secs(2);
 
@@ -46,6 +49,7 @@ impl HealthChecks {
             _ = self.mysql.poll("MySQL", || self.check_mysql()) => {}
             _ = self.kafka.poll("Kafka", || self.check_kafka()) => {}
             () = self.check_redis() => {}
+            () = self.watch_projections() => {}
             () = shutdown.soft().cancelled() => {}
         }
         Ok(())
@@ -59,6 +63,47 @@ impl HealthChecks {
             let responds = matches!(timeout(TIMEOUT, try_join_all(pings)).await, Ok(Ok(_)));
             up.set(f64::from(u8::from(responds)));
             sleep(INTERVAL).await;
+        }
+    }
+
+    /// Where Kafka or a store does not answer, the others of these say so.
+    async fn watch_projections(&self) {
+        loop {
+            if let Ok(ends) = self.api.log_ends.now().await {
+                let slots = 0..self.api.redis.store().slots().len();
+                join_all(slots.map(|slot| self.watch_slot(slot, &ends))).await;
+                for shard in self.api.store.layout().shards() {
+                    for sink in [Sink::Messages, Sink::Contacts] {
+                        self.watch_rows(shard, sink, &ends).await;
+                    }
+                }
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    async fn watch_slot(&self, slot: usize, ends: &PartitionMap<i64>) {
+        let read = async |redis: Connection| redis.read_positions().await;
+        let read = timeout(TIMEOUT, self.api.redis.call(slot, read)).await;
+        if let Ok(Ok(stored)) = read {
+            let positions = stored.iter().map(|(p, at)| (p, at.position.next));
+            let projection = Projection::Unread(slot);
+            self.api
+                .stalls
+                .observe(projection, &positions.collect(), ends);
+        }
+    }
+
+    async fn watch_rows(&self, shard: Shard, sink: Sink, ends: &PartitionMap<i64>) {
+        let (store, topic) = (&self.api.store, &self.api.events_topic);
+        let partitions: Vec<Partition> = store.layout().source_partitions(sink, shard).collect();
+        let read = store.read_resume_offsets(shard, sink, topic, &partitions);
+        if let Ok(stored) = read.await {
+            let positions = stored.iter().map(|(p, at)| (p, at.next));
+            let projection = Projection::Rows(shard, sink);
+            self.api
+                .stalls
+                .observe(projection, &positions.collect(), ends);
         }
     }
 

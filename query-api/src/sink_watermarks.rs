@@ -4,8 +4,9 @@ use message_store::{ReadTx, Shard, Sink, StoreError};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
+    api::Api,
     error::{Lag, LaggingStore, QueryError},
-    state::QueryApi,
+    places::Snapshot,
 };
 
 /// Reads the watermarks of the partitions in `required`.
@@ -29,12 +30,12 @@ pub(crate) async fn read(
 /// # Errors
 /// [`QueryError::Lagging`] where they have not reached `required`; those of the store.
 pub(crate) async fn snapshot(
-    api: &QueryApi,
+    api: &Api,
     shard: Shard,
     sink: Sink,
     required: &RequiredWatermarks,
-) -> Result<(ReadTx, Watermarks), QueryError> {
-    let mut tx = api.store.snapshot(shard).await?;
+) -> Result<(Snapshot, Watermarks), QueryError> {
+    let mut tx = api.snapshot(shard).await?;
     let watermarks = read(&mut tx, sink, &api.events_topic, required).await?;
     expect_reached(LaggingStore::Sink(shard, sink), required, &watermarks)?;
     Ok((tx, watermarks))

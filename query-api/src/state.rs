@@ -1,22 +1,25 @@
 //! What all calls share.
 
-use std::sync::Arc;
+use std::{future::pending, sync::Arc, time::Duration};
 
 use event_log::{LogEnds, LogReader};
+use futures::future::try_join;
 use message_store::{MessageStore, Shard, Sink, StoreError};
 use schemas::{Partition, topics::Topic};
 use unread_rebuild::Rebuilder;
 use unread_store::{SharedConnections, UnreadStore};
 
 use crate::{
+    after::RequiredWatermarks,
     config::Config,
-    deadline::Deadline,
     epoch::CurrentEpoch,
     error::{Lag, LaggingStore, QueryError},
     inbound::ReaderPool,
     large_reads::LargeReads,
+    places::ConnectionShares,
     redis_fallback::RedisFallback,
     shared_polling::SharedPolling,
+    stalls::Stalls,
 };
 
 pub(crate) struct QueryApi {
@@ -25,10 +28,13 @@ pub(crate) struct QueryApi {
     pub(crate) redis: Arc<SharedConnections>,
     pub(crate) large_reads: Arc<LargeReads>,
     pub(crate) redis_fallback: RedisFallback,
+    pub(crate) stalls: Stalls,
     pub(crate) rebuilder: Rebuilder,
     pub(crate) reader_pool: Arc<ReaderPool>,
     pub(crate) epoch: CurrentEpoch,
+    pub(crate) connection_shares: Arc<ConnectionShares>,
     pub(crate) log_ends: LogEnds,
+    inbound_ends: LogEnds,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
     pub(crate) events_topic: String,
     /// The full name of `chat.inbound`.
@@ -47,6 +53,7 @@ impl QueryApi {
             rebuilder: Rebuilder::new(&store, log, &unread, &events_topic, &own.rebuild),
             redis_fallback: RedisFallback::new(unread.slots().len()),
             large_reads: LargeReads::new(&redis),
+            stalls: Stalls::new(Duration::from_millis(own.stalled_after_ms)),
             redis,
             reader_pool: ReaderPool::new(
                 config.kafka.clone(),
@@ -54,7 +61,9 @@ impl QueryApi {
                 own.inbound_scan_records,
             ),
             epoch: CurrentEpoch::default(),
+            connection_shares: ConnectionShares::new(config.mysql.connections_per_server),
             log_ends: LogEnds::new(Arc::clone(log)),
+            inbound_ends: LogEnds::of(Arc::clone(log), Topic::Inbound),
             inbound_topic: config.kafka.topic(Topic::Inbound),
             events_topic,
             store,
@@ -75,23 +84,26 @@ impl QueryApi {
         Ok(self.epoch.get())
     }
 
-    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition.
-    ///
-    /// # Errors
-    /// As [`Deadline::poll`].
-    pub(crate) async fn poll<T, F>(
-        &self,
-        deadline: Deadline,
-        attempt: impl Fn() -> F,
-    ) -> Result<T, QueryError>
-    where
-        F: Future<Output = Result<T, QueryError>>,
-    {
-        deadline.poll(attempt, |lag| self.catch_up(lag)).await
+    /// Returns once it is known that the log lacks something that is required, which no store will have then.
+    pub(crate) async fn log_lacks(&self, required: &RequiredWatermarks) -> QueryError {
+        let (inbound, events) = (required.least_inbound_ends(), required.least_events_ends());
+        let lacking = try_join(
+            self.inbound_ends.lacking(&inbound),
+            self.log_ends.lacking(&events),
+        );
+        match lacking.await {
+            Ok((inbound, events)) if inbound.is_empty() && events.is_empty() => {}
+            Ok((inbound, events)) => {
+                let is_lacking = |p| inbound.contains(&p) || events.contains(&p);
+                return QueryError::NotOnTheLog(required.clone().restrict_to(is_lacking));
+            }
+            Err(error) => tracing::debug!(%error, "where the log ends is not known"),
+        }
+        pending().await
     }
 
     /// Waits until a MySQL sink has caught up; Redis is simply read again.
-    async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
+    pub(crate) async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
         if let LaggingStore::Sink(shard, sink) = lag.store {
             self.polling.reached(shard, sink, &lag.missing).await?;
         }

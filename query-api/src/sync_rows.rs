@@ -10,13 +10,18 @@ use schemas::{
 
 use crate::{
     after::RequiredWatermarks,
+    api::Api,
     error::{Lag, LaggingStore, QueryError},
     listed_group::ListedGroup,
-    state::QueryApi,
+    newest_groups::VERY_MANY,
+    places::Snapshot,
 };
 
 /// How many memberships are looked at together.
 const MEMBERSHIPS_AT_ONCE: usize = 1_000;
+
+/// If no more groups of a table have moved, whoever is in them, the user's are found among these.
+const MOVED_GROUPS: u32 = 200;
 
 /// A row of an answer.
 pub(crate) enum Row {
@@ -65,7 +70,7 @@ pub(crate) struct Page {
 /// # Errors
 /// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7); those of the stores.
 pub(crate) async fn read(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     cursor: &SyncCursor,
     limit: usize,
@@ -83,6 +88,17 @@ pub(crate) async fn read(
     let mut tx = read.open_users().await?;
     let profile = read.profile(&mut tx).await?;
     let mut rows = read.contacts(&mut tx, limit + 1).await?;
+    if !cursor.full && tx.has_memberships(uid, VERY_MANY).await? {
+        let memberships = read.moved_memberships(&mut tx).await?;
+        // Its connection may be the one that the groups need.
+        drop(tx);
+        if let Some(groups) = read.moved_groups(memberships).await? {
+            rows.extend(groups);
+            rows.sort_by_key(Row::key);
+            return Ok(read.page(rows, profile, limit));
+        }
+        tx = read.open_users().await?;
+    }
     let mut after = cursor.begin();
     loop {
         let memberships = read.memberships(&mut tx, after, chunk).await?;
@@ -101,26 +117,30 @@ pub(crate) async fn read(
         after = seen_to;
         tx = read.open_users().await?;
     }
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    Ok(Page {
-        end: rows.last().filter(|_| more).map(Row::key),
-        rows,
-        profile,
-        applied: read.applied,
-    })
+    Ok(read.page(rows, profile, limit))
 }
 
 struct Reading<'a> {
-    api: &'a QueryApi,
+    api: &'a Api,
     uid: UserId,
     cursor: &'a SyncCursor,
     applied: Applied,
 }
 
 impl Reading<'_> {
+    fn page(self, mut rows: Vec<Row>, profile: Option<StoredProfile>, limit: usize) -> Page {
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        Page {
+            end: rows.last().filter(|_| more).map(Row::key),
+            rows,
+            profile,
+            applied: self.applied,
+        }
+    }
+
     /// A snapshot of the user's database.
-    async fn open_users(&mut self) -> Result<ReadTx, QueryError> {
+    async fn open_users(&mut self) -> Result<Snapshot, QueryError> {
         let shard = self.api.store.layout().shard_of_user(self.uid);
         let all: Vec<Partition> = Partition::all().collect();
         let (tx, _) = self.open(shard, Sink::Contacts, &all).await?;
@@ -133,8 +153,8 @@ impl Reading<'_> {
         shard: Shard,
         sink: Sink,
         partitions: &[Partition],
-    ) -> Result<(ReadTx, Applied), QueryError> {
-        let mut tx = self.api.store.snapshot(shard).await?;
+    ) -> Result<(Snapshot, Applied), QueryError> {
+        let mut tx = self.api.snapshot(shard).await?;
         let topic = &self.api.events_topic;
         let found = tx.resume_offsets(sink, topic, partitions).await?;
         let found = found.into_iter();
@@ -186,7 +206,16 @@ impl Reading<'_> {
     /// not heard that the user joined, comes later: its entry of the token is below that event. One whose database has heard that the user left, which
     /// that of the memberships has not, is left already: the token covers messages of it that no row announces.
     async fn groups(&mut self, memberships: Vec<Membership>) -> Result<Vec<Row>, QueryError> {
-        let (mut heads, left) = self.heads(&memberships).await?;
+        let (heads, left) = self.heads(&memberships).await?;
+        Ok(self.rows_of(memberships, heads, &left))
+    }
+
+    fn rows_of(
+        &self,
+        memberships: Vec<Membership>,
+        mut heads: BTreeMap<GroupId, GroupHead>,
+        left: &BTreeSet<GroupId>,
+    ) -> Vec<Row> {
         let (cursor, mut rows) = (self.cursor, Vec::new());
         for row in memberships {
             let has_moved = row.pos >= cursor.least_pos(row.gid.partition());
@@ -201,7 +230,71 @@ impl Reading<'_> {
                 rows.extend(head.map(|head| Row::Group(ListedGroup::new(head, row))));
             }
         }
-        Ok(rows)
+        rows
+    }
+
+    /// The memberships that have moved; `None` if they are very many.
+    async fn moved_memberships(
+        &self,
+        tx: &mut ReadTx,
+    ) -> Result<Option<Vec<Membership>>, QueryError> {
+        let since = |partition| self.cursor.least_pos(partition);
+        let moved = tx.memberships_since(self.uid, since, VERY_MANY).await?;
+        Ok(Some(moved).filter(|moved| moved.len() < VERY_MANY as usize))
+    }
+
+    /// As [`Self::groups`], of a user who is in very many: those that have moved, found among everybody's. `None` if these are too many, or the
+    /// memberships that have moved.
+    async fn moved_groups(
+        &mut self,
+        moved: Option<Vec<Membership>>,
+    ) -> Result<Option<Vec<Row>>, QueryError> {
+        let Some(mut memberships) = moved else {
+            return Ok(None);
+        };
+        let (mut heads, mut left) = (BTreeMap::new(), BTreeSet::new());
+        let layout = self.api.store.layout();
+        for shard in layout.shards() {
+            let of_shard = memberships.iter().map(|row| row.gid);
+            let gids: Vec<GroupId> = of_shard
+                .filter(|gid| layout.shard_of(gid.partition()) == shard)
+                .collect();
+            let Some((found, gone)) = self.moved_heads(shard, &gids).await? else {
+                return Ok(None);
+            };
+            heads.extend(found.into_iter().map(|head| (head.gid, head)));
+            left.extend(gone);
+        }
+        let known: BTreeSet<GroupId> = memberships.iter().map(|row| row.gid).collect();
+        let others = heads.keys().chain(&left).filter(|gid| !known.contains(gid));
+        let others: Vec<GroupId> = others.copied().collect();
+        let mut tx = self.open_users().await?;
+        memberships.extend(tx.memberships_of(self.uid, &others).await?);
+        let begin = self.cursor.begin();
+        let mut rows = self.rows_of(memberships, heads, &left);
+        rows.retain(|row| row.key() > begin);
+        Ok(Some(rows))
+    }
+
+    /// Of one database the user's groups that have moved, and those of `gids`; and those that the user has left as far as it has heard.
+    async fn moved_heads(
+        &mut self,
+        shard: Shard,
+        gids: &[GroupId],
+    ) -> Result<Option<(Vec<GroupHead>, Vec<GroupId>)>, QueryError> {
+        let layout = self.api.store.layout();
+        let partitions: Vec<Partition> = layout.source_partitions(Sink::Messages, shard).collect();
+        let users = self.applied.clone();
+        let (mut tx, _) = self.open(shard, Sink::Messages, &partitions).await?;
+        let since = |partition| self.cursor.least_pos(partition);
+        if tx.has_many_moved_groups(since, MOVED_GROUPS).await? {
+            return Ok(None);
+        }
+        let mut heads = tx.group_heads(self.uid, gids).await?;
+        heads.extend(tx.moved_group_heads(self.uid, since).await?);
+        let unheard = |partition| users.get(partition).get();
+        let left = tx.groups_left_since(self.uid, unheard).await?;
+        Ok(Some((heads, left)))
     }
 
     /// The groups that have moved, and those whose membership has, from each database that has some of the user's; and those that the user has left as

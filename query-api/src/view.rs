@@ -9,9 +9,10 @@ use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
+    api::Api,
     error::{LaggingStore, QueryError},
+    places::Snapshot,
     sink_watermarks,
-    state::QueryApi,
 };
 
 /// How many changes [`View::catch_up`] reads; with more, `after=` waits for the contact row.
@@ -22,11 +23,11 @@ const CATCH_UP_LIMIT: u32 = 200;
 /// # Errors
 /// The same 404 for a group that there is not and for one of which `uid` is no member: who is not in a group does not learn of it.
 pub(crate) async fn open_group(
-    api: &QueryApi,
+    api: &Api,
     gid: GroupId,
     uid: UserId,
     required: &RequiredWatermarks,
-) -> Result<(ReadTx, GroupHead, Watermarks), QueryError> {
+) -> Result<(Snapshot, GroupHead, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of(gid.partition());
     let (mut tx, watermarks) =
         sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
@@ -54,13 +55,13 @@ pub(crate) struct View {
 impl View {
     /// Reads the user's contact row or membership, and the watermarks of its sink. Of a group, [`Self::restrict_to`] belongs to it.
     pub(crate) async fn read(
-        api: &QueryApi,
+        api: &Api,
         uid: UserId,
         conversation: ConversationId,
         required: &RequiredWatermarks,
     ) -> Result<(Self, Watermarks), QueryError> {
         let shard = api.store.layout().shard_of_user(uid);
-        let mut tx = api.store.snapshot(shard).await?;
+        let mut tx = api.snapshot(shard).await?;
         let watermarks =
             sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
         let mut view = Self {
@@ -119,16 +120,17 @@ impl View {
     /// Reads which of these messages are hidden. Where nothing in the conversation was changed, none is.
     pub(crate) async fn read_hidden(
         &mut self,
-        api: &QueryApi,
-        mids: impl Iterator<Item = Mid> + Clone,
+        api: &Api,
+        mids: impl Iterator<Item = Mid>,
     ) -> Result<(), QueryError> {
         if self.chg == Chg::ZERO {
             return Ok(());
         }
-        if let (Some(first), Some(last)) = (mids.clone().min(), mids.max()) {
-            let mut tx = api.store.snapshot(self.shard).await?;
-            let hidden = tx.hidden(self.uid, self.conversation, first..=last).await?;
-            self.hidden.extend(hidden);
+        let mids: BTreeSet<Mid> = mids.collect();
+        if !mids.is_empty() {
+            let mut tx = api.snapshot(self.shard).await?;
+            let hidden = tx.hidden_among(self.uid, self.conversation, &mids);
+            self.hidden.extend(hidden.await?);
         }
         Ok(())
     }

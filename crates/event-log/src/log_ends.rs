@@ -1,13 +1,14 @@
 use std::{sync::Arc, time::Instant};
 
-use schemas::{PartitionMap, SyncToken, topics::Topic};
+use schemas::{Partition, PartitionMap, SyncToken, topics::Topic};
 use tokio::sync::Mutex;
 
 use crate::{EventLogError, LogReader};
 
-/// Where the 64 partitions of `chat.events` end, for calls that compare devices' tokens with them. Kafka is asked once for all calls that wait.
+/// Where the 64 partitions of a topic end, for calls that compare with them what they are to wait for. Kafka is asked once for all calls that wait.
 pub struct LogEnds {
     reader: Arc<LogReader>,
+    topic: Topic,
     newest: Arc<Mutex<Option<Answer>>>,
 }
 
@@ -15,11 +16,18 @@ pub struct LogEnds {
 type Answer = (Instant, PartitionMap<i64>);
 
 impl LogEnds {
-    /// Asks nothing yet.
+    /// Those of `chat.events`, with which devices' tokens are compared. Asks nothing yet.
     #[must_use]
     pub fn new(reader: Arc<LogReader>) -> Self {
+        Self::of(reader, Topic::Events)
+    }
+
+    /// Asks nothing yet.
+    #[must_use]
+    pub fn of(reader: Arc<LogReader>, topic: Topic) -> Self {
         Self {
             reader,
+            topic,
             newest: Arc::default(),
         }
     }
@@ -38,18 +46,51 @@ impl LogEnds {
         Ok(ends.iter().all(reaches))
     }
 
+    /// The partitions that end below `required`, their least ends. Kafka is only asked if some end below it as far as is known.
+    ///
+    /// # Errors
+    /// As [`Self::reach`].
+    pub async fn lacking(
+        &self,
+        required: &PartitionMap<i64>,
+    ) -> Result<Vec<Partition>, EventLogError> {
+        let now = Instant::now();
+        let known = self.newest.lock().await.clone();
+        if known.is_some_and(|(_, ends)| below(&ends, required).is_empty()) {
+            return Ok(Vec::new());
+        }
+        Ok(below(&self.ends_since(now).await?, required))
+    }
+
+    /// Where the partitions end now.
+    ///
+    /// # Errors
+    /// As [`Self::reach`].
+    pub async fn now(&self) -> Result<PartitionMap<i64>, EventLogError> {
+        self.ends_since(Instant::now()).await
+    }
+
     async fn ends_since(&self, time: Instant) -> Result<PartitionMap<i64>, EventLogError> {
         let mut newest = Arc::clone(&self.newest).lock_owned().await;
         if let Some((_, ends)) = newest.as_ref().filter(|(asked, _)| *asked >= time) {
             return Ok(ends.clone());
         }
         // The lock is held until Kafka has answered, though nobody may wait any more: calls that give up do not add up.
+        let topic = self.topic;
         let ask = move |reader: &LogReader| {
             let asked = Instant::now();
-            let ends = reader.ends_now(Topic::Events)?;
+            let ends = reader.ends_now(topic)?;
             *newest = Some((asked, ends.clone()));
             Ok(ends)
         };
         self.reader.blocking(ask).await
     }
+}
+
+fn below(ends: &PartitionMap<i64>, required: &PartitionMap<i64>) -> Vec<Partition> {
+    let ends_below = |(partition, least): &(Partition, &i64)| {
+        ends.get(*partition).is_none_or(|end| end < *least)
+    };
+    let found = required.iter().filter(ends_below);
+    found.map(|(partition, _)| partition).collect()
 }

@@ -1,6 +1,6 @@
 use access::Caller;
 use event_log::LogReader;
-use message_store::{MessageState, MessageStore};
+use message_store::MessageState;
 use problem::Problem;
 use schemas::{
     ChangeContact, ConversationId, InboundPosition, Mid, Partition, Profile, Recipient,
@@ -17,7 +17,7 @@ use super::{
     outcome::{Outcome, Reader},
     reader_pool::{LookupError, ScanBudget},
 };
-use crate::{deadline::Deadline, error::QueryError, state::QueryApi};
+use crate::{api::Api, deadline::Deadline, error::QueryError};
 
 /// The result of the lookup in the logs.
 enum LogLookup {
@@ -39,7 +39,7 @@ enum LogLookup {
 /// 404 where there is no such record yet, and in the same words where it does not concern `caller`; [`QueryError`] where Kafka or MySQL
 /// fail.
 pub(crate) async fn lookup(
-    api: &QueryApi,
+    api: &Api,
     caller: &Caller,
     position: InboundPosition,
     deadline: Deadline,
@@ -50,7 +50,7 @@ pub(crate) async fn lookup(
         look_up_in_log(reader, &of_caller, &topic, position, epoch, budget)
     };
     let looked_up = api.reader_pool.with_reader(caller, deadline, look_up);
-    match looked_up.await? {
+    match api.waiting(looked_up).await? {
         LogLookup::Outcome(outcome) => Ok(outcome),
         LogLookup::NotFound => {
             let what = format!("a record at {position} of chat.inbound");
@@ -62,7 +62,7 @@ pub(crate) async fn lookup(
             below,
         } => {
             let original = deadline
-                .bound(stored_original(&api.store, &send, below))
+                .bound(stored_original(api, &send, below))
                 .await??;
             let refused = match original {
                 Some(_) => None,
@@ -78,7 +78,7 @@ pub(crate) async fn lookup(
 
 /// Whether it was refused after all, for which all dead letters since then are read.
 async fn refused(
-    api: &QueryApi,
+    api: &Api,
     caller: &Caller,
     position: InboundPosition,
     (appended, conversation): (TimestampMs, ConversationId),
@@ -95,7 +95,8 @@ async fn refused(
         };
         scan_all(&mut search, conversation)
     };
-    api.reader_pool.with_reader(caller, deadline, scan).await
+    let scanned = api.reader_pool.with_reader(caller, deadline, scan);
+    api.waiting(scanned).await
 }
 
 fn look_up_in_log(
@@ -251,15 +252,15 @@ fn refused_without_letter(command: Result<Command, Malformed>, partition: Partit
 /// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text, or had another one before
 /// it was changed. An id may be used again after the dedup window.
 async fn stored_original(
-    store: &MessageStore,
+    api: &Api,
     send: &SendMessage,
     below: i64,
 ) -> Result<Option<Mid>, QueryError> {
     let ConversationId::Direct(conversation) = send.conversation() else {
         return Ok(None);
     };
-    let shard = store.layout().shard_of(conversation.partition());
-    let rows = store
+    let shard = api.store.layout().shard_of(conversation.partition());
+    let rows = api
         .snapshot(shard)
         .await?
         .find_by_client_msg_id(conversation, send.srcid, &send.client_msg_id)

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::{GroupHead, Sink, StoredChange};
 use problem::{Path, Problem, Query};
 use schemas::{Chg, ConversationId, UserId};
@@ -10,12 +8,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     message_item::utc,
     parameters::{ChgBound, ConversationPath, Limit, TimeoutMs},
     sink_watermarks,
-    state::QueryApi,
     view::{View, open_group},
 };
 
@@ -98,7 +96,7 @@ struct ChangeItem {
     ),
 )]
 pub(crate) async fn get_changes(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(path): Path<ConversationPath>,
     Query(query): Query<ChangesQuery>,
@@ -109,7 +107,7 @@ pub(crate) async fn get_changes(
 
 /// What was changed in a conversation, with a user or in a group.
 pub(super) async fn page(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     conversation: ConversationId,
     query: ChangesQuery,
@@ -148,7 +146,7 @@ pub(super) async fn page(
 
 /// Reads one row more than the page shows, which tells whether there is a next page, and of a group what its member may see.
 async fn changes(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     conversation: ConversationId,
     after: Chg,
@@ -175,7 +173,7 @@ async fn changes(
 
 /// What the user sees of the messages whose texts are in these changes.
 async fn view(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     conversation: ConversationId,
     rows: &[StoredChange],

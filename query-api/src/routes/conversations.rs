@@ -1,11 +1,10 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
 };
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::{ContactCursor, ContactRow, Membership, MessageRow, Shard, Sink};
 use problem::{Path, Problem, Query};
 use schemas::{Partition, UserId};
@@ -14,15 +13,16 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     conversation_item::{ConversationItem, MessageKey, last_message_key},
     cursor::{self, Kind, ListPosition},
     deadline::Deadline,
     error::QueryError,
     listed_group::{self, ListedGroup},
+    newest_groups::{self, VERY_MANY},
     parameters::{Limit, Switch, TimeoutMs, UserPath},
     profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
-    state::QueryApi,
 };
 
 /// How many memberships one statement reads.
@@ -74,8 +74,8 @@ pub(crate) struct ConversationsPage {
 /// List a user's conversations
 ///
 /// Read positions are those of the contact and membership rows, which are about a second behind. Groups are in the list along with users. They are
-/// ordered by their newest message, which no row of the user has, so every page reads all groups of the user: for each 1,000 of them one
-/// statement in the user's database, and one in each database that holds some of them.
+/// ordered by their newest message, which no row of the user has: of a user with fewer than 500 memberships all groups are read, of others the newest groups of
+/// the installation, by an index, until those of the page are among them. Where they are too rare, all groups of the user are read.
 #[utoipa::path(
     get,
     path = "/v1/users/{uid}/conversations",
@@ -90,7 +90,7 @@ pub(crate) struct ConversationsPage {
     ),
 )]
 pub(crate) async fn get_conversations(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<ConversationsQuery>,
@@ -105,6 +105,21 @@ pub(crate) async fn get_conversations(
     let attempt = || user_rows(&api, uid, begin, limit, &required);
     let (contacts, memberships, watermarks) = api.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
+    let memberships = match memberships {
+        Some(memberships) => vec![memberships],
+        None => {
+            let (count, known) = (limit.get() + 1, as_of.clone());
+            let newest =
+                newest_groups::memberships(&api, uid, begin, count, &required, deadline, known);
+            match newest.await? {
+                Some((newest, of_groups)) => {
+                    as_of = of_groups;
+                    vec![newest]
+                }
+                None => all_memberships(&api, uid).await?,
+            }
+        }
+    };
     let mut rows: Vec<Row> = contacts.into_iter().map(Row::Contact).collect();
     for memberships in memberships {
         let read = listed_group::read(&api, uid, memberships, &required, deadline, as_of);
@@ -146,19 +161,27 @@ impl Row {
     }
 }
 
-/// Reads one contact more than the page shows, which tells whether there is a next page, and all memberships.
+/// Reads one contact more than the page shows, which tells whether there is a next page, and all memberships, unless they are very many.
 async fn user_rows(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     begin: Option<ListPosition>,
     limit: Limit,
     required: &RequiredWatermarks,
-) -> Result<(Vec<ContactRow>, Vec<Vec<Membership>>, Watermarks), QueryError> {
+) -> Result<(Vec<ContactRow>, Option<Vec<Membership>>, Watermarks), QueryError> {
     let shard = api.store.layout().shard_of_user(uid);
     let (mut tx, watermarks) =
         sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
     let begin = begin.map(ContactCursor::from);
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
+    let memberships = tx.memberships(uid, None, VERY_MANY).await?;
+    let are_all = memberships.len() < VERY_MANY as usize;
+    Ok((contacts, are_all.then_some(memberships), watermarks))
+}
+
+/// All memberships, by so many as one statement reads.
+async fn all_memberships(api: &Api, uid: UserId) -> Result<Vec<Vec<Membership>>, QueryError> {
+    let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
     let mut memberships = Vec::new();
     let mut after = None;
     loop {
@@ -167,7 +190,7 @@ async fn user_rows(
         after = rows.last().map(|row| row.gid);
         memberships.push(rows);
         if is_last {
-            return Ok((contacts, memberships, watermarks));
+            return Ok(memberships);
         }
     }
 }
@@ -190,7 +213,7 @@ fn page(
 
 /// What is shown of a page's rows.
 async fn items(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     mut rows: Vec<Row>,
     required: &RequiredWatermarks,
@@ -217,7 +240,7 @@ async fn items(
 
 /// The newest messages of these conversations, in one query for each database that holds some of them.
 async fn last_messages(
-    api: &QueryApi,
+    api: &Api,
     keys: impl Iterator<Item = MessageKey>,
     required: &RequiredWatermarks,
     deadline: Deadline,
@@ -240,7 +263,7 @@ async fn last_messages(
 }
 
 async fn messages_of(
-    api: &QueryApi,
+    api: &Api,
     shard: Shard,
     keys: &[MessageKey],
     required: &RequiredWatermarks,

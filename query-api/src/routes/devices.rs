@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::DeviceRow;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, DeviceId};
@@ -9,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     message_item::utc,
     parameters::{TimeoutMs, UserPath},
-    state::QueryApi,
 };
 
 /// How many devices are shown at most.
@@ -87,7 +85,7 @@ impl From<DeviceRow> for DeviceItem {
     ),
 )]
 pub(crate) async fn get_devices(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<DevicesQuery>,
@@ -95,7 +93,7 @@ pub(crate) async fn get_devices(
     caller.may_read(uid)?;
     let read = async {
         let shard = api.store.layout().shard_of_user(uid);
-        let mut tx = api.store.snapshot(shard).await?;
+        let mut tx = api.snapshot(shard).await?;
         tx.devices(uid, MAX_DEVICES).await
     };
     let rows = Deadline::in_time(query.timeout_ms).bound(read).await;

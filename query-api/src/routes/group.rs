@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
 use serde::{Deserialize, Serialize};
@@ -9,11 +7,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     parameters::{GroupPath, TimeoutMs},
     routes::group_members::MemberItem,
-    state::QueryApi,
     view::open_group,
 };
 
@@ -90,7 +88,7 @@ pub(crate) struct GroupAnswer {
     ),
 )]
 pub(crate) async fn get_group(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupQuery>,

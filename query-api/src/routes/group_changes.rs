@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::UserId;
 use serde::Deserialize;
@@ -9,9 +7,9 @@ use utoipa::IntoParams;
 
 use super::changes::{self, ChangesPage, ChangesQuery};
 use crate::{
+    api::Api,
     error::QueryError,
     parameters::{ChgBound, GroupPath, Limit, TimeoutMs},
-    state::QueryApi,
 };
 
 /// Which changes.
@@ -56,7 +54,7 @@ pub(crate) struct GroupChangesQuery {
     ),
 )]
 pub(crate) async fn get_group_changes(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupChangesQuery>,

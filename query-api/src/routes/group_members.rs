@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::{GroupHead, GroupMemberRow};
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
@@ -10,10 +8,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     parameters::{GroupPath, Limit, TimeoutMs},
-    state::QueryApi,
     view::open_group,
 };
 
@@ -89,7 +87,7 @@ pub(crate) struct MemberItem {
     ),
 )]
 pub(crate) async fn get_group_members(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupMembersQuery>,
@@ -113,7 +111,7 @@ pub(crate) async fn get_group_members(
 }
 
 async fn members(
-    api: &QueryApi,
+    api: &Api,
     gid: GroupId,
     query: &GroupMembersQuery,
     count: u32,

@@ -1,7 +1,7 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
 use serde::Deserialize;
@@ -10,12 +10,12 @@ use utoipa::IntoParams;
 use super::messages::{Bound, MessagesPage, history, shown};
 use crate::{
     after::{AsOf, RequiredWatermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
     parameters::{GroupPath, Limit, MidBound, Switch, TimeoutMs},
     profiles, sink_watermarks,
-    state::QueryApi,
     view::{View, open_group},
 };
 
@@ -68,7 +68,7 @@ pub(crate) struct GroupMessagesQuery {
     ),
 )]
 pub(crate) async fn get_group_messages(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupMessagesQuery>,
@@ -93,7 +93,7 @@ pub(crate) async fn get_group_messages(
 }
 
 async fn page(
-    api: &QueryApi,
+    api: &Api,
     gid: GroupId,
     uid: UserId,
     bound: Bound,

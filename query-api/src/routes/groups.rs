@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::{Membership, Sink};
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, Mid, UserId};
@@ -10,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     by_class::ByClass,
     deadline::Deadline,
     error::QueryError,
@@ -17,7 +16,6 @@ use crate::{
     message_item::MessageItem,
     parameters::{GroupsLimit, TimeoutMs, UserPath},
     sink_watermarks,
-    state::QueryApi,
 };
 
 /// Which groups.
@@ -115,7 +113,7 @@ pub(crate) struct GroupItem {
     ),
 )]
 pub(crate) async fn get_groups(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<GroupsQuery>,
@@ -142,7 +140,7 @@ pub(crate) async fn get_groups(
 
 /// Reads one row more than the page shows, which tells whether there is a next page.
 async fn memberships(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     after: Option<GroupId>,
     limit: GroupsLimit,

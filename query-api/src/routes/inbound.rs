@@ -1,18 +1,16 @@
-use std::sync::Arc;
-
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::InboundPosition;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     inbound::{InboundOutcome, lookup},
     parameters::{PathOffset, PathPartition, TimeoutMs, from_path},
-    state::QueryApi,
 };
 
 /// The record, as in a 202 response.
@@ -65,7 +63,7 @@ pub(crate) struct InboundQuery {
     ),
 )]
 pub(crate) async fn get_inbound(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(path): Path<PositionPath>,
     Query(query): Query<InboundQuery>,

@@ -1,7 +1,7 @@
-use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, time::SystemTime};
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::{MessageRow, MessageState, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Path, Problem, Query};
 use schemas::{ConversationId, DeviceClass, Mid};
@@ -10,13 +10,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
+    api::Api,
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
     parameters::{ConversationPath, Device, Limit, MidBound, Switch, TimeoutMs},
     profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
-    state::QueryApi,
     view::View,
 };
 
@@ -91,7 +91,7 @@ pub(crate) struct MessagesPage {
     ),
 )]
 pub(crate) async fn get_messages(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(path): Path<ConversationPath>,
     Query(query): Query<MessagesQuery>,
@@ -165,7 +165,7 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
 }
 
 async fn page(
-    api: &QueryApi,
+    api: &Api,
     path: &ConversationPath,
     selection: Selection,
     required: &RequiredWatermarks,
@@ -260,7 +260,7 @@ pub(super) async fn history(
 
 /// Those of these messages that the user sees.
 pub(super) async fn shown(
-    api: &QueryApi,
+    api: &Api,
     mut view: View,
     rows: Vec<MessageRow>,
 ) -> Result<Vec<MessageItem>, QueryError> {

@@ -1,7 +1,7 @@
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{FieldError, Path, Problem, Query};
 use schemas::UserId;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
+    api::Api,
     deadline::Deadline,
     error::QueryError,
     parameters::{TimeoutMs, UserPath},
     profiles::{self, ProfileItem, ProfileItems},
-    state::QueryApi,
 };
 
 /// How many profiles a call returns at most.
@@ -98,7 +98,7 @@ pub(crate) struct Profiles {
     ),
 )]
 pub(crate) async fn get_profile(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<ProfileQuery>,
@@ -135,7 +135,7 @@ pub(crate) async fn get_profile(
     ),
 )]
 pub(crate) async fn get_profiles(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Query(query): Query<ProfilesQuery>,
 ) -> Result<Json<Profiles>, QueryError> {

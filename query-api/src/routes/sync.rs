@@ -1,7 +1,7 @@
-use std::{collections::BTreeMap, future::pending, sync::Arc};
+use std::{collections::BTreeMap, future::pending};
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, Profile, StoredProfile, SyncToken, UserId, sync::SyncCursor};
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
+    api::Api,
     conversation_item::ConversationItem,
     deadline::Deadline,
-    error::{Lag, QueryError},
+    error::QueryError,
     listed_group,
     parameters::{Since, Switch, SyncLimit, TimeoutMs, UserPath},
     profiles::{self, ProfileItem, ProfileItems},
     routes::groups::GroupItem,
-    state::QueryApi,
     sync_rows::{self, Page, Row},
 };
 
@@ -116,7 +116,7 @@ struct SyncedConversation {
     ),
 )]
 pub(crate) async fn get_sync(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<SyncQuery>,
@@ -150,7 +150,7 @@ pub(crate) async fn get_sync(
 /// A page from a token on; from nothing on, where the token is ahead of `chat.events`: then it is of another log, and no store will ever have what it
 /// covers (PROTOCOL Y7).
 async fn read(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     since: Option<SyncToken>,
     limit: usize,
@@ -165,8 +165,8 @@ async fn read(
         (page, _) => return Ok((cursor.clone(), page?)),
     };
     tokio::select! {
-        page = api.poll(deadline, attempt) => {
-            let page = page.map_err(|error| with_way_out(error, lag))?;
+        page = api.repeat(deadline, lag, attempt) => {
+            let page = page.map_err(with_way_out)?;
             Ok((cursor.clone(), page))
         }
         () = is_ahead(api, &since) => {
@@ -178,7 +178,7 @@ async fn read(
 }
 
 /// Returns once it is known that a token is ahead of the log.
-async fn is_ahead(api: &QueryApi, since: &SyncToken) {
+async fn is_ahead(api: &Api, since: &SyncToken) {
     match api.log_ends.reach(since).await {
         Ok(false) => {}
         Ok(true) => pending().await,
@@ -189,15 +189,10 @@ async fn is_ahead(api: &QueryApi, since: &SyncToken) {
     }
 }
 
-/// What the caller may do where a store lags: as `first` says, where there was no time to ask it again.
-fn with_way_out(error: QueryError, first: Lag) -> QueryError {
-    let lags = match error {
-        QueryError::StoreLags { .. } => error,
-        QueryError::TimedOut { timeout_ms } => QueryError::StoreLags {
-            lag: first,
-            timeout_ms,
-        },
-        other => return other,
+/// What the caller may do where a store lags.
+fn with_way_out(error: QueryError) -> QueryError {
+    let lags @ QueryError::StoreLags { .. } = error else {
+        return error;
     };
     Problem::timeout(format!(
         "since covers what is not stored yet: {lags}; try again, or without since, which returns everything"
@@ -231,7 +226,7 @@ impl SyncAnswer {
 
     async fn add_profiles(
         &mut self,
-        api: &QueryApi,
+        api: &Api,
         uid: UserId,
         wanted: Switch,
         deadline: Deadline,
@@ -253,24 +248,5 @@ impl From<StoredProfile> for OwnProfile {
             at: format!("{partition}:{}", stored.pos),
             item: stored.into(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::LaggingStore;
-
-    #[test]
-    fn a_store_that_lagged_at_first_is_named_where_there_was_no_time_to_ask_again() {
-        let lag = Lag {
-            store: LaggingStore::Redis,
-            missing: RequiredWatermarks::parse(&["3:7".to_owned()], 0).unwrap(),
-        };
-        let late = QueryError::TimedOut { timeout_ms: 1 };
-        let detail = Problem::from(with_way_out(late, lag)).detail;
-        let expected =
-            "since covers what is not stored yet: Redis has not reached 3:7 within 1 ms;";
-        assert!(detail.starts_with(expected), "{detail}");
     }
 }

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use access::Caller;
-use axum::{Json, extract::State};
+use axum::Json;
 use message_store::Sink;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, UserId};
@@ -13,12 +13,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
+    api::Api,
     counts::{Counts, RedisRead},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     parameters::{Device, TimeoutMs, UserPath},
     sink_watermarks,
-    state::QueryApi,
+    stalls::Projection,
 };
 
 /// On which class of device.
@@ -69,7 +70,8 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Count a user's unread messages
 ///
-/// Where Redis does not have the user, the counts are rebuilt first; where it is down, they come from MySQL. They are whole or not answered.
+/// Where Redis does not have the user, the counts are rebuilt first; where it is down, or takes nothing new although the log goes on, they come from MySQL. They
+/// are whole or not answered.
 /// Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
 #[utoipa::path(
     get,
@@ -85,7 +87,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
     ),
 )]
 pub(crate) async fn get_unread(
-    State(api): State<Arc<QueryApi>>,
+    api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<UnreadQuery>,
@@ -106,13 +108,18 @@ pub(crate) async fn get_unread(
 }
 
 async fn count(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
     let slot = api.redis.store().index_of(uid);
+    if api.stalls.is_stalled(Projection::Unread(slot)) {
+        let reason = "its positions do not move while the log does";
+        api.redis_fallback.redis_failed(slot, reason);
+        return from_contacts(api, uid, device, required, deadline).await;
+    }
     loop {
         let attempt = || from_redis(api, uid, device, required);
         let read = match api.poll(deadline, attempt).await? {
@@ -127,7 +134,11 @@ async fn count(
             // Redis has come back older since; what is missing is waited for again.
             RedisRead::Large => {}
             // Afterwards Redis is read again: the user may have been dropped by then.
-            RedisRead::Absent => api.rebuilder.rebuild(&[uid], deadline.at()).await?,
+            RedisRead::Absent => {
+                let users = [uid];
+                let rebuilt = api.rebuilder.rebuild(&users, deadline.at());
+                api.waiting(rebuilt).await?;
+            }
             RedisRead::Failed(reason) => {
                 api.redis_fallback.redis_failed(slot, &reason);
                 return from_contacts(api, uid, device, required, deadline).await;
@@ -137,7 +148,7 @@ async fn count(
 }
 
 async fn from_redis(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
@@ -170,13 +181,14 @@ async fn from_redis(
 
 /// Reads a large user together with other calls; [`RedisRead::Large`] where the watermarks have not reached `required`.
 async fn from_pages(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<RedisRead, QueryError> {
-    let read = api.large_reads.read(uid, device, deadline).await?;
+    let read = api.large_reads.read(uid, device, deadline);
+    let read = api.waiting(read).await?;
     let RedisRead::Complete(counts, watermarks) = read else {
         return Ok(read);
     };
@@ -190,7 +202,7 @@ async fn from_pages(
 /// Reads the counts from the contact rows, once these contain all events on the log and those of `after=`, which may not be on the log
 /// yet.
 async fn from_contacts(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
@@ -199,7 +211,11 @@ async fn from_contacts(
     let watermarks = api
         .poll(deadline, || contact_watermarks(api, uid, required))
         .await?;
-    let counts = api.rebuilder.contact_counts(uid, deadline.at()).await?;
+    // What is read for it is on the user's account.
+    let shard = api.store.layout().shard_of_user(uid);
+    let _share = deadline.bound(api.share(shard)).await?;
+    let counts = api.rebuilder.contact_counts(uid, deadline.at());
+    let counts = api.waiting(counts).await?;
     match counts.unread(device) {
         UnreadView::Complete { counts, unknown } => {
             Ok((Counts::new(&counts, unknown)?, watermarks))
@@ -211,7 +227,7 @@ async fn from_contacts(
 }
 
 async fn contact_watermarks(
-    api: &QueryApi,
+    api: &Api,
     uid: UserId,
     required: &RequiredWatermarks,
 ) -> Result<Watermarks, QueryError> {

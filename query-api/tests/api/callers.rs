@@ -1,22 +1,22 @@
 //! Who may read what: real tokens and service keys at the real doors.
 
-use std::future::pending;
+use std::{convert::Infallible, time::Duration};
 
 use access::{Scope, test_issuer::Parties};
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use problem::ProblemKind;
 use query_api::Config;
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, InboundPosition, Recipient,
-    UserId,
+    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, InboundPosition, NextOffset,
+    Partition, Recipient, SyncToken, UserId,
     command::{Command, ReadAck, SendMessage},
 };
 use tempfile::TempDir;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     chat::{Chat, fresh_user, mid},
-    deployment::{Deployment, PATIENCE},
+    deployment::{Deployment, partition, user},
     group::Group,
     service::{Answer, Service},
 };
@@ -247,73 +247,115 @@ async fn what_became_of_a_send_is_told_to_whom_it_concerns() {
     }
 }
 
-/// Calls that wait keep their places for long: few of them, well within a rate, would take all.
+/// What is not on the log is in no store, however long one waits.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_waits_for_what_never_comes_leaves_places_to_others() {
-    let closed = Closed::start_with(|config| {
-        config.query_api.max_requests = 3;
-        config.query_api.max_requests_of_user = 2;
-    })
-    .await;
-    let [waiting, other] = [fresh_user(), fresh_user()];
-    let [of_waiting, of_other] = [waiting, other].map(|uid| closed.parties.token(uid));
+async fn what_the_log_has_not_is_not_waited_for() {
+    let closed = Closed::start().await;
+    let me = fresh_user();
+    let token = closed.parties.token(me);
+    let next = NextOffset::new(1 << 40);
+    let ahead = SyncToken::new(0, &[(Partition::FIRST, next)].into()).to_string();
+    for after in ["0:999999999999", &ahead] {
+        let path = format!("/v1/users/{me}/conversations?after={after}&timeout_ms=30000");
+        let began = Instant::now();
+        let answer = closed.ask(&token, &path).await;
+        assert_eq!(answer.status, 504, "{}", answer.body);
+        let detail = answer.detail();
+        assert!(detail.contains("above the end of the log"), "{detail}");
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+}
+
+/// What is on the log, and no store will have.
+async fn never(closed: &Closed) -> String {
+    let command = Command::ReadAck(ReadAck {
+        uid: fresh_user(),
+        to: Recipient::User(fresh_user()),
+        device: DeviceClass::Pc,
+        mid: None,
+    });
+    let at = closed.deployment.post(partition(61), command).await;
+    format!("after={at}&timeout_ms=30000")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_who_wait_have_no_places_that_others_need() {
+    let closed = Closed::start_with(|config| config.query_api.max_requests = 1).await;
     let list = |uid: UserId| format!("/v1/users/{uid}/conversations");
-    let never = format!("{}?after=0:9000000000&timeout_ms=", list(waiting));
-    let [long, short] = ["30000", "1"].map(|ms| format!("{never}{ms}"));
-    // A call that is turned away, because the question whether it is so was there first, is on its way again.
-    let wait = || {
-        let is_over = |answer: &Answer| answer.status == 504;
-        closed.service.until_as(&of_waiting, &long, is_over)
-    };
+    let never = never(&closed).await;
+    // One that is turned away, because another was there first, or waits no longer, is on its way again.
+    let waits = (0..6).map(async |_| -> Infallible {
+        let uid = fresh_user();
+        let (token, path) = (closed.parties.token(uid), format!("{}?{never}", list(uid)));
+        loop {
+            closed.ask(&token, &path).await;
+        }
+    });
+    let other = fresh_user();
+    let token = closed.parties.token(other);
     let others_read = async {
-        let service = &closed.service;
-        // This one does not keep the place if it gets it.
-        let turned_away = service.until_as(&of_waiting, &short, is_turned_away).await;
-        assert_eq!(turned_away.retry_after.as_deref(), Some("1"));
-        for (token, uid) in [(&of_waiting, waiting), (&of_other, other)] {
-            let answer = closed.ask(token, &list(uid)).await;
-            assert_eq!(answer.status, 200, "{}", answer.body);
+        for _ in 0..20 {
+            let is_read = |answer: &Answer| answer.status == 200;
+            closed.service.until_as(&token, &list(other), is_read).await;
+            sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::select! {
-        _ = async { tokio::join!(wait(), wait(), wait()) } => panic!("nothing was waited for"),
+        _ = join_all(waits) => unreachable!("they go on for ever"),
         () = others_read => {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_waits_with_so_many_calls_and_no_more() {
+    let closed = Closed::start_with(|config| config.query_api.max_requests_of_user = 2).await;
+    let [waiting, other] = [fresh_user(), fresh_user()];
+    let [of_waiting, of_other] = [waiting, other].map(|uid| closed.parties.token(uid));
+    let list = |uid: UserId| format!("/v1/users/{uid}/conversations");
+    let path = format!("{}?{}", list(waiting), never(&closed).await);
+    let wait = async || -> Infallible {
+        loop {
+            closed.ask(&of_waiting, &path).await;
+        }
+    };
+    let third = async {
+        let own = list(waiting);
+        let turned_away = closed.service.until_as(&of_waiting, &own, is_turned_away);
+        assert_eq!(turned_away.await.retry_after.as_deref(), Some("1"));
+        closed.ask(&of_other, &list(other)).await
+    };
+    tokio::select! {
+        _ = join(wait(), wait()) => unreachable!("they go on for ever"),
+        answer = third => assert_eq!(answer.status, 200, "{}", answer.body),
+    }
+}
+
+/// With so many calls that hang, a user without a share of his own would have every connection to the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_whose_reads_take_long_has_a_part_of_a_servers_connections() {
+    let closed = Closed::start().await;
+    let connections = closed.deployment.config.mysql.connections_per_server;
+    let slow = fresh_user();
+    let other = user(slow.get() + 1);
+    let [of_slow, of_other] = [slow, other].map(|uid| closed.parties.token(uid));
+    let list = |uid: UserId| format!("/v1/users/{uid}/conversations?timeout_ms=20000");
+    let locked = closed.deployment.lock_contacts_of(slow).await;
+    let (path, rest) = (list(slow), list(other));
+    let hang = (0..2 * connections).map(|_| closed.ask(&of_slow, &path));
+    let others_read = async {
+        closed.deployment.until_it_is_waited_for(slow).await;
+        for _ in 0..5 {
+            let answer = closed.ask(&of_other, &rest).await;
+            assert_eq!(answer.status, 200, "{}", answer.body);
+        }
+        drop(locked);
+    };
+    let (answers, ()) = tokio::join!(join_all(hang), others_read);
+    for answer in answers {
+        assert_eq!(answer.status, 200, "{}", answer.body);
     }
 }
 
 fn is_turned_away(answer: &Answer) -> bool {
     answer.body["type"] == ProblemKind::TooManyRequests.uri()
-}
-
-/// Each of them stays within what one user may.
-#[tokio::test(flavor = "multi_thread")]
-async fn users_who_wait_together_leave_places_to_those_who_do_not() {
-    let closed = Closed::start_with(|config| config.query_api.max_requests = 4).await;
-    let list = |uid: UserId| format!("/v1/users/{uid}/conversations");
-    let (full, mut seen_full) = watch::channel(false);
-    // One more than there are places. Whoever got one comes again when the time is over.
-    let waits = (0..5).map(async |_| {
-        let uid = fresh_user();
-        let (token, never) = (closed.parties.token(uid), list(uid));
-        let never = format!("{never}?after=0:9000000000&timeout_ms=30000");
-        while !is_turned_away(&closed.ask(&token, &never).await) {}
-        full.send_replace(true);
-    });
-    let other = fresh_user();
-    let other_reads = async {
-        timeout(PATIENCE, seen_full.wait_for(|full| *full))
-            .await
-            .unwrap()
-            .unwrap();
-        closed.ask(&closed.parties.token(other), &list(other)).await
-    };
-    // Those who wait never end.
-    let waiting = async {
-        join_all(waits).await;
-        pending::<()>().await;
-    };
-    tokio::select! {
-        () = waiting => {}
-        answer = other_reads => assert_eq!(answer.status, 200, "{}", answer.body),
-    }
 }

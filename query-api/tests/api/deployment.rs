@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use dev_stack::TestServers;
 use event_log::{Admin, AppendRecord, Appender, KafkaConfig, ProducerSettings};
+use futures::future::join_all;
 use message_store::{
     ChangeRow, ContactDelta, ConversationRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
     ReadRow, Shard, Sink, UserRows,
@@ -15,7 +16,11 @@ use schemas::{
     event::{Event, SourceOffset},
     topics::Topic,
 };
-use tokio::sync::OnceCell;
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, mysql::MySqlConnectOptions};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep},
+};
 use unread_store::RedisConfig;
 
 /// Longer than anything here takes; a test that reaches it has failed.
@@ -35,9 +40,17 @@ impl Deployment {
                 let deployment = Self::new();
                 deployment.apply_topics().await;
                 deployment.apply_schema().await;
+                deployment.fill_inbound().await;
                 deployment
             })
             .await
+    }
+
+    /// What is above the end of the log is not waited for: these positions are below it, in every partition.
+    pub async fn fill_inbound(&self) {
+        let all = Partition::all().flat_map(|partition| [partition; 64]);
+        let fill = all.map(|partition| self.append(Topic::Inbound, partition, b"", None, &[]));
+        join_all(fill).await;
     }
 
     /// Names that nobody else has; nothing is there yet.
@@ -180,6 +193,57 @@ impl Deployment {
             }
         };
         moved.unwrap();
+    }
+
+    /// Keeps everybody from reading contacts of this table until it is dropped.
+    pub async fn lock_contacts_of(&self, uid: UserId) -> MySqlConnection {
+        let mut connection = self.admin().await;
+        self.run(
+            &mut connection,
+            &format!("LOCK TABLES {} WRITE", self.contacts_of(uid)),
+        )
+        .await;
+        connection
+    }
+
+    /// Returns once somebody waits for that lock.
+    pub async fn until_it_is_waited_for(&self, uid: UserId) {
+        let mut connection = self.admin().await;
+        let table = format!("%{}%", self.contacts_of(uid));
+        let sql = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE '%metadata lock%' AND INFO LIKE ?";
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let waiting = sqlx::query_scalar(sql).bind(&table);
+            let waiting: i64 = waiting.fetch_one(&mut connection).await.unwrap();
+            if waiting > 0 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "nobody waits");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Runs a statement without an answer.
+    pub async fn run(&self, connection: &mut MySqlConnection, sql: &str) {
+        let statement = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        statement.execute(connection).await.unwrap();
+    }
+
+    /// A connection to the server of the databases.
+    pub async fn admin(&self) -> MySqlConnection {
+        let server = &self.config.mysql.servers[0];
+        let options = MySqlConnectOptions::new()
+            .host(&server.host)
+            .port(server.port)
+            .username(server.user.as_deref().unwrap())
+            .password(server.password.as_ref().unwrap().expose());
+        MySqlConnection::connect_with(&options).await.unwrap()
+    }
+
+    fn contacts_of(&self, uid: UserId) -> String {
+        let prefix = &self.config.mysql.database_prefix;
+        let n = TableNumber::of_user(uid);
+        format!("{prefix}{}.contact_{n}", self.shard_of(n).get())
     }
 
     /// Posts a command as ingest would.

@@ -1,5 +1,7 @@
 //! What is new for a device.
 
+use std::{collections::BTreeSet, time::Instant};
+
 use client::{Client, Retry};
 use message_store::{DeviceRow, OffsetUpdate, Sink};
 use schemas::{
@@ -377,6 +379,88 @@ async fn pages_have_every_row_once_in_the_order_of_partitions() {
         assert_eq!(device.groups, whole.groups);
         assert_eq!(device.token, whole.token);
         assert_eq!(count(&device.page(&service, limit).await), 0);
+    }
+}
+
+/// The groups of who is in very many are found among those that have moved.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_very_many_groups_those_come_that_have_moved() {
+    let (mut log, service) = env().await;
+    let [me, owner, other] = users(3).try_into().unwrap();
+    let gids: Vec<GroupId> = (0..510_i64)
+        .map(|n| (owner.get() + 1_000_000 + n).try_into().unwrap())
+        .collect();
+    for gid in &gids {
+        log.create(*gid, owner, &[me, other]);
+    }
+    log.send(other, me, "hello");
+    log.project_all().await;
+    let mut device = Device::new(me);
+    device.sync(&service, 1_000).await;
+    assert_eq!(device.groups.len(), 510);
+    assert_eq!(count(&device.page(&service, 200).await), 0);
+
+    log.say(gids[7], owner, "hello");
+    log.say(gids[300], other, "hello");
+    log.leave(gids[8], me);
+    log.leave(gids[9], other);
+    log.read_group(gids[300], me, DeviceClass::Pc);
+    log.send(other, me, "again");
+    log.project_all().await;
+    let mut paged = device.clone();
+    let answer = device.page(&service, 200).await;
+    assert_eq!(
+        (&answer["full"], &answer["more"]),
+        (&json!(false), &json!(false))
+    );
+    assert_eq!(rows(&answer, "left"), [json!(gids[8])]);
+    let found: BTreeSet<&str> = rows(&answer, "groups")
+        .iter()
+        .map(|row| row["gid"].as_str().unwrap())
+        .collect();
+    let moved = [gids[7], gids[9], gids[300]].map(|gid| gid.to_string());
+    assert_eq!(found, moved.iter().map(String::as_str).collect());
+    assert_eq!(rows(&answer, "conversations").len(), 1);
+    assert_eq!(paged.sync(&service, 1).await.len(), 5);
+    assert_eq!(
+        (&paged.groups, &paged.token),
+        (&device.groups, &device.token)
+    );
+    assert_eq!(count(&device.page(&service, 200).await), 0);
+}
+
+/// `cargo test --workspace --release --test api sync::measured -- --ignored --nocapture`
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures"]
+async fn measured_a_sync_and_a_list_of_ten_thousand_groups() {
+    let (mut log, service) = env().await;
+    let [me, owner] = users(2).try_into().unwrap();
+    let gids: Vec<GroupId> = (0..10_000_i64)
+        .map(|n| (owner.get() + 1_000_000 + n).try_into().unwrap())
+        .collect();
+    for gid in &gids {
+        log.create(*gid, owner, &[me]);
+        log.say(*gid, owner, "hello");
+    }
+    log.project_all().await;
+    let mut device = Device::new(me);
+    device.sync(&service, 1_000).await;
+    for gid in gids.iter().step_by(1_000) {
+        log.say(*gid, owner, "hello");
+    }
+    log.project_all().await;
+    let answer = service.ok(&device.path("limit=200")).await;
+    assert_eq!(rows(&answer, "groups").len(), 10);
+    let list = format!("/v1/users/{me}/conversations?limit=50");
+    for path in [device.path("limit=200"), list] {
+        let mut times = Vec::new();
+        for _ in 0..300 {
+            let began = Instant::now();
+            service.ok(&path).await;
+            times.push(began.elapsed());
+        }
+        times.sort();
+        println!("{path:.40}: p50 {:?}, p99 {:?}", times[150], times[297]);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use event_log::LogReader;
+use futures::future::join_all;
 use message_store::{MessageStore, OffsetUpdate, Sink};
 use projection::{EventBatch, LogEvent};
 use projector_mysql::{Destination, contacts_into, messages_into};
@@ -166,12 +167,9 @@ impl SyncLog {
     /// Has as many records on the real log: a token that is ahead of that is of another one.
     async fn fill_log(&self) {
         for (partition, end) in self.reader.ends(Topic::Events).await.unwrap() {
-            for _ in end..self.next[partition] {
-                let appended = self
-                    .deployment
-                    .append(Topic::Events, partition, b"", None, &[]);
-                appended.await;
-            }
+            let deployment = self.deployment;
+            let append = |_| deployment.append(Topic::Events, partition, b"", None, &[]);
+            join_all((end..self.next[partition]).map(append)).await;
         }
     }
 

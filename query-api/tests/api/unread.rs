@@ -23,6 +23,7 @@ async fn quiet() -> &'static Deployment {
             let deployment = Deployment::new();
             deployment.apply_topics().await;
             deployment.apply_schema().await;
+            deployment.fill_inbound().await;
             deployment
         })
         .await
@@ -236,9 +237,12 @@ async fn after_waits_for_redis() {
         (&answer["total"], &answer["as_of"]),
         (&json!(3), &json!(["41:6"]))
     );
-    // A position that the log does not have yet is waited for like any other.
-    let beyond = service.get(&path("after=41:900&timeout_ms=100")).await;
+    let beyond = service.get(&path("after=41:900&timeout_ms=30000")).await;
     assert_eq!(beyond.status, 504);
+    assert_eq!(
+        beyond.detail(),
+        "41:900 is above the end of the log, so there is nothing to wait for"
+    );
 }
 
 /// All callers are answered, and read together.

@@ -27,20 +27,61 @@ impl ReadTx {
         let (kind, (lo, hi)) = (Kind::of(conversation), lo_and_hi(conversation));
         let table = self.table(Table::MsgChange, conversation.partition())?;
         let messages = self.table(kind.messages(), conversation.partition())?;
-        let arguments = Arguments::default()
-            .with(lo)
-            .with(hi)
-            .with(after.get())
-            .with(of_user.map(UserId::get))
-            .with(limit);
-        let sql = include_str!("../../sql/read/changes_after.sql")
+        let of_conversation = |arguments: Arguments| arguments.with(lo).with(hi);
+        let (sql, arguments) = match of_user {
+            None => {
+                let arguments = of_conversation(Arguments::default())
+                    .with(after.get())
+                    .with(limit);
+                (include_str!("../../sql/read/changes_after.sql"), arguments)
+            }
+            Some(uid) => {
+                let of_all = of_conversation(Arguments::default())
+                    .with(after.get())
+                    .with(limit);
+                let own = of_conversation(of_all)
+                    .with(uid.get())
+                    .with(after.get())
+                    .with(limit);
+                (
+                    include_str!("../../sql/read/changes_seen_by.sql"),
+                    own.with(limit),
+                )
+            }
+        };
+        let sql = sql
             .replace("{messages}", &messages)
             .replace("{is_of_editor}", kind.is_of_editor());
         let rows = self.fetch(&sql, &table, arguments).await?;
         rows.iter().map(decode::change).collect()
     }
 
-    /// Those of the messages `mids` of a conversation that `uid` has hidden.
+    /// Those of these messages of a conversation that `uid` has hidden. However many there are in all, as many as `mids` are looked at.
+    ///
+    /// # Errors
+    /// As all reads; fatal where the user's tables are in another database.
+    pub async fn hidden_among(
+        &mut self,
+        uid: UserId,
+        conversation: impl Into<ConversationId>,
+        mids: &BTreeSet<Mid>,
+    ) -> Result<BTreeSet<Mid>, StoreError> {
+        if mids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let conversation = conversation.into();
+        let table = self.table(Table::Hidden, TableNumber::of_user(uid))?;
+        let mids: Vec<String> = mids.iter().map(ToString::to_string).collect();
+        let sql = include_str!("../../sql/read/hidden_among.sql")
+            .replace("{uid}", &uid.to_string())
+            .replace("{kind}", &Kind::of(conversation).to_column().to_string())
+            .replace("{peer}", &peer_number(conversation, uid).to_string())
+            .replace("{mids}", &mids.join(", "));
+        let rows = self.fetch_once(&sql, &table).await?;
+        rows.iter().map(|row| decode::mid(row, "mid")).collect()
+    }
+
+    /// Those of the messages `mids` of a conversation, a range, that `uid` has hidden.
     ///
     /// # Errors
     /// As all reads; fatal where the user's tables are in another database.

@@ -6,6 +6,7 @@ pub(crate) mod decode;
 mod group_heads;
 mod groups;
 mod messages;
+mod moved_groups;
 mod profiles;
 mod read_mids;
 mod resume_offsets;
@@ -14,6 +15,7 @@ mod scan;
 use std::collections::BTreeMap;
 
 pub use messages::UNREAD_LIMIT;
+pub use moved_groups::NewestGroup;
 use schemas::{TableNumber, UserId};
 use sqlx::mysql::MySqlRow;
 
@@ -96,6 +98,18 @@ impl ReadTx {
         if selects.is_empty() {
             return Ok(Vec::new());
         }
+        self.session.fetch_text(selects.join(" UNION ALL ")).await
+    }
+
+    /// The rows of one statement: `sql` of each of this database's tables, joined by UNION ALL.
+    async fn fetch_of_all_tables(
+        &mut self,
+        sql: impl Fn(&Self, TableNumber) -> Result<String, StoreError>,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let tables = self.names.layout().tables_of(self.shard);
+        let selects = tables
+            .map(|number| sql(self, number))
+            .collect::<Result<Vec<String>, StoreError>>()?;
         self.session.fetch_text(selects.join(" UNION ALL ")).await
     }
 

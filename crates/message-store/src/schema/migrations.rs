@@ -90,6 +90,21 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         once: &[],
         per_table: &[(Table::Device, include_str!("../../sql/schema/device.sql"))],
     },
+    Migration {
+        version: 6,
+        name: "reads that cost what they return",
+        once: &[],
+        per_table: &[
+            (
+                Table::MsgChange,
+                include_str!("../../sql/schema/msg_change_seen_by.sql"),
+            ),
+            (
+                Table::Group,
+                include_str!("../../sql/schema/group_order.sql"),
+            ),
+        ],
+    },
 ];
 
 #[cfg(test)]

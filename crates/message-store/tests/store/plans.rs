@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
-use message_store::{ContactDelta, MessageRow};
-use schemas::{TableNumber, TimestampMs, UserId};
+use message_store::{ChangeRow, ContactDelta, ConversationRows, MessageRow};
+use schemas::{Change, Chg, TableNumber, TimestampMs, UserId};
 use sqlx::{
     AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
 };
 use time::macros::datetime;
 
-use crate::support::{DAY_MS, Fixture, NOW, contacts, message, ordinal, table_number, user};
+use crate::{
+    changes::change,
+    support::{DAY_MS, Fixture, NOW, contacts, conversation, message, ordinal, table_number, user},
+};
 
 /// Six conversations of the same partition over six months.
 async fn fill(fixture: &Fixture) -> (UserId, UserId) {
@@ -392,12 +395,7 @@ async fn changes_find_their_messages_by_the_index() {
         )
         .replace("{messages}", &table);
     let plan = explain(&mut admin, after, |query| {
-        query
-            .bind(1_i64)
-            .bind(2_i64)
-            .bind(3_i64)
-            .bind(1_i64)
-            .bind(50_u32)
+        query.bind(1_i64).bind(2_i64).bind(3_i64).bind(50_u32)
     })
     .await;
     let keys: Vec<String> = plan.iter().map(|row| text(row, "key")).collect();
@@ -428,4 +426,54 @@ async fn changes_find_their_messages_by_the_index() {
         );
     let plan = explain(&mut admin, replaced, |query| query).await;
     assert_eq!(text(&plan[0], "key"), "PRIMARY", "{}", show(&plan));
+}
+
+/// An account that hides for hours makes others' reads no dearer.
+#[tokio::test]
+async fn what_others_have_hidden_is_not_gone_through() {
+    let fixture = Fixture::shared().await;
+    let (me, other) = fixture.users(21);
+    let mut changes: Vec<ChangeRow> = (1..=4_000)
+        .map(|number| change((other, me), number, 1, Change::Hide))
+        .collect();
+    changes.push(change((me, other), 4_001, 1, Change::Hide));
+    changes.push(change((other, me), 4_002, 2, Change::Recall));
+    let of = conversation((me, other));
+    let rows = ConversationRows {
+        changes,
+        ..ConversationRows::default()
+    };
+    let shard = fixture.shard(of.partition());
+    let write = fixture
+        .store
+        .write_messages(shard, &fixture.topic, &rows, &[]);
+    write.await.unwrap();
+
+    let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
+    let found = snapshot
+        .changes_after(of, Some(me), Chg::ZERO, 50)
+        .await
+        .unwrap();
+    let found: Vec<i64> = found.iter().map(|row| row.chg.get()).collect();
+    assert_eq!(found, [4_001, 4_002]);
+    let all = snapshot
+        .changes_after(of, Some(other), Chg::ZERO, 5_000)
+        .await;
+    assert_eq!(all.unwrap().len(), 4_001);
+
+    let mut admin = fixture.admin().await;
+    let sql = include_str!("../../sql/read/changes_seen_by.sql")
+        .replace("{table}", &fixture.table("msg_change", of.partition()))
+        .replace(
+            "{is_of_editor}",
+            "m.srcid = c.uid AND m.destid = IF(c.uid = c.lo, c.hi, c.lo)",
+        )
+        .replace("{messages}", &fixture.table("chat_msg", of.partition()));
+    let (lo, hi) = (me.min(other), me.max(other));
+    let query = sqlx::query(AssertSqlSafe(sql));
+    let query = query.bind(lo.get()).bind(hi.get()).bind(0_i64).bind(50_u32);
+    let query = query.bind(lo.get()).bind(hi.get()).bind(me.get());
+    let query = query.bind(0_i64).bind(50_u32).bind(50_u32);
+    let read = rows_read(&mut admin, query).await;
+    assert!(read < 100, "{read} rows for two");
 }

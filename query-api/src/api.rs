@@ -1,0 +1,131 @@
+//! A call: what all calls share, and on whose account this one reads.
+
+use std::{ops::Deref, sync::Arc};
+
+use access::Caller;
+use axum::{
+    Extension,
+    extract::{FromRef, FromRequestParts, State},
+    http::request::Parts,
+    response::{IntoResponse as _, Response},
+};
+use message_store::{Shard, StoreError};
+use schemas::UserId;
+use tokio::time::sleep;
+
+use crate::{
+    deadline::Deadline,
+    error::{Lag, QueryError},
+    places::{Place, Share, Snapshot},
+    state::QueryApi,
+};
+
+/// An extractor: calls behind the limits have one.
+pub(crate) struct Api {
+    shared: Arc<QueryApi>,
+    place: Arc<Place>,
+    /// The user, by the token; services and callers without authentication read for many.
+    account: Option<UserId>,
+}
+
+impl Deref for Api {
+    type Target = QueryApi;
+
+    fn deref(&self) -> &QueryApi {
+        &self.shared
+    }
+}
+
+impl<S> FromRequestParts<S> for Api
+where
+    Arc<QueryApi>: FromRef<S>,
+    S: Send + Sync,
+{
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
+        let caller = Caller::from_request_parts(parts, state).await;
+        let caller = caller.map_err(|refusal| refusal.into_response())?;
+        let place = Extension::<Arc<Place>>::from_request_parts(parts, state).await;
+        let Extension(place) = place.map_err(|refusal| refusal.into_response())?;
+        let Ok(State(shared)) = State::from_request_parts(parts, state).await;
+        Ok(Self {
+            shared,
+            place,
+            account: match caller {
+                Caller::User(uid) => Some(uid),
+                Caller::Service(_) | Caller::Anyone => None,
+            },
+        })
+    }
+}
+
+impl Api {
+    /// A snapshot of a database, over a connection of the user's share.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn snapshot(&self, shard: Shard) -> Result<Snapshot, StoreError> {
+        let share = self.share(shard).await;
+        Ok(Snapshot::new(self.store.snapshot(shard).await?, share))
+    }
+
+    /// A connection's part of the user's share of a database's server; `None` if the call is not a user's.
+    pub(crate) async fn share(&self, shard: Shard) -> Option<Share> {
+        let server = self.store.layout().server_of(shard);
+        let queue = self.connection_shares.enter(self.account?, server);
+        Some(queue.acquire(&self.place).await)
+    }
+
+    /// Waits for something that is not read on this call's account, without its place.
+    pub(crate) async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.place.without(wait).await
+    }
+
+    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition. Ends at once if no store will ever have
+    /// what is required, since the log has not.
+    ///
+    /// # Errors
+    /// Those of `attempt`; 504 at the deadline, or if the log lacks what is required.
+    pub(crate) async fn poll<T, F>(
+        &self,
+        deadline: Deadline,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, QueryError>
+    where
+        F: Future<Output = Result<T, QueryError>>,
+    {
+        let lag = match deadline.bound(attempt()).await? {
+            Err(QueryError::Lagging(lag)) => lag,
+            outcome => return outcome,
+        };
+        let required = lag.missing.clone();
+        tokio::select! {
+            outcome = self.repeat(deadline, lag, attempt) => outcome,
+            error = self.log_lacks(&required) => Err(error),
+        }
+    }
+
+    /// Repeats `attempt`, which has found that a store lags, until none does. The call has no place while it waits.
+    ///
+    /// # Errors
+    /// As [`Deadline::repeat`].
+    pub(crate) async fn repeat<T, F>(
+        &self,
+        deadline: Deadline,
+        lag: Lag,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, QueryError>
+    where
+        F: Future<Output = Result<T, QueryError>>,
+    {
+        let wait = async |delay, lag| {
+            let caught_up = async {
+                sleep(delay).await;
+                self.catch_up(lag).await
+            };
+            self.waiting(caught_up).await
+        };
+        deadline.repeat(lag, attempt, wait).await
+    }
+}
