@@ -12,6 +12,7 @@ use crate::{
     json::ContactChangeBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
+    parameters::IdempotencyKey,
     protobuf,
     responses::AcceptedBody,
     single,
@@ -27,6 +28,7 @@ use crate::{
     post,
     path = "/v1/contact-changes",
     tag = "ingest",
+    params(IdempotencyKey),
     request_body(
         description = "A change to a contact; in protobuf a `chat.v1.ChangeContact`.",
         content(

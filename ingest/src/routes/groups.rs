@@ -12,7 +12,7 @@ use crate::{
     json::{GroupBody, GroupChangeBody},
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
-    parameters::GroupPath,
+    parameters::{GroupPath, IdempotencyKey},
     protobuf,
     responses::AcceptedBody,
     single,
@@ -27,6 +27,7 @@ use crate::{
     post,
     path = "/v1/groups",
     tag = "ingest",
+    params(IdempotencyKey),
     request_body(
         description = "A group; in protobuf a `chat.v1.ChangeGroup` with `create` and a gid.",
         content(
@@ -63,7 +64,7 @@ pub(crate) async fn post_group(
     post,
     path = "/v1/groups/{gid}/changes",
     tag = "ingest",
-    params(GroupPath),
+    params(GroupPath, IdempotencyKey),
     request_body(
         description = "A change; in protobuf a `chat.v1.ChangeGroup`, whose gid is that of the path or absent.",
         content(

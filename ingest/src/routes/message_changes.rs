@@ -12,6 +12,7 @@ use crate::{
     json::MessageChangeBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
+    parameters::IdempotencyKey,
     protobuf,
     responses::AcceptedBody,
     single,
@@ -26,6 +27,7 @@ use crate::{
     post,
     path = "/v1/message-changes",
     tag = "ingest",
+    params(IdempotencyKey),
     request_body(
         description = "A change to a message; in protobuf a `chat.v1.ChangeMessage`.",
         content(

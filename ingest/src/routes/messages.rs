@@ -12,6 +12,7 @@ use crate::{
     json::MessageBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
+    parameters::IdempotencyKey,
     protobuf,
     responses::AcceptedBody,
     single,
@@ -25,6 +26,7 @@ use crate::{
     post,
     path = "/v1/messages",
     tag = "ingest",
+    params(IdempotencyKey),
     request_body(
         description = "A message; in protobuf a `chat.v1.SendMessage`.",
         content(

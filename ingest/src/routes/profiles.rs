@@ -12,7 +12,7 @@ use crate::{
     json::ProfileBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
-    parameters::UserPath,
+    parameters::{IdempotencyKey, UserPath},
     protobuf,
     responses::AcceptedBody,
     single,
@@ -28,7 +28,7 @@ use crate::{
     put,
     path = "/v1/users/{uid}/profile",
     tag = "ingest",
-    params(UserPath),
+    params(UserPath, IdempotencyKey),
     request_body(
         description = "What others see of the user; in protobuf a `chat.v1.SetProfile`, whose uid is that of the path or absent.",
         content(

@@ -12,6 +12,7 @@ use crate::{
     json::ReadAckBody,
     media::{ProtobufBody, SingleEncoding},
     openapi::Refusal,
+    parameters::IdempotencyKey,
     protobuf,
     responses::AcceptedBody,
     single,
@@ -27,6 +28,7 @@ use crate::{
     post,
     path = "/v1/read-acks",
     tag = "ingest",
+    params(IdempotencyKey),
     request_body(
         description = "A read position; in protobuf a `chat.v1.ReadAck`.",
         content(
