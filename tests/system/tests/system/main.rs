@@ -8,6 +8,7 @@ mod connect;
 mod contents;
 mod dead_letters;
 mod described;
+mod groups;
 mod hostile;
 mod one_id;
 mod one_process;
