@@ -304,7 +304,7 @@ pub(crate) struct DlqFilter {
     pub(crate) partition: Option<Partition>,
     /// The reason: malformed, wrong-partition, too-large, conflict, invalid-control, too-many-conversations, blocked, unknown-message,
     /// not-the-author, too-late, too-old, recalled, not-allowed, unknown-group, group-exists, not-a-member, no-right, muted, group-full,
-    /// dissolved; may be repeated
+    /// dissolved, wrong-gid, too-many-memberships, has-left; may be repeated
     #[arg(long)]
     pub(crate) reason: Vec<Reason>,
     /// Written at or after this time (RFC 3339)

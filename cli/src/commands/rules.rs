@@ -354,8 +354,10 @@ mod tests {
             (["--new-conversations-per-day", "1"], 2),
             (["--recall-window-ms", "0"], 3),
             (["--delete-for-all", "false"], 3),
+            (["--new-memberships-per-day", "0"], 4),
+            (["--max-memberships-by-others", "0"], 4),
         ] {
-            for version in 1..=3 {
+            for version in 1..=4 {
                 let checked = names_of(setting, version);
                 assert_eq!(checked.is_ok(), version >= needed, "{setting:?} {version}");
                 if let Err(words) = checked {

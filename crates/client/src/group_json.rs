@@ -13,7 +13,8 @@ pub(crate) fn group_json(command: &ChangeGroup) -> (&'static str, Value) {
     let (member, value) = match &command.action {
         GroupAction::Create(create) => {
             let body = json!({
-                "gid": gid,
+                "gid": create.client_id.is_none().then_some(gid),
+                "client_id": create.client_id,
                 "owner": by,
                 "name": create.name,
                 "members": create.members,

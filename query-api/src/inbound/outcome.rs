@@ -205,7 +205,7 @@ pub(crate) enum Outcome {
     /// It changed nothing; it is among the dead letters.
     Refused {
         /// Why: `malformed`, `wrong-partition`, `too-large`, `conflict`, `invalid-control`, `too-many-conversations`, `blocked`,
-        /// `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`; in a group also `unknown-group`, `group-exists`, `not-a-member`, `no-right`, `muted`, `group-full` or `dissolved`.
+        /// `unknown-message`, `not-the-author`, `too-late`, `too-old`, `recalled` or `not-allowed`; in a group also `unknown-group`, `group-exists`, `not-a-member`, `no-right`, `muted`, `group-full`, `dissolved`, `wrong-gid`, `too-many-memberships` or `has-left`.
         #[schema(example = "conflict")]
         reason: String,
         /// Why, for people.

@@ -639,3 +639,6 @@ fn set_role(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,11 @@ mod shared;
 mod simulation;
 pub(crate) mod traffic;
 
-use std::{cell::Cell, env, fmt, str::FromStr};
+use std::{cell::Cell, collections::HashSet, env, fmt, str::FromStr};
 
+use oracle::{Expected, expected_results};
+use rng::Rng;
+use schemas::{ConversationId, dead_letter::Reason, event::Body};
 use shared::Environment;
 
 const SEEDS: u64 = 10_000;
@@ -54,6 +57,46 @@ fn one_seed() {
         if let Err(wrong) = simulation::run(seed, Environment::SOUND) {
             panic!("seed {seed}: {wrong}");
         }
+    }
+}
+
+/// What strangers do to each other in groups comes up by itself (PROTOCOL G9 to G12), and so do changes in a group that has ended (G7).
+#[test]
+fn the_traffic_meets_the_limits_of_groups() {
+    let (mut refused, mut in_ended) = (HashSet::new(), HashSet::new());
+    for seed in 0..500 {
+        let records = traffic::inbound(&mut Rng::new(seed), 300);
+        let mut ended: HashSet<ConversationId> = HashSet::new();
+        for expected in expected_results(traffic::partition(), &records) {
+            match expected {
+                Expected::DeadLetter(reason) => drop(refused.insert(reason)),
+                Expected::NoOp => {}
+                Expected::Event(event) => match &event.body {
+                    Body::GroupChange(change) if change.settings.dissolved => {
+                        if !ended.insert(change.gid.into()) {
+                            in_ended.insert("leave");
+                        }
+                    }
+                    Body::MessageChange(change) if ended.contains(&change.conversation()) => {
+                        in_ended.insert(change.change.kind());
+                    }
+                    _ => {}
+                },
+            }
+        }
+    }
+    let limits = [
+        Reason::WrongGid,
+        Reason::TooManyMemberships,
+        Reason::HasLeft,
+        Reason::NotAMember,
+        Reason::Dissolved,
+    ];
+    for reason in limits {
+        assert!(refused.contains(&reason), "{reason}: {refused:?}");
+    }
+    for kind in ["leave", "hide", "clear", "recall"] {
+        assert!(in_ended.contains(kind), "{kind}: {in_ended:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use schemas::{
     GroupId, GroupRole, Mid, Partition, Profile, Recipient, SetGroupOptions, TimestampMs, UserId,
     WordVerdict,
     command::{Command, Control, InboundValue, ReadAck, SendMessage},
+    event::KNOWN_RULE_VERSION,
 };
 
 use super::rng::Rng;
@@ -42,6 +43,8 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
     // Shortly before midnight.
     let mut ts = 1_700_006_400_000 - rng.between(0, 3_000);
     let mut leader_epoch = 0;
+    // Every fifth log is mostly of groups, under the newest rules.
+    let of_groups = rng.chance(20);
     let mut records: Vec<InboundRecord> = Vec::with_capacity(length);
     for offset in 0..length as i64 {
         ts += if rng.chance(15) {
@@ -53,6 +56,8 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         let value = match rng.below(100) {
             // The first record lowers the limits, so that they are met.
             _ if offset == 0 => limits(rng).encode(),
+            _ if of_groups && offset == 1 => raise_to(KNOWN_RULE_VERSION).encode(),
+            0..60 if of_groups => with_id(group(rng), id(rng, offset)),
             0..30 => with_words(send(rng), words(rng)),
             30..45 if offset > 1 => again(rng, &records),
             45..55 => with_id(read_ack(rng), id(rng, offset)),
@@ -74,7 +79,7 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
             headers: Vec::new(),
         });
     }
-    if rng.chance(70) {
+    if !of_groups && rng.chance(70) {
         // One after the other, or several at once; often early.
         for version in [2, 3, 4] {
             let raised = rng.below(length);
@@ -229,7 +234,7 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
     // Mostly the first ones, so that owners and admins act.
     let by = user(rng.between(1, 6).min(rng.between(1, 6)));
     let (by_user, to) = (rng.chance(60), Recipient::Group(gid));
-    let action = match rng.below(40) {
+    let action = match rng.below(44) {
         0..12 => {
             return Command::Send(SendMessage {
                 by_user,
@@ -261,7 +266,7 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
         25..28 => GroupAction::Add(some(rng)),
         28..30 => GroupAction::Remove(some(rng)),
         30..32 => GroupAction::Join,
-        32 => GroupAction::Leave,
+        32 | 39 | 40 => GroupAction::Leave,
         33 | 34 => GroupAction::SetRole {
             uid: one(rng),
             role: *rng.pick(&GroupRole::ALL),
@@ -273,7 +278,8 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
             open: Some(rng.chance(50)),
             whole_history: rng.chance(50).then_some(true),
         }),
-        _ if rng.chance(80) => GroupAction::Unmute(None),
+        41 | 42 => GroupAction::Add(some(rng)),
+        _ if rng.chance(60) => GroupAction::Unmute(None),
         _ => GroupAction::Dissolve,
     };
     Command::ChangeGroup(ChangeGroup {

@@ -109,6 +109,8 @@ impl Candidate {
         match headers.reason {
             Reason::Conflict => return Err(ID_TAKEN),
             Reason::Blocked => return Err("its receiver had blocked its sender"),
+            Reason::HasLeft => return Err("whom it adds had left the group by himself"),
+            Reason::WrongGid => return Err("it would be refused again: its gid does not change"),
             Reason::NotTheAuthor | Reason::TooLate | Reason::TooOld | Reason::Recalled => {
                 return Err(
                     "it would be refused again: what it says of its message does not change",
@@ -127,7 +129,8 @@ impl Candidate {
             | Reason::NoRight
             | Reason::Muted
             | Reason::GroupFull
-            | Reason::Dissolved => {}
+            | Reason::Dissolved
+            | Reason::TooManyMemberships => {}
         }
         let value = dead_letter.record.value.as_deref().unwrap_or_default();
         Command::parse(value).map_err(|_| "it is no command")

@@ -316,7 +316,8 @@ export interface components {
              */
             client_id?: string | null;
             /**
-             * @description Its id: 1 to 9223372036854775807. A number is taken up to 2^53. Where it exists already, and is another group, this is refused.
+             * @description Its id, which only services choose: from 1, and below 2^62 under rule version 4. A number is taken up to 2^53. Where it exists
+             *     already, and is another group, this is refused.
              * @example 5000
              */
             gid?: string | null;

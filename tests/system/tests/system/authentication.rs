@@ -9,6 +9,8 @@ use std::{
 
 use access::test_issuer::{AUD, ISS, SECRET, SigningKey, claims};
 use anyhow::{Context as _, Result, ensure};
+use schemas::InboundPosition;
+use serde_json::{Value, json};
 use system_tests::{Servers, TestEnv, new_users, program, run, until};
 use tempfile::TempDir;
 
@@ -240,6 +242,75 @@ fn a_user_begins_so_many_conversations_in_a_day_and_a_service_any_number() {
             of_both - of_user
         );
         env.audit([me, stranger(0)]).await?;
+        Ok(())
+    });
+}
+
+/// One hostile account: it takes nobody's gid, puts nobody back, and makes so many users members in a day.
+#[test]
+fn a_user_makes_of_others_what_the_rules_allow() {
+    run(Servers::Shared, async |env| {
+        let dir = tempfile::tempdir()?;
+        write(&dir, "keys.toml", "")?;
+        let [hostile, victim] = new_users();
+        let ingest = Ingest::start(env, dir.path())?;
+        ingest.ready().await?;
+        let url = ingest.url.trim_start_matches("client.ingest_url=");
+        let post = async |by: i64, path: &str, body: Value| -> Result<(u16, Value)> {
+            let token = SigningKey::hs256(SECRET.as_bytes()).token(&claims(by));
+            let request = reqwest::Client::new().post(format!("{url}{path}"));
+            let answer = request.bearer_auth(token).json(&body).send().await?;
+            Ok((answer.status().as_u16(), answer.json().await?))
+        };
+        let decided = async |by: i64, path: &str, body: Value| -> Result<String> {
+            let (status, answer) = post(by, path, body).await?;
+            ensure!(status == 202, "{answer}");
+            let position = InboundPosition {
+                partition: answer["partition"]
+                    .as_i64()
+                    .context("no partition")?
+                    .try_into()?,
+                offset: answer["offset"].as_i64().context("no offset")?,
+            };
+            let outcome = env.client.outcome(position).await?;
+            Ok(outcome["reason"].as_str().unwrap_or("done").to_owned())
+        };
+        let own = json!({"client_id": "family", "owner": victim, "name": "Family"});
+        let (_, answer) = post(victim, "/v1/groups", own).await?;
+        let gid = answer["gid"].as_str().context("no gid")?.to_owned();
+        // The same gid in another name.
+        let taken = json!({"gid": gid, "owner": hostile, "name": "Family"});
+        let (status, answer) = post(hostile, "/v1/groups", taken).await?;
+        ensure!(
+            status == 403 && answer["errors"][0]["field"] == "gid",
+            "{answer}"
+        );
+
+        let group = json!({"client_id": "crowd", "owner": hostile, "name": "Crowd", "members": [victim.to_string()]});
+        let (_, answer) = post(hostile, "/v1/groups", group).await?;
+        let changes = format!(
+            "/v1/groups/{}/changes",
+            answer["gid"].as_str().context("no gid")?
+        );
+        let left = decided(victim, &changes, json!({"by": victim, "leave": true})).await?;
+        ensure!(left == "done", "{left}");
+        let add = json!({"by": hostile, "add": [victim.to_string()]});
+        let again = decided(hostile, &changes, add).await?;
+        ensure!(again == "has-left", "{again}");
+
+        let crowd: Vec<String> = (0..1_000)
+            .map(|n| (hostile + 1_000_000_000 + n).to_string())
+            .collect();
+        let add = json!({"by": hostile, "add": crowd});
+        // The first member of the day was the victim.
+        let all = decided(hostile, &changes, add.clone()).await?;
+        ensure!(all == "too-many-memberships", "{all}");
+        let (status, _) = post(hostile, &changes, add).await?;
+        ensure!(
+            status == 429,
+            "1,000 users were named a moment ago: {status}"
+        );
+        env.audit([hostile, victim]).await?;
         Ok(())
     });
 }

@@ -9,6 +9,7 @@ mod contents;
 mod costs;
 mod dead_letters;
 mod described;
+mod groups;
 mod hostile;
 mod one_id;
 mod one_process;

@@ -66,8 +66,14 @@ impl Log {
         });
     }
 
+    /// After [`Self::begin_version_3`].
     pub(super) fn begin_version_4(&mut self) {
-        self.rules.rule_version = 4;
+        self.rules = Rules {
+            rule_version: 4,
+            new_memberships_per_day: 1_000,
+            max_memberships_by_others: 100,
+            ..self.rules
+        };
         self.set_rules(|control| control.rule_version = Some(4));
     }
 
@@ -82,6 +88,12 @@ impl Log {
         rules.new_conversations_per_day = control
             .new_conversations_per_day
             .unwrap_or(rules.new_conversations_per_day);
+        rules.new_memberships_per_day = control
+            .new_memberships_per_day
+            .unwrap_or(rules.new_memberships_per_day);
+        rules.max_memberships_by_others = control
+            .max_memberships_by_others
+            .unwrap_or(rules.max_memberships_by_others);
         let rules = *rules;
         self.sequence(Command::Control(control), Body::Control(rules));
     }

@@ -1,5 +1,7 @@
 //! Groups, from rule version 3 on.
 
+mod version_4;
+
 use schemas::{
     Change, ChangeGroup, ChangeMessage, Chg, ClientMsgId, CreateGroup, GroupAction, GroupChange,
     GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Ordinal, PerDevice, Recipient,

@@ -1,0 +1,314 @@
+//! What users cannot do to each other in groups, from rule version 4 on (PROTOCOL G9 to G12).
+
+use schemas::{
+    Recipient, SetGroupOptions, TimestampMs,
+    command::{Command, Control},
+    event::{Event, KNOWN_RULE_VERSION, Source, SourceOffset},
+};
+
+use super::*;
+use crate::core::{Decision, Inbound, step};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// In partition 5.
+fn chosen(number: i64) -> GroupId {
+    GroupId::try_from(5 + 64 * number).unwrap()
+}
+
+fn user(uid: i64) -> UserId {
+    UserId::try_from(uid).unwrap()
+}
+
+fn users(uids: &[i64]) -> Vec<UserId> {
+    uids.iter().map(|uid| user(*uid)).collect()
+}
+
+/// The newest rules with these limits, decided record by record.
+struct Log {
+    state: State,
+    now: i64,
+    offset: i64,
+}
+
+impl Log {
+    fn new(control: Control) -> Self {
+        let mut log = Self {
+            state: State::default(),
+            now: 1_000 * DAY_MS,
+            offset: 0,
+        };
+        let control = Control {
+            rule_version: Some(KNOWN_RULE_VERSION),
+            hash_key: Some(vec![7; 16]),
+            ..control
+        };
+        assert_eq!(log.decide(Command::Control(control)), "event");
+        log
+    }
+
+    /// `event`, `nothing`, or the reason for which it is refused.
+    fn decide(&mut self, command: Command) -> &'static str {
+        let partition = command.partition().unwrap_or(chosen(0).partition());
+        let offset = SourceOffset {
+            epoch: 0,
+            offset: self.offset,
+        };
+        self.offset += 1;
+        let inbound = Inbound {
+            src: Source {
+                offset,
+                leader_epoch: 0,
+            },
+            ts: TimestampMs(self.now),
+            value: &command.encode(),
+        };
+        match step(&self.state, partition, &inbound) {
+            Decision::Emit(event) => {
+                self.apply(&event);
+                "event"
+            }
+            Decision::NoOp(_) => "nothing",
+            Decision::DeadLetter(refusal) => refusal.reason.as_str(),
+            Decision::Halt(unknown) => panic!("{unknown}"),
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.state.apply(event);
+    }
+
+    fn change(&mut self, gid: GroupId, by: i64, action: GroupAction) -> &'static str {
+        self.change_as(true, gid, by, action)
+    }
+
+    fn by_service(&mut self, gid: GroupId, by: i64, action: GroupAction) -> &'static str {
+        self.change_as(false, gid, by, action)
+    }
+
+    fn change_as(
+        &mut self,
+        by_user: bool,
+        gid: GroupId,
+        by: i64,
+        action: GroupAction,
+    ) -> &'static str {
+        self.decide(Command::ChangeGroup(ChangeGroup {
+            gid,
+            by: user(by),
+            by_user,
+            action,
+        }))
+    }
+
+    fn change_message(&mut self, gid: GroupId, by: i64, change: Change) -> &'static str {
+        self.decide(Command::ChangeMessage(ChangeMessage {
+            by: user(by),
+            to: Recipient::Group(gid),
+            mid: Mid::ZERO.next(),
+            change,
+        }))
+    }
+
+    fn send(&mut self, gid: GroupId, by: i64) -> &'static str {
+        self.decide(Command::Send(SendMessage {
+            srcid: user(by),
+            to: Recipient::Group(gid),
+            client_msg_id: self.offset.to_string().try_into().unwrap(),
+            msg: "an insult".to_owned(),
+            by_user: true,
+        }))
+    }
+}
+
+fn create(client_id: Option<&str>, members: &[i64], open: bool) -> GroupAction {
+    GroupAction::Create(CreateGroup {
+        name: "Lunch".to_owned(),
+        members: users(members),
+        open,
+        whole_history: false,
+        client_id: client_id.map(str::to_owned),
+    })
+}
+
+fn add(uids: &[i64]) -> GroupAction {
+    GroupAction::Add(users(uids))
+}
+
+#[test]
+fn nobody_takes_the_gid_of_another_users_client_id() {
+    let mut log = Log::new(Control::default());
+    let gid = GroupId::of_owner(user(1), "family");
+    for (by, client_id) in [
+        (2, Some("family")),
+        (2, Some("other")),
+        (2, None),
+        (1, None),
+    ] {
+        let taken = log.change(gid, by, create(client_id, &[1], false));
+        assert_eq!(taken, "wrong-gid", "{by} {client_id:?}");
+    }
+    let by_service = log.by_service(gid, 2, create(None, &[1], false));
+    assert_eq!(by_service, "wrong-gid");
+    let own = || create(Some("family"), &[2], false);
+    assert_eq!(log.change(gid, 1, own()), "event");
+    assert_eq!(log.change(gid, 1, own()), "nothing");
+    // What a service chooses is nobody's own.
+    assert_eq!(
+        log.change(chosen(0), 1, create(None, &[], false)),
+        "wrong-gid"
+    );
+    assert_eq!(
+        log.by_service(chosen(0), 1, create(None, &[], false)),
+        "event"
+    );
+}
+
+#[test]
+fn a_user_makes_so_many_users_members_in_a_day() {
+    let mut log = Log::new(Control {
+        new_memberships_per_day: Some(5),
+        ..Control::default()
+    });
+    let gid = chosen(0);
+    let created = log.by_service(gid, 1, create(None, &[2, 3], true));
+    assert_eq!(created, "event");
+    assert_eq!(
+        log.change(gid, 1, add(&[4, 5, 6, 7])),
+        "too-many-memberships"
+    );
+    assert_eq!(log.change(gid, 1, add(&[4, 5, 6])), "event");
+    // Those who are members already are no new ones.
+    assert_eq!(log.change(gid, 1, add(&[4, 5, 6])), "nothing");
+    // What is removed is not given back.
+    assert_eq!(
+        log.change(gid, 1, GroupAction::Remove(users(&[6]))),
+        "event"
+    );
+    assert_eq!(log.change(gid, 1, add(&[6])), "too-many-memberships");
+    assert_eq!(log.by_service(gid, 1, add(&[6])), "event");
+    assert_eq!(log.change(gid, 9, GroupAction::Join), "event");
+    log.now += DAY_MS;
+    assert_eq!(log.change(gid, 1, add(&[7])), "event");
+}
+
+#[test]
+fn others_make_a_user_a_member_of_so_many_groups() {
+    let mut log = Log::new(Control {
+        max_memberships_by_others: Some(2),
+        ..Control::default()
+    });
+    for number in 0..4 {
+        let created = log.by_service(chosen(number), 1, create(None, &[], true));
+        assert_eq!(created, "event");
+    }
+    // That he joins himself does not count.
+    assert_eq!(log.change(chosen(0), 2, GroupAction::Join), "event");
+    for number in [1, 2] {
+        assert_eq!(log.change(chosen(number), 1, add(&[2])), "event");
+    }
+    assert_eq!(
+        log.change(chosen(3), 1, add(&[3, 2])),
+        "too-many-memberships"
+    );
+    // Nor is one that has ended: also of a group that has ended.
+    assert_eq!(log.change(chosen(1), 1, GroupAction::Dissolve), "event");
+    assert_eq!(log.change(chosen(3), 1, add(&[2])), "too-many-memberships");
+    assert_eq!(log.change(chosen(1), 2, GroupAction::Leave), "event");
+    assert_eq!(log.change(chosen(3), 1, add(&[2])), "event");
+}
+
+#[test]
+fn who_left_by_himself_is_not_put_back_until_he_joins() {
+    let mut log = Log::new(Control {
+        max_group_members: Some(3),
+        ..Control::default()
+    });
+    let gid = chosen(0);
+    assert_eq!(log.by_service(gid, 1, create(None, &[2, 3], true)), "event");
+    assert_eq!(log.change(gid, 2, GroupAction::Leave), "event");
+    assert_eq!(log.change(gid, 1, add(&[2])), "has-left");
+    assert_eq!(log.change(gid, 2, GroupAction::Join), "event");
+    assert_eq!(
+        log.change(gid, 1, GroupAction::Remove(users(&[2]))),
+        "event"
+    );
+    assert_eq!(log.change(gid, 1, add(&[2])), "event");
+    // Three are remembered, which is as many as it may have members.
+    for uid in [2, 4, 5, 6] {
+        log.change(gid, uid, GroupAction::Join);
+        assert_eq!(log.change(gid, uid, GroupAction::Leave), "event");
+    }
+    assert_eq!(log.change(gid, 1, add(&[4])), "has-left");
+    assert_eq!(log.change(gid, 1, add(&[2])), "event");
+}
+
+#[test]
+fn a_dissolved_group_is_cleared_up_and_left() {
+    let mut log = Log::new(Control::default());
+    let gid = chosen(0);
+    assert_eq!(log.by_service(gid, 1, create(None, &[2, 3], true)), "event");
+    assert_eq!(log.send(gid, 3), "event");
+    assert_eq!(log.change(gid, 1, GroupAction::Dissolve), "event");
+    for by in [1, 2, 3] {
+        assert_eq!(log.send(gid, by), "dissolved");
+        assert_eq!(log.change_message(gid, by, Change::Clear), "event");
+        assert_eq!(log.change_message(gid, by, Change::Hide), "event");
+    }
+    assert_eq!(log.change(gid, 2, GroupAction::Join), "dissolved");
+    assert_eq!(log.change_message(gid, 2, Change::Recall), "dissolved");
+    for by in [1, 2] {
+        assert_eq!(log.change(gid, by, GroupAction::Leave), "event");
+        assert_eq!(log.change(gid, by, GroupAction::Leave), "nothing");
+        assert_eq!(log.send(gid, by), "not-a-member");
+        assert_eq!(log.change_message(gid, by, Change::Hide), "not-a-member");
+    }
+    assert_eq!(log.change_message(gid, 1, Change::Recall), "event");
+    assert_eq!(log.change_message(gid, 1, Change::Recall), "nothing");
+}
+
+#[test]
+fn strangers_hear_the_same_of_every_group() {
+    let mut log = Log::new(Control::default());
+    let (there, ended, never) = (chosen(0), chosen(1), chosen(2));
+    for gid in [there, ended] {
+        assert_eq!(log.by_service(gid, 1, create(None, &[], false)), "event");
+    }
+    assert_eq!(log.change(ended, 1, GroupAction::Dissolve), "event");
+    let mut heard = [there, ended, never].map(|gid| {
+        let mut of_actions = [
+            GroupAction::Join,
+            add(&[3]),
+            GroupAction::Rename("x".to_owned()),
+            GroupAction::Dissolve,
+        ]
+        .map(|action| log.change(gid, 2, action))
+        .to_vec();
+        of_actions.push(log.send(gid, 2));
+        of_actions.push(log.change_message(gid, 2, Change::Hide));
+        of_actions.push(log.change_message(gid, 2, Change::Recall));
+        assert_eq!(log.change(gid, 2, GroupAction::Leave), "nothing");
+        of_actions
+    });
+    heard.iter_mut().for_each(Vec::dedup);
+    assert_eq!(heard, [["not-a-member"]; 3]);
+}
+
+#[test]
+fn only_a_new_owner_is_unmuted_by_his_role() {
+    let mut log = Log::new(Control::default());
+    let gid = chosen(0);
+    assert_eq!(log.by_service(gid, 1, create(None, &[2], false)), "event");
+    let uid = user(2);
+    let role = |role| GroupAction::SetRole { uid, role };
+    assert_eq!(log.change(gid, 1, GroupAction::Mute(Some(uid))), "event");
+    assert_eq!(log.change(gid, 1, role(GroupRole::Admin)), "event");
+    assert_eq!(log.send(gid, 2), "muted");
+    assert_eq!(log.change(gid, 1, role(GroupRole::Owner)), "event");
+    assert_eq!(log.send(gid, 2), "event");
+    let open = GroupAction::SetOptions(SetGroupOptions {
+        open: Some(true),
+        whole_history: None,
+    });
+    assert_eq!(log.change(gid, 2, open), "event");
+}
