@@ -1,9 +1,12 @@
 import type { ClientFrame, ServerFrame } from "./frames.js";
 import type { Pace } from "./pace.js";
+import { toBase64Url } from "./token.js";
 
 const SUBPROTOCOL = "tidemark.v1.json";
 /** How long a gateway may take to answer a handshake. */
 const HANDSHAKE_MS = 10_000;
+/** What a token begins with that is written in other characters. */
+const ENCODED = "base64url.";
 /** How often a gateway pings that does not say. */
 const PING_SECONDS = 25;
 /** The longest that a timer waits. */
@@ -41,6 +44,14 @@ export interface ConnectionUse {
   pace: Pace;
 }
 
+/** A subprotocol has fewer characters than a bearer token: no slash, and no equals sign. */
+function subprotocolOf(token: string): string {
+  const isPlain = /^[\w.~+-]+$/.test(token) && !token.startsWith(ENCODED);
+  if (isPlain) return `bearer.${token}`;
+  const bytes = Array.from(token, (char) => char.charCodeAt(0));
+  return `bearer.${ENCODED}${toBase64Url(bytes)}`;
+}
+
 /** How long a gateway may be silent that pings so often: two of its pings do not come. */
 export function silenceMs(pingSeconds = PING_SECONDS): number {
   return Math.min((2 * pingSeconds + 10) * 1_000, LONGEST_MS);
@@ -66,7 +77,7 @@ export class Connection {
     private readonly use: ConnectionUse,
   ) {
     // A browser sets no header of a WebSocket.
-    const bearer = token === undefined ? [] : [`bearer.${token}`];
+    const bearer = token === undefined ? [] : [subprotocolOf(token)];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
     this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {

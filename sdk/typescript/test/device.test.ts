@@ -258,6 +258,19 @@ test("a token may be a text", async () => {
   assert.match((await welcome()).target, /bearer.t0$/);
 });
 
+test("a token of characters that a subprotocol has not is encoded", async () => {
+  for (const [token, offered] of [
+    ["a/b==", "bearer.base64url.YS9iPT0"],
+    ["base64url.x", "bearer.base64url.YmFzZTY0dXJsLng"],
+    ["a.b~c+d-e_f", "bearer.a.b~c+d-e_f"],
+  ] as const) {
+    const own = await open({ token });
+    const { target } = await welcome();
+    assert.ok(target.endsWith(offered), target);
+    await own.close();
+  }
+});
+
 test("a function that returns no token is named", async () => {
   const updates = (await open({ token: () => 5 as never })).updates();
   const update = await until(updates, "disconnected");

@@ -14,7 +14,10 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime},
+};
 
 use schemas::{ClientMsgId, Mid, Recipient};
 use serde_json::json;
@@ -36,9 +39,9 @@ pub use self::{
 };
 use self::{
     link::{Link, Running, finish},
-    outbox::with_chat,
+    outbox::{Origin, Repeat, with_chat},
     pace::Rates,
-    reader::ChatReader,
+    reader::{ChatReader, Looked},
 };
 use crate::{Client, ClientError, SyncAnswer};
 
@@ -53,6 +56,8 @@ pub struct Device {
     link: Link,
     /// A page of a sync that the gateway requires.
     syncing: Running<SyncAnswer>,
+    /// Old sends of a chat are looked for.
+    looking: Running<Looked>,
     /// The stream of this connection has begun.
     is_connected: bool,
     /// What the user looks at.
@@ -86,6 +91,7 @@ impl Device {
             state,
             outbox,
             syncing: JoinSet::new(),
+            looking: JoinSet::new(),
             is_connected: false,
             focus: None,
             is_focus_told: true,
@@ -144,6 +150,10 @@ impl Device {
                 self.synced(answer?);
                 Ok(())
             }
+            looked = finish(&mut self.looking) => {
+                self.looked(looked?);
+                Ok(())
+            }
             () = sleep_until(again_at.unwrap_or_else(Instant::now)), if again_at.is_some() => {
                 self.outbox.again();
                 self.flush();
@@ -167,11 +177,17 @@ impl Device {
         msg: String,
     ) -> Result<(), ClientError> {
         self.link.settings().check_message(&msg)?;
-        self.outbox.push(QueueItem::Send {
+        let chat = self.state.chats().get(&to);
+        let origin = Origin {
+            sent_at: SystemTime::now(),
+            after: chat.map_or(Mid::ZERO, |chat| chat.last_mid),
+        };
+        let item = QueueItem::Send {
             to,
             client_msg_id,
             msg,
-        });
+        };
+        self.outbox.send(item, origin);
         self.flush();
         Ok(())
     }
@@ -322,6 +338,7 @@ impl Device {
                     bytes_per_s,
                 });
                 self.is_focus_told = self.focus.is_none();
+                self.settle_repeats();
                 self.flush();
                 Some(Update::Connected)
             }
@@ -434,11 +451,62 @@ impl Device {
         if !self.is_connected {
             return;
         }
+        self.look_for_old();
         let written = self.write_focus().and_then(|()| {
             let link = &mut self.link;
-            self.outbox.write(|frame| link.try_write(frame))
+            let write = |frame: &_| link.try_write(frame);
+            self.outbox.write(SystemTime::now(), write)
         });
         self.flush_at = written.err();
+    }
+
+    /// What the device has itself is on the log. Its answer was lost with an earlier connection.
+    fn settle_repeats(&mut self) {
+        let repeats: Vec<Repeat> = self.outbox.repeats().collect();
+        for Repeat {
+            seq,
+            to,
+            client_msg_id,
+            ..
+        } in repeats
+        {
+            if let Some(mid) = self.state.mid_of(to, &client_msg_id) {
+                self.found(seq, mid);
+            }
+        }
+    }
+
+    /// Looks for sends that are too old to be known as repeats, one chat after the other: if they are on the log they would be there twice.
+    fn look_for_old(&mut self) {
+        if !self.looking.is_empty() {
+            return;
+        }
+        let now = SystemTime::now();
+        let Some(Repeat { to, .. }) = self.outbox.unsure(now).next() else {
+            return;
+        };
+        let sends = self.outbox.unsure(now).filter(|send| send.to == to);
+        let look = reader::look(&self.client, &self.state, to, sends.collect());
+        self.looking.spawn(look);
+    }
+
+    fn looked(&mut self, looked: Looked) {
+        for (seq, mid) in looked {
+            match mid {
+                Some(mid) => self.found(seq, mid),
+                None => self.outbox.looked_for(seq),
+            }
+        }
+        self.flush();
+    }
+
+    /// A send is on the log.
+    fn found(&mut self, seq: u64, mid: Mid) {
+        let item = self.outbox.answered(&seq.to_string());
+        if let Some(QueueItem::Send { client_msg_id, .. }) = item {
+            let sent = Update::Sent(client_msg_id, Some(mid));
+            self.updates.push_back(sent);
+        }
     }
 
     /// The device comes back, or does not where that would end in the same way.
@@ -467,6 +535,7 @@ impl Device {
         self.link.disconnect(at_least);
         self.outbox.disconnected();
         self.syncing = JoinSet::new();
+        self.looking = JoinSet::new();
         self.is_connected = false;
         self.flush_at = None;
         self.updates.push_back(Update::Disconnected(why));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use schemas::{ClientMsgId, Mid, Recipient};
@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const WINDOW: usize = 32;
 /// What is refused for the moment goes out again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// The log knows a repeat for three days, unless it is told otherwise. A send that waits for longer than this may be a second message.
+const SURE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Messages and read-acks that have not been answered, in order. All go out again on each new connection: a repeat is no second message. Of the messages to
 /// one conversation each waits until the one before it is accepted, which is when its place in the conversation is decided.
@@ -22,11 +24,34 @@ pub struct Outbox {
     /// By `ref`.
     items: BTreeMap<u64, QueueItem>,
     last: u64,
+    /// Of sends, by `ref`; absent where an earlier version has stored them.
+    #[serde(default)]
+    origins: BTreeMap<u64, Origin>,
+    /// These sends are not on the log: they were not written yet, in no life of the program, or looked for since.
+    #[serde(skip)]
+    fresh: BTreeSet<u64>,
     /// By `ref`, and whether it is accepted.
     #[serde(skip)]
     written: BTreeMap<u64, bool>,
     #[serde(skip)]
     again: VecDeque<(Instant, u64)>,
+}
+
+/// When a message was sent, and after which one of its chat.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Origin {
+    pub(super) sent_at: SystemTime,
+    pub(super) after: Mid,
+}
+
+/// A send that may be on the log already.
+#[derive(Clone, Debug)]
+pub(super) struct Repeat {
+    pub(super) seq: u64,
+    pub(super) to: Recipient,
+    pub(super) client_msg_id: ClientMsgId,
+    /// The newest message of the chat that was known when it was sent.
+    pub(super) after: Mid,
 }
 
 /// What waits for a connection, or for its answer.
@@ -57,6 +82,13 @@ impl Outbox {
         self.items.values()
     }
 
+    /// Puts a message last.
+    pub(super) fn send(&mut self, item: QueueItem, origin: Origin) {
+        self.push(item);
+        self.fresh.insert(self.last);
+        self.origins.insert(self.last, origin);
+    }
+
     /// Puts it last. Of the read-acks of a chat that were not written yet the one with the highest number stands for all.
     pub(super) fn push(&mut self, mut item: QueueItem) {
         if let QueueItem::Read { of, mid } = &mut item {
@@ -76,12 +108,58 @@ impl Outbox {
         self.items.insert(self.last, item);
     }
 
-    /// Writes what may be written now, in order, up to what is not to be written yet.
+    /// Sends that may be on the log already, oldest first.
+    pub(super) fn repeats(&self) -> impl Iterator<Item = Repeat> {
+        let stale = self
+            .items
+            .iter()
+            .filter(|(seq, _)| !self.fresh.contains(seq));
+        stale.filter_map(|(seq, item)| match item {
+            QueueItem::Send {
+                to, client_msg_id, ..
+            } => Some(Repeat {
+                seq: *seq,
+                to: *to,
+                client_msg_id: client_msg_id.clone(),
+                after: self
+                    .origins
+                    .get(seq)
+                    .map_or(Mid::ZERO, |origin| origin.after),
+            }),
+            QueueItem::Read { .. } => None,
+        })
+    }
+
+    /// Those of them that the log may not know as repeats any more: they are to be looked for, and wait until then.
+    pub(super) fn unsure(&self, now: SystemTime) -> impl Iterator<Item = Repeat> {
+        let is_unsure = move |repeat: &Repeat| self.is_unsure(repeat.seq, now);
+        self.repeats().filter(is_unsure)
+    }
+
+    fn is_unsure(&self, seq: u64, now: SystemTime) -> bool {
+        if self.fresh.contains(&seq) || self.written.contains_key(&seq) {
+            return false;
+        }
+        let sent_at = self.origins.get(&seq).map(|origin| origin.sent_at);
+        let age = now.duration_since(sent_at.unwrap_or(UNIX_EPOCH));
+        // A clock that went back says nothing.
+        age.map_or(true, |age| age >= SURE)
+    }
+
+    /// It was looked for, and is not on the log.
+    pub(super) fn looked_for(&mut self, seq: u64) {
+        if self.items.contains_key(&seq) {
+            self.fresh.insert(seq);
+        }
+    }
+
+    /// Writes what may be written now, in order, up to what is too much at present.
     ///
     /// # Errors
     /// When the next one may be written, as `write` says.
     pub(super) fn write<Later>(
         &mut self,
+        now: SystemTime,
         mut write: impl FnMut(&Value) -> Result<(), Later>,
     ) -> Result<(), Later> {
         let posting = self.written.iter().filter(|(_, accepted)| !**accepted);
@@ -92,7 +170,7 @@ impl Outbox {
             if self.written.len() >= WINDOW {
                 break;
             }
-            let is_free = |to| posting_to.insert(to);
+            let is_free = |to| posting_to.insert(to) && !self.is_unsure(*seq, now);
             if !self.written.contains_key(seq) && item.sent_to().is_none_or(is_free) {
                 write(&item.frame(*seq))?;
                 self.written.insert(*seq, false);
@@ -105,6 +183,8 @@ impl Outbox {
     pub(super) fn answered(&mut self, reference: &str) -> Option<QueueItem> {
         let seq = reference.parse().ok()?;
         self.written.remove(&seq);
+        self.origins.remove(&seq);
+        self.fresh.remove(&seq);
         self.items.remove(&seq)
     }
 
@@ -147,6 +227,8 @@ impl Outbox {
 
     /// Everything is to be written again, on the next connection.
     pub(super) fn disconnected(&mut self) {
+        let written = &self.written;
+        self.fresh.retain(|seq| !written.contains_key(seq));
         self.written.clear();
         self.again.clear();
     }
@@ -211,9 +293,9 @@ mod tests {
     }
 
     /// What is written now.
-    fn frames(outbox: &mut Outbox) -> Vec<Value> {
+    fn frames(outbox: &mut Outbox, now: SystemTime) -> Vec<Value> {
         let mut frames = Vec::new();
-        let written = outbox.write(|frame| {
+        let written = outbox.write(now, |frame| {
             frames.push(frame.clone());
             Ok::<(), ()>(())
         });
@@ -221,23 +303,33 @@ mod tests {
         frames
     }
 
-    fn take(outbox: &mut Outbox, name: &str, given: &Value) {
+    fn send(outbox: &mut Outbox, item: QueueItem, sent_at: SystemTime, after: i64) {
+        let after = after.try_into().unwrap();
+        outbox.send(item, Origin { sent_at, after });
+    }
+
+    fn take(outbox: &mut Outbox, now: &mut SystemTime, name: &str, given: &Value) {
         let text = |name: &str| given[name].as_str().unwrap();
         let reference = given.as_str().unwrap_or_default();
         match name {
-            "send" => outbox.push(message(chat(given), text("client_msg_id"), text("msg"))),
+            "send" => {
+                let item = message(chat(given), text("client_msg_id"), text("msg"));
+                let after = given["after_mid"].as_i64().unwrap_or_default();
+                send(outbox, item, *now, after);
+            }
             "sends" => {
                 let to = |n: i64| Recipient::User((1001 + n).try_into().unwrap());
                 let numbers = 0..given.as_i64().unwrap();
-                numbers.for_each(|n| outbox.push(message(to(n), &format!("id-{n}"), "text")));
+                let item = |n: i64| message(to(n), &format!("id-{n}"), "text");
+                numbers.for_each(|n| send(outbox, item(n), *now, 0));
             }
             "read" => outbox.push(QueueItem::Read {
                 of: chat(given),
                 mid: given["mid"].as_i64().unwrap().try_into().unwrap(),
             }),
-            "frames" => assert_eq!(Value::from(frames(outbox)), *given),
+            "frames" => assert_eq!(Value::from(frames(outbox, *now)), *given),
             "written" => {
-                let frames = frames(outbox).into_iter();
+                let frames = frames(outbox, *now).into_iter();
                 let refs: Value = frames.map(|mut frame| frame["ref"].take()).collect();
                 assert_eq!(refs, *given);
             }
@@ -247,6 +339,21 @@ mod tests {
             "held" => outbox.refused(reference),
             "again" => outbox.again(),
             "disconnected" => outbox.disconnected(),
+            "hours" => {
+                let hours = given.as_i64().unwrap();
+                let by = Duration::from_secs(3_600 * hours.unsigned_abs());
+                *now = if hours < 0 { *now - by } else { *now + by };
+            }
+            "ends" => {
+                let stored = serde_json::to_string(outbox).unwrap();
+                *outbox = serde_json::from_str(&stored).unwrap();
+            }
+            "unsure" => {
+                let unsure = outbox.unsure(*now);
+                let unsure = unsure.map(|repeat| (repeat.seq.to_string(), repeat.after));
+                assert_eq!(json!(unsure.collect::<Vec<_>>()), *given);
+            }
+            "looked_for" => outbox.looked_for(reference.parse().unwrap()),
             other => panic!("{other}"),
         }
     }
@@ -256,7 +363,7 @@ mod tests {
         let mut outbox = Outbox::default();
         let to = Recipient::User(1001.try_into().unwrap());
         for id in ["a", "b"] {
-            outbox.push(message(to, id, "text"));
+            send(&mut outbox, message(to, id, "text"), UNIX_EPOCH, 0);
         }
         outbox.push(QueueItem::Read {
             of: to,
@@ -264,7 +371,7 @@ mod tests {
         });
         let (mut written, mut budget) = (Vec::new(), 1);
         for _ in 0..2 {
-            let outcome = outbox.write(|frame| {
+            let outcome = outbox.write(UNIX_EPOCH, |frame| {
                 if written.len() >= budget {
                     return Err("later");
                 }
@@ -282,11 +389,13 @@ mod tests {
         for steps in [
             include_str!("../../../../tests/device-vectors/outbox.json"),
             include_str!("../../../../tests/device-vectors/outbox-order.json"),
+            include_str!("../../../../tests/device-vectors/outbox-old.json"),
         ] {
             let steps: Vec<Map<String, Value>> = serde_json::from_str(steps).unwrap();
             let mut outbox = Outbox::default();
+            let mut now = SystemTime::now();
             for (name, given) in steps.iter().flatten() {
-                take(&mut outbox, name, given);
+                take(&mut outbox, &mut now, name, given);
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Reads what a device is missing from the query API.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use schemas::{Chg, Mid, Recipient, UserId};
 use tokio::time::sleep;
 
-use super::DeviceState;
+use super::{DeviceState, outbox::Repeat};
 use crate::{
     Changes, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order, ReadOptions,
     SyncAnswer,
@@ -13,6 +13,8 @@ use crate::{
 
 /// The most messages or changes that a page has.
 const PAGE: u8 = 200;
+/// How soon it is tried again to look for sends.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A page of a sync, from the device's token on.
 pub(super) fn sync(
@@ -27,7 +29,40 @@ pub(super) fn sync(
     }
 }
 
+/// Sends that were looked for, and the numbers of those that are on the log.
+pub(super) type Looked = Vec<(u64, Option<Mid>)>;
+
+/// Looks for sends to a chat in its history, above the message that it had when the first of them was sent, until it is known what is there.
+pub(super) fn look(
+    client: &Client,
+    state: &DeviceState,
+    of: Recipient,
+    sends: Vec<Repeat>,
+) -> impl Future<Output = Result<Looked, ClientError>> + Send + 'static {
+    let reader = ChatReader::new(client, state, of);
+    async move {
+        loop {
+            let is_forbidden = |error: &ClientError| {
+                let status = error.problem().map(|problem| problem.status);
+                matches!(status, Some(403 | 404))
+            };
+            match reader.find(&sends).await {
+                Ok(found) => {
+                    let looked = |send: Repeat| (send.seq, found.get(&send.seq).copied());
+                    return Ok(sends.into_iter().map(looked).collect());
+                }
+                // Who may not read the chat does not write to it: the gateway says so.
+                Err(error) if is_forbidden(&error) => {
+                    return Ok(sends.iter().map(|send| (send.seq, None)).collect());
+                }
+                Err(_) => sleep(LOOK_AGAIN_AFTER).await,
+            }
+        }
+    }
+}
+
 /// Reads pages of a chat, as new as what the device knew of it when this was made.
+#[derive(Clone)]
 pub(super) struct ChatReader {
     client: Client,
     uid: UserId,
@@ -59,6 +94,29 @@ impl ChatReader {
             Recipient::User(peer) => client.messages(uid, peer, &which, &options).await,
             Recipient::Group(gid) => client.group_messages(gid, uid, &which, &options).await,
         }
+    }
+
+    /// The numbers of those of these sends that are on the log.
+    async fn find(&self, sends: &[Repeat]) -> Result<BTreeMap<u64, Mid>, ClientError> {
+        let mut found = BTreeMap::new();
+        let mut next = sends.iter().map(|send| send.after).min();
+        while let Some(after) = next
+            && found.len() < sends.len()
+        {
+            let page = self.clone().messages(after).await?;
+            for message in page.items.iter().filter(|item| item.srcid == self.uid) {
+                let id = message.client_msg_id.as_deref();
+                let is_this = |send: &&Repeat| Some(send.client_msg_id.as_str()) == id;
+                if let Some(send) = sends.iter().find(is_this) {
+                    found.insert(send.seq, message.mid);
+                }
+            }
+            next = page.next.and_then(|next| match next {
+                Order::After(mid) => Some(mid),
+                _ => None,
+            });
+        }
+        Ok(found)
     }
 
     pub(super) async fn changes(self, after: Chg) -> Result<Changes, ClientError> {

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemas::{Chg, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId};
+use schemas::{
+    Chg, ClientMsgId, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
     chat::{Chat, ChatWith},
     frame::{ChangedMember, EventFrame, GroupChangeEvent, HeadFrame},
 };
-use crate::{Changes, Messages, Order, OwnProfile, SyncAnswer};
+use crate::{Changes, Message, Messages, Order, OwnProfile, SyncAnswer};
 
 /// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,6 +75,16 @@ impl DeviceState {
     #[must_use]
     pub fn profile(&self) -> Option<&OwnProfile> {
         self.profile.as_ref()
+    }
+
+    /// The number of a message of the user's with this `client_msg_id`, if the device has it.
+    pub(super) fn mid_of(&self, chat: Recipient, client_msg_id: &ClientMsgId) -> Option<Mid> {
+        let mut messages = self.chats.get(&chat)?.messages.values();
+        let is_this = |message: &&Message| {
+            message.srcid == self.uid
+                && message.client_msg_id.as_deref() == Some(client_msg_id.as_str())
+        };
+        messages.find(is_this).map(|message| message.mid)
     }
 
     /// How often everything was fetched.

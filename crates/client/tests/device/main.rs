@@ -11,7 +11,7 @@ use std::{
 
 use client::{
     ClientError,
-    device::{Device, Update},
+    device::{Device, DeviceState, Outbox, Update},
     new_client_msg_id,
 };
 use futures::future::{Either, select};
@@ -381,6 +381,75 @@ async fn a_device_that_was_stored_goes_on() {
         .send(json!({"type": "welcome", "resumed": true}))
         .await;
     assert_eq!(meanwhile(&mut device, connection.receive()).await, written);
+}
+
+/// Stored, and of four days before now.
+fn of_long_ago(device: Device) -> (DeviceState, Outbox) {
+    let mut stored = serde_json::to_value(device.into_parts()).unwrap();
+    let origins = stored[1]["origins"].as_object_mut().unwrap();
+    for origin in origins.values_mut() {
+        let at = &mut origin["sent_at"]["secs_since_epoch"];
+        *at = json!(at.as_u64().unwrap() - 4 * 24 * 60 * 60);
+    }
+    serde_json::from_value(stored).unwrap()
+}
+
+fn own_message(mid: i64, client_msg_id: &str) -> Value {
+    let mut own = message(mid, "text");
+    own["srcid"] = json!("1");
+    own["destid"] = json!("2");
+    own["client_msg_id"] = json!(client_msg_id);
+    own
+}
+
+/// The log does not know a repeat after three days.
+#[tokio::test]
+async fn a_send_of_long_ago_is_looked_for_before_it_goes_out_again() {
+    let mut scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect_missing(&scripted).await;
+    for msg in ["one", "two"] {
+        send(&mut device, msg);
+    }
+    let first = meanwhile(&mut device, connection.receive()).await;
+    let id = first["client_msg_id"].as_str().unwrap();
+    let (state, outbox) = of_long_ago(device);
+    let mut device = scripted.device_of(state, outbox);
+    let mut connection = meanwhile(&mut device, scripted.welcome()).await;
+    let pages = async {
+        for (expected, own, next) in [
+            ("after_mid=2", own_message(3, "other"), json!("after_mid=3")),
+            ("after_mid=3", own_message(4, id), json!(null)),
+        ] {
+            let (path, answer) = scripted.asked().await;
+            assert!(path.contains(expected), "{path}");
+            answer.send(json!({"items": [own], "next": next})).unwrap();
+        }
+    };
+    meanwhile(&mut device, pages).await;
+    let sent = Update::Sent(id.to_owned().try_into().unwrap(), Some(mid(4)));
+    until(&mut device, sent).await;
+    let frame = meanwhile(&mut device, connection.receive()).await;
+    assert_eq!(frame["msg"], "two", "it was not there");
+    assert!(!scripted.is_asked());
+}
+
+#[tokio::test]
+async fn a_send_that_the_device_has_itself_does_not_go_out_again() {
+    let scripted = Scripted::start().await;
+    let (mut device, mut connection) = connect(&scripted).await;
+    send(&mut device, "one");
+    let frame = meanwhile(&mut device, connection.receive()).await;
+    let id = frame["client_msg_id"].as_str().unwrap();
+    let event = json!({"type": "event", "at": "3:12", "message": own_message(1, id)});
+    connection.send(event).await;
+    until(&mut device, Update::Chat(peer())).await;
+    let (state, outbox) = device.into_parts();
+    let mut device = scripted.device_of(state, outbox);
+    let mut connection = meanwhile(&mut device, scripted.welcome()).await;
+    let sent = Update::Sent(id.to_owned().try_into().unwrap(), Some(mid(1)));
+    until(&mut device, sent).await;
+    let written = meanwhile(&mut device, connection.receive_all()).await;
+    assert_eq!(written, [] as [Value; 0]);
 }
 
 /// Knows that there is a message, and does not have it.
