@@ -61,9 +61,7 @@ pub(crate) async fn lookup(
             appended,
             below,
         } => {
-            let original = deadline
-                .bound(stored_original(api, &send, below))
-                .await??;
+            let original = deadline.bound(stored_original(api, &send, below)).await??;
             let refused = match original {
                 Some(_) => None,
                 None => {

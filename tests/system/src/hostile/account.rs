@@ -92,8 +92,8 @@ impl Account {
 
     /// A device that knows nothing yet.
     pub(super) fn device(&self, id: &str) -> Result<Device> {
-        let [ingest, query] = [self.stage.ingest, self.stage.query]
-            .map(|port| format!("http://127.0.0.1:{port}"));
+        let [ingest, query] =
+            [self.stage.ingest, self.stage.query].map(|port| format!("http://127.0.0.1:{port}"));
         let client = client::Client::builder(&ingest, &query)
             .token(&self.token)
             .build()?;

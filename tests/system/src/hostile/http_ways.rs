@@ -40,9 +40,7 @@ fn post(account: &Account, path: &str, headers: &str, begun: &str) -> String {
 }
 
 async fn all(texts: impl Iterator<Item = (u16, String)>) -> Result<()> {
-    let mut connections: JoinSet<()> = texts
-        .map(|(port, text)| keep_saying(port, text))
-        .collect();
+    let mut connections: JoinSet<()> = texts.map(|(port, text)| keep_saying(port, text)).collect();
     while let Some(ended) = connections.join_next().await {
         ended?;
     }
@@ -57,12 +55,17 @@ pub(super) async fn bodies(stage: Stage, accounts: Vec<Account>) -> Result<()> {
 
 pub(super) async fn batches(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let headers = "content-type: application/x-ndjson\r\ntransfer-encoding: chunked";
-    let texts = accounts.iter().flat_map(|account| iter::repeat_n(account, 8));
+    let texts = accounts
+        .iter()
+        .flat_map(|account| iter::repeat_n(account, 8));
     all(texts.map(|account| (stage.ingest, post(account, "/v1/events", headers, "")))).await
 }
 
 pub(super) async fn silent_connections(stage: Stage) -> Result<()> {
-    let ports = [stage.gateway, stage.query].into_iter().cycle().take(4_300 * 2);
+    let ports = [stage.gateway, stage.query]
+        .into_iter()
+        .cycle()
+        .take(4_300 * 2);
     all(ports.map(|port| (port, String::new()))).await
 }
 

@@ -18,7 +18,11 @@ use crate::new_users;
 const POST_EVERY: Duration = Duration::from_millis(20);
 
 /// Posts one body after the other at the rate that a user has, whatever is answered.
-async fn post_each(account: &Account, path: &str, bodies: impl Iterator<Item = Value>) -> Result<()> {
+async fn post_each(
+    account: &Account,
+    path: &str,
+    bodies: impl Iterator<Item = Value>,
+) -> Result<()> {
     let mut tick = interval(POST_EVERY);
     for body in bodies {
         tick.tick().await;
@@ -48,7 +52,10 @@ pub(super) async fn hides(_: Stage, accounts: Vec<Account>) -> Result<()> {
     let path = format!("/v1/users/{other}/conversations/{me}/changes?after_chg=0");
     let reading = async {
         let calls = stream::repeat(()).map(|()| peer.get(&path));
-        calls.buffer_unordered(16).try_for_each(async |_| Ok(())).await
+        calls
+            .buffer_unordered(16)
+            .try_for_each(async |_| Ok(()))
+            .await
     };
     try_join(hiding, reading).await?;
     Ok(())
@@ -98,7 +105,8 @@ pub(super) async fn large_messages(_: Stage, accounts: Vec<Account>) -> Result<(
     let messages = |account: Account| async move {
         let [to] = new_users();
         let text = "x".repeat(16_000);
-        let message = json!({ "srcid": account.uid.to_string(), "destid": to.to_string(), "msg": text });
+        let message =
+            json!({ "srcid": account.uid.to_string(), "destid": to.to_string(), "msg": text });
         post_each(&account, "/v1/messages", repeat(message)).await
     };
     try_join_all(accounts.into_iter().map(messages)).await?;

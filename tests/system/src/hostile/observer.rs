@@ -118,7 +118,10 @@ impl Measured {
             let most = (FACTOR * before.p99).max(FLOOR_MS);
             // Without a p99 there were too few to say that it was in time.
             (!(during.p99 <= most)).then(|| {
-                format!("{what}: p99 {:.0} ms, before {:.0} ms", during.p99, before.p99)
+                format!(
+                    "{what}: p99 {:.0} ms, before {:.0} ms",
+                    during.p99, before.p99
+                )
             })
         })
     }
@@ -223,11 +226,15 @@ async fn listen(mut device: Device, writer: i64, samples: Arc<Mutex<Samples>>) -
         };
         match update {
             Update::Disconnected(why) => {
-                note(&samples, |samples| samples.refused.push(format!("the device: {why}")));
+                note(&samples, |samples| {
+                    samples.refused.push(format!("the device: {why}"))
+                });
             }
             Update::Chat(of) if of == chat => {
                 let newest = device.state().chats().get(&chat);
-                let newest = newest.into_iter().flat_map(|chat| chat.messages.values().rev());
+                let newest = newest
+                    .into_iter()
+                    .flat_map(|chat| chat.messages.values().rev());
                 note(&samples, |samples| {
                     // One update may be of several messages.
                     for text in newest.take(NEWEST).map(|message| &message.msg) {

@@ -62,12 +62,16 @@ async fn resume(stage: &Stage, account: &Account, device: &str) -> Result<()> {
 
 pub(super) async fn resumes(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let uids: Vec<i64> = accounts.iter().map(|account| account.uid).collect();
-    try_join_all(accounts.iter().map(|account| groups_of(account, GROUPS, &uids))).await?;
+    try_join_all(
+        accounts
+            .iter()
+            .map(|account| groups_of(account, GROUPS, &uids)),
+    )
+    .await?;
     let attacks = accounts.iter().flat_map(|account| {
         let stage = &stage;
-        (0..CONNECTIONS).map(async move |number| {
-            resume(stage, account, &format!("device-{number}")).await
-        })
+        (0..CONNECTIONS)
+            .map(async move |number| resume(stage, account, &format!("device-{number}")).await)
     });
     try_join_all(attacks).await?;
     Ok(())

@@ -20,7 +20,13 @@ fn tried(names: &[&str]) {
 
 #[test]
 fn nobody_takes_the_places_of_others() {
-    tried(&["bodies", "batches", "silent-connections", "waits", "presence"]);
+    tried(&[
+        "bodies",
+        "batches",
+        "silent-connections",
+        "waits",
+        "presence",
+    ]);
 }
 
 #[test]

@@ -25,11 +25,17 @@ fn every_call_frame_and_command_says_who_pays_for_it() {
         let rows = rows()?;
         let listed: Vec<&str> = rows.iter().flat_map(|row| names(row)).collect();
         let described: BTreeSet<String> = listed.iter().map(|name| (*name).to_owned()).collect();
-        ensure!(listed.len() == described.len(), "one has two rows: {listed:?}");
+        ensure!(
+            listed.len() == described.len(),
+            "one has two rows: {listed:?}"
+        );
         let missing: Vec<&String> = expected.difference(&described).collect();
         ensure!(missing.is_empty(), "{HEADING} has no row of {missing:?}");
         let gone: Vec<&String> = described.difference(&expected).collect();
-        ensure!(gone.is_empty(), "{HEADING} has rows of {gone:?}, which there are not");
+        ensure!(
+            gone.is_empty(),
+            "{HEADING} has rows of {gone:?}, which there are not"
+        );
         Ok(())
     });
 }
@@ -60,43 +66,67 @@ async fn frames(env: &TestEnv) -> Result<Vec<String>> {
 fn commands() -> Result<Vec<String>> {
     let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET)?;
     let mut commands = one_of(&message(&pool, "chat.v1.InboundCommand")?, "command ");
-    let actions = one_of(&message(&pool, "chat.v1.ChangeGroup")?, "command change_group.");
+    let actions = one_of(
+        &message(&pool, "chat.v1.ChangeGroup")?,
+        "command change_group.",
+    );
     let kinds = pool.get_enum_by_name("chat.v1.ChangeKind");
     let kinds = change_kinds(&kinds.context("no kinds of changes")?);
-    ensure!(commands.len() > 5 && actions.len() > 5, "{commands:?} {actions:?}");
-    commands.retain(|command| !["command change_group", "command change_message"].contains(&&**command));
+    ensure!(
+        commands.len() > 5 && actions.len() > 5,
+        "{commands:?} {actions:?}"
+    );
+    commands.retain(|command| {
+        !["command change_group", "command change_message"].contains(&&**command)
+    });
     commands.extend(actions);
     commands.extend(kinds);
     Ok(commands)
 }
 
 fn message(pool: &DescriptorPool, name: &str) -> Result<MessageDescriptor> {
-    pool.get_message_by_name(name).with_context(|| format!("{name} is gone"))
+    pool.get_message_by_name(name)
+        .with_context(|| format!("{name} is gone"))
 }
 
 fn one_of(message: &MessageDescriptor, prefix: &str) -> Vec<String> {
     let fields = message.oneofs().filter(|one| !one.is_synthetic());
     let fields = fields.flat_map(|one| one.fields().collect::<Vec<_>>());
-    fields.map(|field| format!("{prefix}{}", field.name())).collect()
+    fields
+        .map(|field| format!("{prefix}{}", field.name()))
+        .collect()
 }
 
 fn change_kinds(kinds: &EnumDescriptor) -> Vec<String> {
     let names = kinds.values().filter(|value| value.number() != 0);
     let kind = |name: &str| name.trim_start_matches("CHANGE_KIND_").to_lowercase();
-    names.map(|value| format!("command change_message.{}", kind(value.name()))).collect()
+    names
+        .map(|value| format!("command change_message.{}", kind(value.name())))
+        .collect()
 }
 
 /// The first cell of each row.
 fn rows() -> Result<Vec<&'static str>> {
-    let (_, section) = SECURITY.split_once(HEADING).with_context(|| format!("no {HEADING}"))?;
+    let (_, section) = SECURITY
+        .split_once(HEADING)
+        .with_context(|| format!("no {HEADING}"))?;
     let section = section.split("\n## ").next().unwrap_or_default();
-    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    let rows: Vec<&str> = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
     for row in &rows {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
         let is_whole = cells.len() == 5 && cells.iter().all(|cell| !cell.is_empty());
-        ensure!(is_whole, "a row has five cells with something in each: {row}");
+        ensure!(
+            is_whole,
+            "a row has five cells with something in each: {row}"
+        );
     }
-    Ok(rows.into_iter().filter_map(|row| row.split(" | ").next()).collect())
+    Ok(rows
+        .into_iter()
+        .filter_map(|row| row.split(" | ").next())
+        .collect())
 }
 
 /// What is in backticks.
