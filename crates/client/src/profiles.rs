@@ -1,7 +1,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use schemas::{Profile, UserId};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
 
 use crate::{Accepted, Client, ClientError, ReadOptions, queries::Query};
@@ -25,6 +25,15 @@ pub struct UserProfile {
 pub(crate) fn raw<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     Ok((raw.get() != "null").then(|| raw.get().to_owned()))
+}
+
+/// The same, written.
+pub(crate) fn write_raw<S: Serializer>(
+    extra: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let raw = extra.as_deref().map(serde_json::from_str::<&RawValue>);
+    raw.transpose().map_err(S::Error::custom)?.serialize(serializer)
 }
 
 #[derive(Deserialize)]

@@ -2,10 +2,10 @@
 
 use schemas::{DeviceClass, DeviceId, GroupId, Partition, SyncToken, UserId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use crate::{
     Client, ClientError, Conversation, ListedGroup, ReadOptions,
+    profiles::{raw, write_raw},
     queries::{Query, at},
 };
 
@@ -37,9 +37,9 @@ pub struct OwnProfile {
     /// An http or https URL.
     #[serde(default)]
     pub avatar: Option<String>,
-    /// An object of the application's own.
-    #[serde(default)]
-    pub extra: Option<Value>,
+    /// An object of the application's own: JSON, as it was posted.
+    #[serde(default, deserialize_with = "raw", serialize_with = "write_raw")]
+    pub extra: Option<String>,
     /// Where the event is in `chat.events`.
     #[serde(deserialize_with = "at", serialize_with = "write_at")]
     pub at: (Partition, i64),
