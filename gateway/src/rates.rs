@@ -11,8 +11,9 @@ use crate::{config::GatewayConfig, expiring_map};
 
 /// A pause of so many seconds lets a device send so many seconds' worth at once.
 const BURST_S: u64 = 10;
-/// Of what all may send at once, half is for users who have not sent more than a second's worth lately: who causes that it is too much is closed first.
+/// Of what all may send at once, half is for users who send less than a tenth of what they may: who causes that it is too much is closed first.
 const BURST_OF_HEAVY_S: u64 = BURST_S / 2;
+const HEAVY_FRACTION: u64 = 10;
 
 /// To look up what a device missed costs as much as so many frames.
 const BEGIN_FRAMES: u64 = 4;
@@ -51,6 +52,8 @@ struct Spent {
 struct Times {
     frames: u64,
     bytes: u64,
+    /// The same of a tenth of the limit: a user is heavy from the end of its burst on.
+    of_tenth: u64,
 }
 
 impl Rates {
@@ -75,11 +78,12 @@ impl Rates {
         let of_user = spent.users.get(&by).copied().unwrap_or_default();
         let of_user = self.of_user.charge(of_user, (1, bytes), now_us, BURST_S);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
-        let is_heavy = of_user.frames.max(of_user.bytes) > now_us + 1_000_000;
+        let is_heavy = of_user.of_tenth > now_us + BURST_S * 1_000_000;
         let burst = if is_heavy { BURST_OF_HEAVY_S } else { BURST_S };
         let in_all = self.in_all.charge(spent.in_all, (1, bytes), now_us, burst);
         spent.in_all = in_all.ok_or(TooMuch::InAll)?;
-        let has_nothing_spent = |times: &Times| times.frames.max(times.bytes) <= now_us;
+        let has_nothing_spent =
+            |times: &Times| times.frames.max(times.bytes).max(times.of_tenth) <= now_us;
         expiring_map::insert(&mut spent.users, by, of_user, has_nothing_spent);
         Ok(())
     }
@@ -107,13 +111,19 @@ impl Limits {
         now_us: u64,
         burst_s: u64,
     ) -> Option<Times> {
-        let after = |until: u64, count: u64, per_s: u64| {
-            let until = until.max(now_us) + count * 1_000_000 / per_s;
+        let cost = |count: u64, per_s: u64| count * 1_000_000 / per_s;
+        let after = |until: u64, cost: u64| {
+            let until = until.max(now_us) + cost;
             (until - now_us <= burst_s * 1_000_000).then_some(until)
         };
+        let frames = cost(frames, self.frames_per_s);
+        let bytes = cost(bytes as u64, self.bytes_per_s);
+        let of_tenth = spent.of_tenth.max(now_us) + HEAVY_FRACTION * frames.max(bytes);
         Some(Times {
-            frames: after(spent.frames, frames, self.frames_per_s)?,
-            bytes: after(spent.bytes, bytes as u64, self.bytes_per_s)?,
+            frames: after(spent.frames, frames)?,
+            bytes: after(spent.bytes, bytes)?,
+            // No more than is needed to know it, or a burst would be remembered for minutes.
+            of_tenth: of_tenth.min(now_us + 2 * BURST_S * 1_000_000),
         })
     }
 }
@@ -126,7 +136,7 @@ mod tests {
         Rates::new(&GatewayConfig {
             user_frames_per_s: 2,
             user_bytes_per_s: 1_024,
-            frames_per_s: 3,
+            frames_per_s: 6,
             bytes_per_s: 1_000_000,
             ..GatewayConfig::default()
         })
@@ -153,10 +163,10 @@ mod tests {
         let rates = rates();
         assert_eq!(rates.charge(user(1), 10_240, 0), Ok(()));
         assert_eq!(rates.charge(user(1), 1, 0), Err(TooMuch::OfUser));
-        for uid in 2..=30 {
+        for uid in 2..=60 {
             assert_eq!(rates.charge(user(uid), 1, 0), Ok(()));
         }
-        assert_eq!(rates.charge(user(31), 1, 0), Err(TooMuch::InAll));
+        assert_eq!(rates.charge(user(61), 1, 0), Err(TooMuch::InAll));
     }
 
     /// Whoever they are: a device that sends little goes on while others take all that there is.
