@@ -86,9 +86,10 @@ pub(crate) async fn read(
         false => MEMBERSHIPS_AT_ONCE,
     };
     let mut tx = read.open_users().await?;
-    let profile = read.profile(&mut tx).await?;
+    let (profile, is_in_very_many) = tx.sync_head(uid, VERY_MANY).await?;
+    let profile = profile.filter(|row| read.has_moved(row));
     let mut rows = read.contacts(&mut tx, limit + 1).await?;
-    if !cursor.full && tx.has_memberships(uid, VERY_MANY).await? {
+    if !cursor.full && is_in_very_many {
         let memberships = read.moved_memberships(&mut tx).await?;
         // Its connection may be the one that the groups need.
         drop(tx);
@@ -170,14 +171,10 @@ impl Reading<'_> {
     }
 
     /// On every page that does not end before the profile's partition is done: its entry of the token moves with the last of them.
-    async fn profile(&self, tx: &mut ReadTx) -> Result<Option<StoredProfile>, QueryError> {
+    fn has_moved(&self, profile: &StoredProfile) -> bool {
         let partition = Profile::partition_of(self.uid);
         let (first, ..) = self.cursor.begin();
-        if partition < first {
-            return Ok(None);
-        }
-        let found = tx.profiles(&[self.uid]).await?.pop();
-        Ok(found.filter(|row| row.pos >= self.cursor.least_pos(partition)))
+        partition >= first && profile.pos >= self.cursor.least_pos(partition)
     }
 
     async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {

@@ -47,7 +47,7 @@ scripts! {
     MOVE_EVENTS = user_script!("peer", "lease", "built", "full_state", "move_events");
     COMPLETE_REBUILD = user_script!("peer", "lease", "built", "full_state", "complete_rebuild");
     BEGIN_SHADOW = user_script!("lease", "built", "begin_shadow");
-    READ = user_script!("read");
+    READ = user_script!("peer", "read");
     INITIALISE_POSITIONS = include_str!("../lua/initialise_positions.lua");
     REPAIR_POSITIONS = include_str!("../lua/repair_positions.lua");
     MOVE_POSITIONS = include_str!("../lua/move_positions.lua");

@@ -1,11 +1,11 @@
 //! Groups of users who are in very many: those that have moved, and the newest, each by an index of the groups. What is read is bounded by what has
 //! happened, or by a limit, and not by how many groups the user is in.
 
-use schemas::{GroupId, Partition, TableNumber, TimestampMs, UserId};
+use schemas::{GroupId, Partition, StoredProfile, TableNumber, TimestampMs, UserId};
 use sqlx::{Row as _, types::time::PrimitiveDateTime};
 
 use super::{ReadTx, decode};
-use crate::{GroupHead, Membership, StoreError, arguments::Arguments, datetime, names::Table};
+use crate::{GroupHead, Membership, StoreError, datetime, names::Table};
 
 /// A group among the newest of its table, whoever is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,17 +117,30 @@ impl ReadTx {
         rows.iter().map(newest).collect()
     }
 
-    /// Whether a user has so many memberships or more, of groups that were left, too.
+    /// What a sync begins with, in one statement: the user's own profile, and whether there are so many memberships or more, of groups that were left,
+    /// too.
     ///
     /// # Errors
     /// As all reads; fatal where the user's tables are in another database.
-    pub async fn has_memberships(&mut self, uid: UserId, count: u32) -> Result<bool, StoreError> {
-        let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
-        let arguments = Arguments::default()
-            .with(uid.get())
-            .with(count.saturating_sub(1));
-        let sql = "SELECT gid FROM {table} WHERE uid = ? LIMIT 1 OFFSET ?";
-        Ok(!self.fetch(sql, &table, arguments).await?.is_empty())
+    pub async fn sync_head(
+        &mut self,
+        uid: UserId,
+        memberships: u32,
+    ) -> Result<(Option<StoredProfile>, bool), StoreError> {
+        let number = TableNumber::of_user(uid);
+        let table = self.table(Table::User, number)?;
+        let sql = include_str!("../../sql/read/sync_head.sql")
+            .replace("{memberships}", &self.table(Table::Membership, number)?)
+            .replace("{uid}", &uid.to_string())
+            .replace("{count}", &memberships.to_string());
+        let rows = self.fetch_once(&sql, &table).await?;
+        let row = rows
+            .first()
+            .ok_or_else(|| StoreError::fatal("a statement without a table has no row"))?;
+        let has_profile = row.try_get::<Option<i64>, _>("pos")?.is_some();
+        let profile = has_profile.then(|| decode::profile(row)).transpose()?;
+        let found: i64 = row.try_get("memberships")?;
+        Ok((profile, found >= i64::from(memberships)))
     }
 
     /// Up to `limit` memberships of a user whose `pos` is at least that of `since` for the group's partition, in no order.

@@ -1,5 +1,5 @@
 use schemas::DeviceClass::{Mobile, Pc};
-use unread_store::{Expiry, RawUser};
+use unread_store::{Expiry, RawUser, UnreadView};
 
 use crate::test_env::{BOSS, ME, TestEnv, messages, read, user};
 
@@ -84,4 +84,24 @@ async fn a_state_made_to_last_for_ever_gets_its_expiry_back() {
     env.redis::<i64>("PERSIST state-1000").await;
     env.apply(messages(ME, BOSS, 1)).await;
     expires_at(&env.raw(ME).await);
+}
+
+/// Redis evicts keys one by one, and the next event makes the view again, with its own count alone.
+#[tokio::test]
+async fn a_view_that_was_evicted_is_rebuilt_with_the_next_read_of_its_user() {
+    let mut env = TestEnv::new().await;
+    env.load(ME, &[(BOSS, "3,0,0"), (7, "5,0,5")]).await;
+    let read = |expiry| env.conn.read_unread(user(ME), Pc, expiry);
+    let whole = read(Expiry::Renew).await.unwrap();
+    assert!(matches!(whole, UnreadView::Complete { .. }), "{whole:?}");
+    let evicted: i64 = env.redis("DEL pc-1000").await;
+    assert_eq!(evicted, 1);
+    env.apply(messages(ME, BOSS, 4)).await;
+
+    // Whoever only checks changes nothing.
+    let read = |expiry| env.conn.read_unread(user(ME), Mobile, expiry);
+    let kept = read(Expiry::Keep).await.unwrap();
+    assert!(matches!(kept, UnreadView::Complete { .. }), "{kept:?}");
+    assert_eq!(read(Expiry::Renew).await.unwrap(), UnreadView::Absent);
+    assert_eq!(env.raw(ME).await.state, None);
 }
