@@ -218,9 +218,116 @@ function unseenMid(chat) {
   return chat.with.type === "group" && !chat.with.wholeHistory ? chat.with.joinMid : 0;
 }
 
+// ../../sdk/typescript/dist/token.js
+var PARTITIONS = 64;
+var VERSION = 1;
+var HEADER_BYTES = 6;
+var PAGE_BYTES = 18;
+var TokenError = class extends Error {
+  name = "TokenError";
+};
+var SyncToken = class _SyncToken {
+  epoch;
+  next;
+  page;
+  constructor(epoch, next, page) {
+    this.epoch = epoch;
+    this.next = next;
+    this.page = page;
+  }
+  /** A token with these entries. */
+  static of(epoch, next) {
+    const entries = Array.from({ length: PARTITIONS }, (_, i) => next(i));
+    return new _SyncToken(epoch, entries, new Uint8Array());
+  }
+  /**
+   * Reads a token.
+   *
+   * @throws {@link TokenError} for what is none.
+   */
+  static parse(text) {
+    const bytes = fromBase64Url(text);
+    const [version, ...header] = bytes.subarray(0, HEADER_BYTES);
+    const width = header.pop();
+    if (version !== VERSION || width === void 0 || width < 1 || width > 8) {
+      throw new TokenError("no token of a version that is known here");
+    }
+    const end = HEADER_BYTES + width * PARTITIONS;
+    if (bytes.length !== end && bytes.length !== end + PAGE_BYTES) {
+      throw new TokenError("a token of the wrong length");
+    }
+    const offsets = bytes.subarray(HEADER_BYTES);
+    const next = Array.from({ length: PARTITIONS }, (_, i) => integer(offsets.subarray(i * width, (i + 1) * width)));
+    return new _SyncToken(integer(header), next, bytes.slice(end));
+  }
+  /** The offset of the first event of a partition that the device may not know. */
+  get(partition) {
+    const next = this.next[partition];
+    if (next === void 0)
+      throw new RangeError(`no partition: ${partition}`);
+    return next;
+  }
+  /** Whether the device knows the event there, if it is one of its user. */
+  covers(at) {
+    return at.offset < this.get(at.partition);
+  }
+  /** Everything of a partition below `next` is known. A token never goes back. */
+  advance(partition, next) {
+    this.next[partition] = Math.max(this.get(partition), next);
+  }
+  /** Whether it is of the same epoch as another one, and covers what that one does. */
+  reaches(other) {
+    const isBelow = other.next.some((next, partition) => this.get(partition) < next);
+    return this.epoch === other.epoch && !isBelow;
+  }
+  /** Everything below another token is known, too. */
+  raise(other) {
+    other.next.forEach((next, partition) => this.advance(partition, next));
+  }
+  /** As services read it. */
+  toString() {
+    const largest = Math.max(...this.next);
+    let width = 1;
+    while (largest >= 256 ** width)
+      width += 1;
+    const entries = this.next.flatMap((next) => bigEndian(next, width));
+    const header = [VERSION, ...bigEndian(this.epoch, 4), width];
+    return toBase64Url([...header, ...entries, ...this.page]);
+  }
+};
+function integer(bytes) {
+  let value = 0;
+  for (const byte of bytes)
+    value = value * 256 + byte;
+  if (!Number.isSafeInteger(value)) {
+    throw new TokenError("a token with an offset above 2^53");
+  }
+  return value;
+}
+function bigEndian(value, width) {
+  const bytes = Array.from({ length: width });
+  for (let i = width - 1; i >= 0; i -= 1) {
+    bytes[i] = value % 256;
+    value = Math.floor(value / 256);
+  }
+  return bytes;
+}
+function fromBase64Url(text) {
+  if (!/^[\w-]*$/.test(text) || text.length % 4 === 1) {
+    throw new TokenError("a token that is no base64url");
+  }
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
+}
+function toBase64Url(bytes) {
+  const text = btoa(String.fromCharCode(...bytes));
+  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
 // ../../sdk/typescript/dist/connection.js
 var SUBPROTOCOL = "tidemark.v1.json";
 var HANDSHAKE_MS = 1e4;
+var ENCODED = "base64url.";
 var PING_SECONDS = 25;
 var LONGEST_MS = 2 ** 31 - 1;
 var MAX_WAITING = 1e6;
@@ -238,6 +345,13 @@ var ConnectionEnded = class extends Error {
     return this.code < 4100 || this.code > 4199;
   }
 };
+function subprotocolOf(token) {
+  const isPlain = /^[\w.~+-]+$/.test(token) && !token.startsWith(ENCODED);
+  if (isPlain)
+    return `bearer.${token}`;
+  const bytes = Array.from(token, (char) => char.charCodeAt(0));
+  return `bearer.${ENCODED}${toBase64Url(bytes)}`;
+}
 function silenceMs(pingSeconds = PING_SECONDS) {
   return Math.min((2 * pingSeconds + 10) * 1e3, LONGEST_MS);
 }
@@ -255,7 +369,7 @@ var Connection = class {
   /** Begins the handshake; `hello` goes out after it. */
   constructor(Socket, url, token, use) {
     this.use = use;
-    const bearer = token === void 0 ? [] : [`bearer.${token}`];
+    const bearer = token === void 0 ? [] : [subprotocolOf(token)];
     this.#socket = new Socket(url, [SUBPROTOCOL, ...bearer]);
     this.#expect(HANDSHAKE_MS, `${url}: no handshake in time`);
     this.#socket.onopen = () => {
@@ -1261,112 +1375,6 @@ function takeFetchedChanges(chat, after, changes, next) {
   const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
   fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
   showNewest(chat);
-}
-
-// ../../sdk/typescript/dist/token.js
-var PARTITIONS = 64;
-var VERSION = 1;
-var HEADER_BYTES = 6;
-var PAGE_BYTES = 18;
-var TokenError = class extends Error {
-  name = "TokenError";
-};
-var SyncToken = class _SyncToken {
-  epoch;
-  next;
-  page;
-  constructor(epoch, next, page) {
-    this.epoch = epoch;
-    this.next = next;
-    this.page = page;
-  }
-  /** A token with these entries. */
-  static of(epoch, next) {
-    const entries = Array.from({ length: PARTITIONS }, (_, i) => next(i));
-    return new _SyncToken(epoch, entries, new Uint8Array());
-  }
-  /**
-   * Reads a token.
-   *
-   * @throws {@link TokenError} for what is none.
-   */
-  static parse(text) {
-    const bytes = fromBase64Url(text);
-    const [version, ...header] = bytes.subarray(0, HEADER_BYTES);
-    const width = header.pop();
-    if (version !== VERSION || width === void 0 || width < 1 || width > 8) {
-      throw new TokenError("no token of a version that is known here");
-    }
-    const end = HEADER_BYTES + width * PARTITIONS;
-    if (bytes.length !== end && bytes.length !== end + PAGE_BYTES) {
-      throw new TokenError("a token of the wrong length");
-    }
-    const offsets = bytes.subarray(HEADER_BYTES);
-    const next = Array.from({ length: PARTITIONS }, (_, i) => integer(offsets.subarray(i * width, (i + 1) * width)));
-    return new _SyncToken(integer(header), next, bytes.slice(end));
-  }
-  /** The offset of the first event of a partition that the device may not know. */
-  get(partition) {
-    const next = this.next[partition];
-    if (next === void 0)
-      throw new RangeError(`no partition: ${partition}`);
-    return next;
-  }
-  /** Whether the device knows the event there, if it is one of its user. */
-  covers(at) {
-    return at.offset < this.get(at.partition);
-  }
-  /** Everything of a partition below `next` is known. A token never goes back. */
-  advance(partition, next) {
-    this.next[partition] = Math.max(this.get(partition), next);
-  }
-  /** Whether it is of the same epoch as another one, and covers what that one does. */
-  reaches(other) {
-    const isBelow = other.next.some((next, partition) => this.get(partition) < next);
-    return this.epoch === other.epoch && !isBelow;
-  }
-  /** Everything below another token is known, too. */
-  raise(other) {
-    other.next.forEach((next, partition) => this.advance(partition, next));
-  }
-  /** As services read it. */
-  toString() {
-    const largest = Math.max(...this.next);
-    let width = 1;
-    while (largest >= 256 ** width)
-      width += 1;
-    const entries = this.next.flatMap((next) => bigEndian(next, width));
-    const header = [VERSION, ...bigEndian(this.epoch, 4), width];
-    return toBase64Url([...header, ...entries, ...this.page]);
-  }
-};
-function integer(bytes) {
-  let value = 0;
-  for (const byte of bytes)
-    value = value * 256 + byte;
-  if (!Number.isSafeInteger(value)) {
-    throw new TokenError("a token with an offset above 2^53");
-  }
-  return value;
-}
-function bigEndian(value, width) {
-  const bytes = Array.from({ length: width });
-  for (let i = width - 1; i >= 0; i -= 1) {
-    bytes[i] = value % 256;
-    value = Math.floor(value / 256);
-  }
-  return bytes;
-}
-function fromBase64Url(text) {
-  if (!/^[\w-]*$/.test(text) || text.length % 4 === 1) {
-    throw new TokenError("a token that is no base64url");
-  }
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  return Uint8Array.from(binary, (char) => char.charCodeAt(0));
-}
-function toBase64Url(bytes) {
-  const text = btoa(String.fromCharCode(...bytes));
-  return text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }
 
 // ../../sdk/typescript/dist/state.js
