@@ -33,7 +33,9 @@ pub(crate) fn write_raw<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let raw = extra.as_deref().map(serde_json::from_str::<&RawValue>);
-    raw.transpose().map_err(S::Error::custom)?.serialize(serializer)
+    raw.transpose()
+        .map_err(S::Error::custom)?
+        .serialize(serializer)
 }
 
 #[derive(Deserialize)]
