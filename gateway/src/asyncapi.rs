@@ -60,7 +60,7 @@ pub fn asyncapi() -> Value {
                 "type": "http",
                 "scheme": "bearer",
                 "bearerFormat": "JWT",
-                "description": "As for calls of HTTP. A browser offers it as a second subprotocol, `bearer.<token>`, and no other credential beside it.",
+                "description": "As for calls of HTTP. A browser offers it as a second subprotocol, `bearer.<token>` or `bearer.base64url.<base64url of the token>`, and no other credential beside it.",
             }},
         },
         "x-close-codes": CloseCode::ALL.iter().map(close_code).collect::<Vec<_>>(),

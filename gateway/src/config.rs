@@ -12,6 +12,9 @@ use unread_store::RedisConfig;
 
 use crate::{hub::HubLimits, page::PageConfig};
 
+/// So many entries of rings, and groups, are looked at before the hub is free for others: some ten microseconds' work.
+const TURN: usize = 256;
+
 /// The configuration of the gateway.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Config {
@@ -54,6 +57,9 @@ pub struct GatewayConfig {
     /// How much memory they take at most, bytes.
     #[garde(range(min = 1 << 20, max = 1 << 40))]
     pub ring_bytes: usize,
+    /// What one account's events take of that at most, bytes. Of its earlier ones the ring keeps no more than where they were: who missed one of them syncs, or is told how far its group has come.
+    #[garde(range(min = 1 << 16, max = 1 << 40))]
+    pub ring_bytes_of_account: usize,
     /// How much may wait for one connection, bytes. Beyond it messages of groups collapse into heads, and beyond that the connection is closed.
     #[garde(range(min = 1 << 14, max = 1 << 30))]
     pub queue_bytes: usize,
@@ -98,6 +104,7 @@ impl Default for GatewayConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7308)),
             ring_seconds: 120,
             ring_bytes: 128 << 20,
+            ring_bytes_of_account: 4 << 20,
             queue_bytes: 256 << 10,
             max_connections: 100_000,
             max_devices: 8,
@@ -120,8 +127,10 @@ impl GatewayConfig {
         HubLimits {
             ring_ms: self.ring_seconds * 1_000,
             ring_bytes: self.ring_bytes,
+            ring_bytes_of_account: self.ring_bytes_of_account,
             max_devices: self.max_devices,
             dead_letters_ms: 2 * append.as_millis() as u64,
+            turn: TURN,
         }
     }
 

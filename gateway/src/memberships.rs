@@ -1,5 +1,7 @@
 //! Reads a user's memberships from MySQL, with the positions that they reflect.
 
+use std::collections::BTreeMap;
+
 use message_store::{Sink, StoreError};
 use schemas::{Partition, UserId, topics::Topic};
 
@@ -23,7 +25,7 @@ pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMembers
     let applied = tx
         .resume_offsets(Sink::Contacts, &topic, &partitions)
         .await?;
-    let mut spans = Vec::new();
+    let mut spans = BTreeMap::new();
     let mut after = None;
     loop {
         let rows = tx.memberships(uid, after, AT_ONCE).await?;

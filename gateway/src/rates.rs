@@ -11,6 +11,11 @@ use crate::{config::GatewayConfig, expiring_map};
 
 /// A pause of so many seconds lets a device send so many seconds' worth at once.
 const BURST_S: u64 = 10;
+/// Of what all may send at once, half is for users who have not sent more than a second's worth lately: who causes that it is too much is closed first.
+const BURST_OF_HEAVY_S: u64 = BURST_S / 2;
+
+/// To look up what a device missed costs as much as so many frames.
+const BEGIN_FRAMES: u64 = 4;
 
 /// What has been sent, by user and in all.
 pub(crate) struct Rates {
@@ -68,24 +73,46 @@ impl Rates {
     pub(crate) fn charge(&self, by: Sender, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let of_user = spent.users.get(&by).copied().unwrap_or_default();
-        let of_user = self.of_user.charge(of_user, bytes, now_us);
+        let of_user = self.of_user.charge(of_user, (1, bytes), now_us, BURST_S);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
-        let in_all = self.in_all.charge(spent.in_all, bytes, now_us);
+        let is_heavy = of_user.frames.max(of_user.bytes) > now_us + 1_000_000;
+        let burst = if is_heavy { BURST_OF_HEAVY_S } else { BURST_S };
+        let in_all = self.in_all.charge(spent.in_all, (1, bytes), now_us, burst);
         spent.in_all = in_all.ok_or(TooMuch::InAll)?;
         let has_nothing_spent = |times: &Times| times.frames.max(times.bytes) <= now_us;
         expiring_map::insert(&mut spent.users, by, of_user, has_nothing_spent);
         Ok(())
     }
+
+    /// Counts a hello or a resume of a user, which costs as much as some frames more.
+    ///
+    /// # Errors
+    /// It is too much; then it is not counted.
+    pub(crate) fn charge_begin(&self, by: Sender, now_us: u64) -> Result<(), TooMuch> {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = spent.users.get(&by).copied().unwrap_or_default();
+        let after = self
+            .of_user
+            .charge(before, (BEGIN_FRAMES, 0), now_us, BURST_S);
+        spent.users.insert(by, after.ok_or(TooMuch::OfUser)?);
+        Ok(())
+    }
 }
 
 impl Limits {
-    fn charge(self, spent: Times, bytes: usize, now_us: u64) -> Option<Times> {
+    fn charge(
+        self,
+        spent: Times,
+        (frames, bytes): (u64, usize),
+        now_us: u64,
+        burst_s: u64,
+    ) -> Option<Times> {
         let after = |until: u64, count: u64, per_s: u64| {
             let until = until.max(now_us) + count * 1_000_000 / per_s;
-            (until - now_us <= BURST_S * 1_000_000).then_some(until)
+            (until - now_us <= burst_s * 1_000_000).then_some(until)
         };
         Some(Times {
-            frames: after(spent.frames, 1, self.frames_per_s)?,
+            frames: after(spent.frames, frames, self.frames_per_s)?,
             bytes: after(spent.bytes, bytes as u64, self.bytes_per_s)?,
         })
     }
@@ -130,6 +157,38 @@ mod tests {
             assert_eq!(rates.charge(user(uid), 1, 0), Ok(()));
         }
         assert_eq!(rates.charge(user(31), 1, 0), Err(TooMuch::InAll));
+    }
+
+    /// Whoever they are: a device that sends little goes on while others take all that there is.
+    #[test]
+    fn who_causes_that_all_send_too_much_is_closed_and_nobody_else() {
+        let rates = Rates::new(&GatewayConfig {
+            user_frames_per_s: 10,
+            frames_per_s: 100,
+            ..GatewayConfig::default()
+        });
+        let mut closed = 0;
+        for now_ms in 0..20_000 {
+            let now_us = now_ms * 1_000;
+            for heavy in 1..=20 {
+                closed += usize::from(rates.charge(user(heavy), 1, now_us).is_err());
+            }
+            if now_ms % 100 == 0 {
+                let light = user(100 + now_ms as i64 / 100 % 20);
+                assert_eq!(rates.charge(light, 1, now_us), Ok(()), "after {now_ms} ms");
+            }
+        }
+        assert!(closed > 0);
+    }
+
+    #[test]
+    fn to_begin_costs_some_frames_more() {
+        let rates = rates();
+        for _ in 0..5 {
+            assert_eq!(rates.charge_begin(user(1), 0), Ok(()));
+        }
+        assert_eq!(rates.charge_begin(user(1), 0), Err(TooMuch::OfUser));
+        assert_eq!(rates.charge_begin(user(2), 0), Ok(()));
     }
 
     #[test]

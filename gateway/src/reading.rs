@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::Context as _;
 use event_log::{FetchError, Fetched, Fetcher};
 use schemas::topics::Topic;
 use service_runtime::{ReadinessCheck, Shutdown};
@@ -44,7 +44,7 @@ pub(crate) fn poll(
             tracing::debug!(why, topic, "a topic is not read");
             Ok(false)
         }
-        Err(error) => bail!("reading {topic}: {error}"),
+        Err(error) => Err(error).context(format!("reading {topic}")),
     }
 }
 

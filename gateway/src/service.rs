@@ -87,15 +87,15 @@ async fn read(
     let Some(ends) = beginning(shutdown, &check, || dead_letters::begin(&reader)).await else {
         return Ok(());
     };
-    let Some(begin) = beginning(shutdown, &check, || tail::begin(&gateway)).await else {
+    let Some(begin) = beginning(shutdown, &check, || tail::begin(&gateway, &reader)).await else {
         return Ok(());
     };
     gateway.start_hub(tail::hub(&gateway, &begin));
     let dead_letters = spawn_blocking({
-        let gateway = Arc::clone(&gateway);
+        let (gateway, reader) = (Arc::clone(&gateway), Arc::clone(&reader));
         move || dead_letters::run(&gateway, &reader, &ends)
     });
-    let events = spawn_blocking(move || tail::run(&gateway, &begin, &check));
+    let events = spawn_blocking(move || tail::run(&gateway, &reader, begin, &check));
     tokio::try_join!(async { dead_letters.await? }, async { events.await? })?;
     Ok(())
 }

@@ -109,6 +109,10 @@ impl Gateway {
     /// The hub of the logs that are read from now on.
     pub(crate) fn start_hub(&self, hub: Hub) {
         *self.hub() = hub;
+    }
+
+    /// Takes connections.
+    pub(crate) fn open(&self) {
         self.is_reading.store(true, Ordering::Release);
     }
 

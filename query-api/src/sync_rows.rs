@@ -119,16 +119,17 @@ impl Reading<'_> {
     async fn open_users(&mut self) -> Result<ReadTx, QueryError> {
         let shard = self.api.store.layout().shard_of_user(self.uid);
         let all: Vec<Partition> = Partition::all().collect();
-        self.open(shard, Sink::Contacts, &all).await
+        let (tx, _) = self.open(shard, Sink::Contacts, &all).await?;
+        Ok(tx)
     }
 
-    /// A snapshot of a database, with how far the sink was in it.
+    /// A snapshot of a database, and how far the sink was in it.
     async fn open(
         &mut self,
         shard: Shard,
         sink: Sink,
         partitions: &[Partition],
-    ) -> Result<ReadTx, QueryError> {
+    ) -> Result<(ReadTx, Applied), QueryError> {
         let mut tx = self.api.store.snapshot(shard).await?;
         let topic = &self.api.events_topic;
         let found = tx.resume_offsets(sink, topic, partitions).await?;
@@ -140,8 +141,8 @@ impl Reading<'_> {
                 missing: RequiredWatermarks::below(partition, next),
             }));
         }
-        self.applied.add(of_store);
-        Ok(tx)
+        self.applied.add(of_store.clone());
+        Ok((tx, of_store))
     }
 
     async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {
@@ -167,42 +168,58 @@ impl Reading<'_> {
     }
 
     /// What has changed of these groups: the membership, or the group (PROTOCOL Y4). A group that is not in its database yet, or whose database has
-    /// not heard that the user joined, comes later: its entry of the token is below that event.
+    /// not heard that the user joined, comes later: its entry of the token is below that event. One whose database has heard that the user left, which
+    /// that of the memberships has not, is left already: the token covers messages of it that no row announces.
     async fn groups(&mut self, memberships: Vec<Membership>) -> Result<Vec<Row>, QueryError> {
-        let mut heads = self.heads(&memberships).await?;
+        let (mut heads, left) = self.heads(&memberships).await?;
         let (cursor, mut rows) = (self.cursor, Vec::new());
         for row in memberships {
             let has_moved = row.pos >= cursor.least_pos(row.gid.partition());
-            if row.is_member() {
+            let has_left = match row.is_member() {
+                true => left.contains(&row.gid),
+                false => has_moved,
+            };
+            if has_left && !cursor.full {
+                rows.push(Row::Left(row.gid));
+            } else if row.is_member() {
                 let head = heads.remove(&row.gid);
                 rows.extend(head.map(|head| Row::Group(ListedGroup::new(head, row))));
-            } else if has_moved && !cursor.full {
-                rows.push(Row::Left(row.gid));
             }
         }
         Ok(rows)
     }
 
-    /// The groups that have moved, and those whose membership has, from each database that has some of the user's.
+    /// The groups that have moved, and those whose membership has, from each database that has some of the user's; and those that the user has left as
+    /// far as these have heard.
     async fn heads(
         &mut self,
         memberships: &[Membership],
-    ) -> Result<BTreeMap<GroupId, GroupHead>, QueryError> {
+    ) -> Result<(BTreeMap<GroupId, GroupHead>, BTreeSet<GroupId>), QueryError> {
         let mut by_shard: BTreeMap<Shard, Vec<&Membership>> = BTreeMap::new();
         for row in memberships {
             let shard = self.api.store.layout().shard_of(row.gid.partition());
             by_shard.entry(shard).or_default().push(row);
         }
-        let mut heads = BTreeMap::new();
+        let users = self.applied.clone();
+        let (mut heads, mut left) = (BTreeMap::new(), BTreeSet::new());
         for (shard, rows) in by_shard {
             let partitions: BTreeSet<Partition> =
                 rows.iter().map(|row| row.gid.partition()).collect();
             let partitions: Vec<Partition> = partitions.into_iter().collect();
-            let mut tx = self.open(shard, Sink::Messages, &partitions).await?;
+            let (mut tx, groups) = self.open(shard, Sink::Messages, &partitions).await?;
+            let members = rows.iter().filter(|row| row.is_member());
+            let members: Vec<GroupId> = members.map(|row| row.gid).collect();
             let found = self.heads_of(&mut tx, rows).await?;
             heads.extend(found.into_iter().map(|head| (head.gid, head)));
+            let since = |partition| users.get(partition).get();
+            let lacking = members.into_iter().filter(|gid| {
+                let is_ahead = groups.get(gid.partition()) > users.get(gid.partition());
+                is_ahead && !heads.contains_key(gid)
+            });
+            let lacking: Vec<GroupId> = lacking.collect();
+            left.extend(tx.left_groups(self.uid, &lacking, since).await?);
         }
-        Ok(heads)
+        Ok((heads, left))
     }
 
     async fn heads_of(

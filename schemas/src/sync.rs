@@ -18,7 +18,9 @@ impl Applied {
         }
     }
 
-    fn get(&self, partition: Partition) -> NextOffset {
+    /// Up to where a partition is applied.
+    #[must_use]
+    pub fn get(&self, partition: Partition) -> NextOffset {
         self.0.get(partition).copied().unwrap_or_default()
     }
 }

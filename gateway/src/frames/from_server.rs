@@ -1,5 +1,5 @@
 use schemas::{
-    DeviceClass, GroupChange, GroupId, Ordinal, Recipient, UserId,
+    DeviceClass, GroupChange, GroupId, GroupMember, Ordinal, Recipient, UserId,
     event::{Body, Event},
 };
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::values::{At, Id, Time};
-use crate::hub::{Head, RingEvent};
+use crate::hub::{Head, MEMBERS_IN_FRAME, RingEvent};
 
 /// A frame to the device.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -18,6 +18,11 @@ pub(crate) enum ServerFrame<'a> {
     Welcome {
         resumed: bool,
         token: &'a str,
+        /// Frames a second that the user's devices may send together, in the long run, and for ten seconds' worth at once; beyond it they are
+        /// closed (4003).
+        frames_per_s: u32,
+        /// Bytes a second, likewise.
+        bytes_per_s: u32,
         ping_seconds: u32,
     },
     /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
@@ -138,6 +143,14 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
 impl ServerFrame<'_> {
     pub(crate) fn typing(from: UserId, to: Recipient) -> Self {
         let (to, gid) = ids(to);
@@ -157,13 +170,33 @@ pub(crate) fn head_frame(head: &Head) -> ServerFrame<'static> {
     }
 }
 
-/// An event with its position in `chat.events`.
-pub(crate) fn event_frame(event: &RingEvent) -> ServerFrame<'_> {
+/// An event with its position in `chat.events`, for any user, or for one whom a change of a group names.
+pub(crate) fn event_frame(event: &RingEvent, named: Option<UserId>) -> ServerFrame<'_> {
     ServerFrame::Event(EventFrame {
         at: event.at.into(),
-        body: EventBody::of(&event.event),
+        body: EventBody::of(&event.event, named),
         event: &event.event,
+        named,
     })
+}
+
+/// Of the members that a change names as many as a frame has, the one whose frame it is among them.
+pub(super) fn listed(
+    change: &GroupChange,
+    named: Option<UserId>,
+) -> impl Iterator<Item = &GroupMember> {
+    let first = &change.members[..change.members.len().min(MEMBERS_IN_FRAME)];
+    let is_own = |member: &&GroupMember| Some(member.uid) == named;
+    let mut further = change.members[first.len()..].iter();
+    let own = further.find(is_own);
+    first[..first.len() - usize::from(own.is_some())]
+        .iter()
+        .chain(own)
+}
+
+/// How many a frame leaves out.
+pub(super) fn omitted(change: &GroupChange) -> usize {
+    change.members.len().saturating_sub(MEMBERS_IN_FRAME)
 }
 
 /// Something has happened. The device's token moves behind `at`.
@@ -177,6 +210,8 @@ pub(crate) struct EventFrame<'a> {
     body: Option<EventBody<'a>>,
     #[serde(skip)]
     pub(super) event: &'a Event,
+    #[serde(skip)]
+    pub(super) named: Option<UserId>,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -264,7 +299,12 @@ struct GroupChangeBody<'a> {
     dissolved: bool,
     member_count: i64,
     last_mid: i64,
+    /// Of those whom the change names at most sixteen; the device's own user is among them where it names him.
     members: Vec<MemberBody>,
+    /// How many more it names; absent where it names no more.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(value_type = Option<u32>)]
+    members_omitted: usize,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -309,7 +349,7 @@ struct ProfileBody<'a> {
 }
 
 impl<'a> EventBody<'a> {
-    fn of(event: &'a Event) -> Option<Self> {
+    fn of(event: &'a Event, named: Option<UserId>) -> Option<Self> {
         Some(match &event.body {
             Body::Message(message) => {
                 let (destid, gid) = ids(message.to);
@@ -349,7 +389,7 @@ impl<'a> EventBody<'a> {
                     n: change.n.map(Ordinal::get),
                 })
             }
-            Body::GroupChange(change) => Self::GroupChange(GroupChangeBody::new(change)),
+            Body::GroupChange(change) => Self::GroupChange(GroupChangeBody::new(change, named)),
             Body::ContactChange(change) => Self::ContactChange(ContactBody {
                 uid: change.uid,
                 peer: change.peer,
@@ -383,9 +423,9 @@ fn ids(to: Recipient) -> (Option<UserId>, Option<GroupId>) {
 }
 
 impl<'a> GroupChangeBody<'a> {
-    fn new(change: &'a GroupChange) -> Self {
+    fn new(change: &'a GroupChange, named: Option<UserId>) -> Self {
         let settings = &change.settings;
-        let members = change.members.iter().map(|member| MemberBody {
+        let members = listed(change, named).map(|member| MemberBody {
             uid: member.uid,
             role: member.role.map(schemas::GroupRole::as_str),
             muted: member.muted,
@@ -404,6 +444,7 @@ impl<'a> GroupChangeBody<'a> {
             member_count: change.member_count,
             last_mid: change.last_mid.get(),
             members: members.collect(),
+            members_omitted: omitted(change),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What waits in the hub, as frames: the hub itself knows none.
 
+use schemas::UserId;
+
 use super::{ServerFrame, Time, event_frame};
 use crate::{
     encoded::{Encoded, Encodings, Format},
@@ -7,10 +9,17 @@ use crate::{
 };
 
 impl RingEvent {
-    /// The frame that devices get.
-    pub(crate) fn frame(&self, format: Format) -> &Encoded {
-        let encode = || Encoded::new(format.encode(&event_frame(self)));
-        self.encodings.get_or_encode(format, encode)
+    /// The frame that the devices of a user get. It is encoded once for all of them, but for users whom a change of a group names beyond the
+    /// members that its frame has.
+    pub(crate) fn frame_for(&self, uid: UserId, format: Format) -> Encoded {
+        let encode = |named| Encoded::new(format.encode(&event_frame(self, named)));
+        match self.names_beyond_its_frame(uid) {
+            true => encode(Some(uid)),
+            false => self
+                .encodings
+                .get_or_encode(format, || encode(None))
+                .clone(),
+        }
     }
 }
 

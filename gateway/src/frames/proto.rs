@@ -5,7 +5,8 @@ use std::fmt;
 use problem::json::Object;
 use prost::Message as _;
 use schemas::{
-    ClientMsgId, GroupId, UserId, command,
+    ClientMsgId, GroupChange, GroupId, UserId, command,
+    event::Body,
     proto::{
         self, RecordPosition, SequencedEvent,
         client_frame::{self, Frame as Client},
@@ -16,7 +17,7 @@ use schemas::{
 use super::{
     ClientFrame, Hello, NoFrame, PresenceBody, ReadFrame, Resume, SendFrame, ServerFrame, Since,
     from_client::{Device, FocusFrame, TYPES, TypingFrame, checked_mid},
-    from_server::EventFrame,
+    from_server::{EventFrame, listed, omitted},
     values::{At, ShortText},
 };
 
@@ -123,10 +124,14 @@ pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
         ServerFrame::Welcome {
             resumed,
             token,
+            frames_per_s,
+            bytes_per_s,
             ping_seconds,
         } => Server::Welcome(server::Welcome {
             resumed,
             token: token.to_owned(),
+            frames_per_s,
+            bytes_per_s,
             ping_seconds,
         }),
         ServerFrame::SyncRequired {
@@ -192,16 +197,29 @@ pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
     proto::ServerFrame { frame: Some(frame) }.encode_to_vec()
 }
 
-/// The event's own message, as on the log. What the log has besides is not for devices: JSON has none of it, either.
+/// The event's own message, as on the log, but for members that a frame leaves out. What the log has besides is not for devices: JSON has none of
+/// it, either.
 fn event(frame: &EventFrame<'_>) -> server::Event {
+    let (body, members_omitted) = match &frame.event.body {
+        Body::GroupChange(change) => {
+            let shown = GroupChange {
+                members: listed(change, frame.named).copied().collect(),
+                settings: change.settings.clone(),
+                ..**change
+            };
+            (Body::GroupChange(Box::new(shown)), omitted(change))
+        }
+        body => (body.clone(), 0),
+    };
     server::Event {
         at: Some(frame.at.into()),
         ts_ms: frame.event.ts.0,
         event: Some(SequencedEvent {
             src: None,
-            event: Some(frame.event.body.clone().into()),
+            event: Some(body.into()),
             words: None,
         }),
+        members_omitted: members_omitted as u32,
     }
 }
 

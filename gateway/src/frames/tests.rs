@@ -302,13 +302,13 @@ fn client_frame() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn an_event_says_the_same_in_both_formats(event in event()) {
-        assert_same(&event_frame(&event));
+        assert_same(&event_frame(&event, None));
     }
 
     #[test]
-    fn no_frame_of_an_event_is_longer_than_it_counts(event in event()) {
+    fn no_frame_of_an_event_is_longer_than_it_counts(event in event(), user in uid()) {
         for format in Format::ALL {
-            let length = event.frame(format).len();
+            let length = event.frame_for(user, format).len();
             prop_assert!(length <= event.frame_bytes(), "{length}, not {}: {event:?}", event.frame_bytes());
         }
     }
@@ -322,7 +322,7 @@ proptest! {
         let token = token.as_deref();
         let ts = number.map(|_| Time(TimestampMs(ts)));
         for frame in [
-            ServerFrame::Welcome { resumed: flag, token: &first, ping_seconds },
+            ServerFrame::Welcome { resumed: flag, token: &first, frames_per_s: 50, bytes_per_s: 1 << 18, ping_seconds },
             ServerFrame::SyncRequired { after_ms, ping_seconds, token },
             ServerFrame::Ping { token },
             ServerFrame::Accepted { reference: &first, at: At((Partition::FIRST, offset)) },

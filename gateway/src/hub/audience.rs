@@ -1,5 +1,7 @@
 //! Whom an event concerns.
 
+use std::slice::from_ref;
+
 use schemas::{GroupId, UserId};
 
 /// Whom an event concerns.
@@ -13,26 +15,53 @@ pub(crate) enum Audience {
     Two([UserId; 2]),
     /// The members of a group.
     Members(GroupId),
-    /// The members of a group, and these, who become or cease to be some.
-    MembersAnd(GroupId, Vec<UserId>),
+    /// The members of a group that changes, and these, who become or cease to be some. In the order of their uids.
+    Changed(GroupId, Vec<(UserId, MembershipChange)>),
+}
+
+/// Whether a user is a member before and after an event that names him.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MembershipChange {
+    pub(super) was_member: bool,
+    pub(super) is_member: bool,
 }
 
 impl Audience {
-    /// The users that it names, each once.
-    pub(crate) fn users(&self) -> &[UserId] {
+    /// The users that it names, each once, in the order of their uids.
+    pub(crate) fn users(&self) -> impl Iterator<Item = UserId> {
+        let (users, changes): (&[UserId], &[_]) = match self {
+            Self::Two([one, other]) if one == other => (from_ref(one), &[]),
+            Self::Two(users) => (users, &[]),
+            Self::One(uid) => (from_ref(uid), &[]),
+            Self::Changed(_, changes) => (&[], changes),
+            Self::Nobody | Self::Members(_) => (&[], &[]),
+        };
+        let changed = changes.iter().map(|(uid, _)| *uid);
+        users.iter().copied().chain(changed)
+    }
+
+    pub(crate) fn names(&self, uid: UserId) -> bool {
         match self {
-            Self::Two([one, other]) if one == other => std::slice::from_ref(one),
-            Self::Two(users) => users,
-            Self::One(uid) => std::slice::from_ref(uid),
-            Self::MembersAnd(_, named) => named,
-            Self::Nobody | Self::Members(_) => &[],
+            Self::One(one) => *one == uid,
+            Self::Two(users) => users.contains(&uid),
+            Self::Changed(..) => self.change_for(uid).is_some(),
+            Self::Nobody | Self::Members(_) => false,
         }
+    }
+
+    /// What a change of a group says about a user, if it names him.
+    pub(crate) fn change_for(&self, uid: UserId) -> Option<MembershipChange> {
+        let Self::Changed(_, changes) = self else {
+            return None;
+        };
+        let at = changes.binary_search_by_key(&uid, |(uid, _)| *uid).ok()?;
+        Some(changes[at].1)
     }
 
     /// The group whose members it concerns.
     pub(crate) fn group(&self) -> Option<GroupId> {
         match self {
-            Self::Members(gid) | Self::MembersAnd(gid, _) => Some(*gid),
+            Self::Members(gid) | Self::Changed(gid, _) => Some(*gid),
             Self::Nobody | Self::One(_) | Self::Two(_) => None,
         }
     }

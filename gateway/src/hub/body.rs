@@ -5,7 +5,14 @@ use schemas::{
     event::{Body, Event},
 };
 
-use super::{audience::Audience, queue::Head, ring_event::RingEvent};
+use super::{
+    audience::{Audience, MembershipChange},
+    queue::Head,
+    ring_event::RingEvent,
+};
+
+/// So many of the members that a change of a group names are in its frame: each member gets the frame, and a change may name a thousand.
+pub(crate) const MEMBERS_IN_FRAME: usize = 16;
 
 /// Whom an event concerns. What a user sees of a conversation, says about a contact or has read is between the user's own devices.
 pub(super) fn audience_of(event: &Event) -> Audience {
@@ -17,8 +24,16 @@ pub(super) fn audience_of(event: &Event) -> Audience {
         Body::ContactChange(change) => Audience::One(change.uid),
         Body::Profile(profile) => Audience::One(profile.uid),
         Body::GroupChange(change) => {
-            let named = change.members.iter().map(|member| member.uid);
-            Audience::MembersAnd(change.gid, named.collect())
+            let named = change.members.iter().map(|member| {
+                let change = MembershipChange {
+                    was_member: !member.joined,
+                    is_member: member.role.is_some(),
+                };
+                (member.uid, change)
+            });
+            let mut named: Vec<_> = named.collect();
+            named.sort_by_key(|(uid, _)| *uid);
+            Audience::Changed(change.gid, named)
         }
         Body::Control(_) | Body::Progress => Audience::Nobody,
     }
@@ -26,7 +41,7 @@ pub(super) fn audience_of(event: &Event) -> Audience {
 
 fn audience(by: UserId, to: Recipient) -> Audience {
     match to {
-        Recipient::User(peer) => Audience::Two([by, peer]),
+        Recipient::User(peer) => Audience::Two([by.min(peer), by.max(peer)]),
         Recipient::Group(gid) => Audience::Members(gid),
     }
 }
@@ -47,7 +62,8 @@ pub(super) fn frame_bytes(event: &Event) -> usize {
             120 + json_bytes(&profile.nick) + avatar + extra
         }
         Body::GroupChange(change) => {
-            330 + json_bytes(&change.settings.name) + 76 * change.members.len()
+            let members = change.members.len().min(MEMBERS_IN_FRAME);
+            360 + json_bytes(&change.settings.name) + 76 * members
         }
         Body::Control(_) | Body::Progress => 0,
     }
@@ -106,30 +122,25 @@ pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
     })
 }
 
-/// Whether a user is a member before and after an event that names him.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MembershipChange {
-    pub(super) was_member: bool,
-    pub(super) is_member: bool,
-}
-
-/// What a change of a group says about a user, if it names him.
-pub(super) fn change_for(event: &RingEvent, uid: UserId) -> Option<MembershipChange> {
-    let change = group_change(event)?;
-    let member = change.members.iter().find(|member| member.uid == uid)?;
-    Some(MembershipChange {
-        was_member: !member.joined,
-        is_member: member.role.is_some(),
+/// Whose account the bytes of an event in the rings are charged to. Changes of groups are nobody's: they are bounded by whom they name.
+pub(super) fn author_of(event: &Event) -> Option<UserId> {
+    Some(match &event.body {
+        Body::Message(message) => message.srcid,
+        Body::ReadPosition(read) => read.uid,
+        Body::MessageChange(change) => change.by,
+        Body::ContactChange(change) => change.uid,
+        Body::Profile(profile) => profile.uid,
+        Body::GroupChange(_) | Body::Control(_) | Body::Progress => return None,
     })
 }
 
 /// Whether a group has ended with this event.
 pub(super) fn dissolves(event: &RingEvent) -> bool {
-    group_change(event).is_some_and(|change| change.settings.dissolved)
+    group_change(&event.event).is_some_and(|change| change.settings.dissolved)
 }
 
-fn group_change(event: &RingEvent) -> Option<&GroupChange> {
-    match &event.event.body {
+pub(super) fn group_change(event: &Event) -> Option<&GroupChange> {
+    match &event.body {
         Body::GroupChange(change) => Some(change),
         _ => None,
     }

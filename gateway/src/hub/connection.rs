@@ -51,7 +51,7 @@ struct State {
 }
 
 impl State {
-    /// What comes for a connection that ends is not written any more.
+    /// Nothing is added to what ends.
     fn add(&mut self, item: Outgoing) {
         if self.ends.is_none() && self.queue.push(item).is_err() {
             self.ends = Some(End::QueueFull);
@@ -66,6 +66,8 @@ pub(crate) enum End {
     QueueFull,
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
+    /// Its stream cannot go on where it was (W1).
+    Forgotten,
 }
 
 /// What the task that writes has to do.
@@ -188,16 +190,12 @@ impl Connection {
         std::mem::take(&mut self.state().sends)
     }
 
-    /// Whether so much fits behind what waits.
-    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
-        self.state().queue.has_room_for(bytes)
-    }
-
+    /// The stream begins: `missed` waits before what has waited.
     pub(super) fn begin(
         &self,
         read_to: PartitionMap<NextOffset>,
         since: &SyncToken,
-        missed: Vec<Arc<RingEvent>>,
+        missed: Queue,
     ) {
         let mut state = self.state();
         state.ahead = read_to
@@ -206,9 +204,11 @@ impl Connection {
             .filter(|(_, since, read)| since > read)
             .map(|(partition, since, _)| (partition, since))
             .collect();
-        for event in missed {
-            self.push(&mut state, Outgoing::Event(event));
+        let waited = std::mem::replace(&mut state.queue, missed);
+        for item in waited {
+            state.add(item);
         }
+        self.changed.notify_one();
     }
 
     /// Adds an event, without waking the task that writes unless much waits. Whether this is the first since [`Self::wake_for_events`].
@@ -243,7 +243,16 @@ impl Connection {
 
     /// Another connection takes its place.
     pub(crate) fn replace(&self) {
-        self.state().ends.get_or_insert(End::Replaced);
+        self.end(End::Replaced);
+    }
+
+    /// Its stream cannot go on.
+    pub(super) fn forget(&self) {
+        self.end(End::Forgotten);
+    }
+
+    fn end(&self, why: End) {
+        self.state().ends.get_or_insert(why);
         self.changed.notify_one();
     }
 

@@ -1,20 +1,21 @@
-//! In which groups a user is, and was when an event happened.
+//! In which groups a user is.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::Membership;
-use schemas::{GroupId, NextOffset, PartitionMap, Recipient, UserId};
+use schemas::{GroupId, NextOffset, Partition, PartitionMap, UserId};
 
 use super::{
-    body::{MembershipChange, change_for, dissolves},
+    NoStream,
+    audience::MembershipChange,
+    own_changes::{Budget, OwnChanges},
     ring::PartitionRing,
-    ring_event::RingEvent,
 };
 
 /// A user's memberships as MySQL has them, and the positions that they reflect, read in the same snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoredMemberships {
-    pub(crate) spans: Vec<(GroupId, Span)>,
+    pub(crate) spans: BTreeMap<GroupId, Span>,
     pub(crate) applied: PartitionMap<NextOffset>,
 }
 
@@ -65,75 +66,80 @@ impl Span {
     }
 }
 
-/// The groups of a user over all that the rings hold: MySQL's rows, and every change in the rings that names the user.
-pub(crate) struct History<'a> {
-    stored: HashMap<GroupId, Span>,
-    rings: &'a PartitionMap<PartitionRing>,
-    /// Oldest first.
-    changes: HashMap<GroupId, Vec<(&'a Arc<RingEvent>, MembershipChange)>>,
+/// The memberships of a user whom the hub does not know, on their way to it: MySQL's rows, and the changes that the rings have behind these, which are
+/// looked up in turns.
+pub(crate) struct Adoption {
+    uid: UserId,
+    spans: BTreeMap<GroupId, Span>,
+    applied: PartitionMap<NextOffset>,
+    /// Behind the last event by which the user joined a group.
+    joined: PartitionMap<NextOffset>,
+    changes: OwnChanges,
+    /// Changes that are not in the spans yet.
+    pending: BTreeSet<(GroupId, i64)>,
 }
 
-impl<'a> History<'a> {
-    pub(crate) fn new(
-        uid: UserId,
-        stored: &StoredMemberships,
-        rings: &'a PartitionMap<PartitionRing>,
-    ) -> Self {
-        let mut changes: HashMap<GroupId, Vec<_>> = HashMap::new();
-        for ring in rings.values() {
-            for event in ring.newest_first(Recipient::User(uid), ring.low()) {
-                if let (Some(change), Some(gid)) = (change_for(event, uid), event.audience.group())
-                {
-                    changes.entry(gid).or_default().insert(0, (event, change));
-                }
-            }
+impl Adoption {
+    pub(crate) fn new(uid: UserId, stored: StoredMemberships) -> Self {
+        let mut joined = PartitionMap::new();
+        for (gid, span) in &stored.spans {
+            let last = joined.get_or_insert_with(gid.partition(), NextOffset::default);
+            *last = NextOffset::after(span.join_pos).max(*last);
         }
         Self {
-            stored: stored.spans.iter().copied().collect(),
-            rings,
-            changes,
+            uid,
+            spans: stored.spans,
+            applied: stored.applied,
+            joined,
+            changes: OwnChanges::new(uid),
+            pending: BTreeSet::new(),
         }
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = GroupId> {
-        let only_here = self.changes.keys();
-        let only_here = only_here.filter(|gid| !self.stored.contains_key(gid));
-        self.stored.keys().chain(only_here).copied()
+    pub(super) fn uid(&self) -> UserId {
+        self.uid
     }
 
-    /// Whether an event of the group is the user's: one that names him is in any case.
-    pub(crate) fn concerns(&self, gid: GroupId, offset: i64) -> bool {
-        let changes = self.changes.get(&gid).map_or(&[][..], Vec::as_slice);
-        let behind = changes.partition_point(|(event, _)| event.at.offset <= offset);
-        match (
-            behind.checked_sub(1).map(|last| &changes[last]),
-            changes.get(behind),
-        ) {
-            (Some((event, change)), _) => change.is_member || event.at.offset == offset,
-            (None, Some((_, change))) => change.was_member,
-            (None, None) => self
-                .stored
-                .get(&gid)
-                .is_some_and(|span| span.contains(offset)),
+    /// Looks for changes. The memberships as of the end of the rings, once there is nothing more to be looked at.
+    ///
+    /// # Errors
+    /// [`NoStream::MembershipsBehind`] where a change may be neither in MySQL's rows nor in the rings, or a row says that the user has joined where the
+    /// gateway has yet to read: whether he was a member before is not in it (W3).
+    pub(super) fn look(
+        &mut self,
+        rings: &PartitionMap<PartitionRing>,
+        budget: &mut Budget,
+    ) -> Result<Option<BTreeMap<GroupId, Span>>, NoStream> {
+        let of = |all: &PartitionMap<NextOffset>, p| all.get(p).copied().unwrap_or_default();
+        let applied = |partition| of(&self.applied, partition);
+        let is_known = |(p, ring): (Partition, &PartitionRing)| {
+            ring.low() <= applied(p) && of(&self.joined, p) <= ring.next()
+        };
+        if !rings.iter().all(is_known) {
+            return Err(NoStream::MembershipsBehind);
         }
+        let pending = &mut self.pending;
+        let is_done = self.changes.look(rings, applied, budget, |_, entry, gid| {
+            pending.extend(gid.map(|gid| (gid, entry.offset)));
+        });
+        if !is_done || self.pending.len() > budget.left() {
+            return Ok(None);
+        }
+        self.settle();
+        Ok(Some(std::mem::take(&mut self.spans)))
     }
 
-    /// The user's span in a group from the end of the rings on.
-    pub(crate) fn span(&self, gid: GroupId, applied: &PartitionMap<NextOffset>) -> Option<Span> {
-        let ring = &self.rings[gid.partition()];
-        let applied = applied.get(gid.partition()).copied().unwrap_or_default();
-        let changes = self.changes.get(&gid).into_iter().flatten();
-        let newer = changes.filter(|(event, _)| event.at.offset >= applied.get());
-        let stored = self.stored.get(&gid).copied();
-        let mut span = newer.fold(stored, |span, (event, change)| {
-            Some(Span::after(span, event.at.offset, *change))
-        })?;
-        // Nothing comes behind it in the group.
-        let newest = ring.newest_first(Recipient::Group(gid), ring.low()).next();
-        if let Some(event) = newest.filter(|event| dissolves(event)) {
-            span.end_at(event.at.next());
+    /// Brings the spans up to the changes that were found: outside of the hub, where they are many.
+    pub(crate) fn settle(&mut self) {
+        if !self.changes.is_complete() {
+            return;
         }
-        Some(span)
+        for (gid, offset) in std::mem::take(&mut self.pending) {
+            if let Some(change) = self.changes.at(gid, offset) {
+                let span = Span::after(self.spans.get(&gid).copied(), offset, change);
+                self.spans.insert(gid, span);
+            }
+        }
     }
 }
 

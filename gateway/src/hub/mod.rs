@@ -1,14 +1,17 @@
 //! The gateway without sockets, Kafka or clocks: the newest events of all partitions, who is connected, and what waits for each connection.
-//! The rules are W1 to W9 (docs/PROTOCOL.md).
+//! The rules are W1 to W10 (docs/PROTOCOL.md).
 
 mod audience;
 mod body;
 mod connection;
 mod memberships;
+mod own_changes;
 mod queue;
+mod replay;
 mod ring;
 mod ring_event;
 mod sends;
+mod shares;
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
@@ -18,27 +21,30 @@ mod tests;
 mod user;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
 use schemas::{
-    EventPosition, GroupId, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
-    SyncToken, UserId, event::SourceOffset,
+    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, Recipient, SyncToken, UserId,
+    event::SourceOffset,
 };
 
 use self::{
-    audience::Audience,
-    body::{change_for, dissolves},
-    memberships::History,
+    audience::{Audience, MembershipChange},
+    body::{author_of, dissolves},
+    own_changes::Budget,
     ring::PartitionRing,
     sends::Sends,
+    shares::Shares,
     user::ConnectedUser,
 };
 pub(crate) use self::{
+    body::MEMBERS_IN_FRAME,
     connection::{Connection, DeviceOf, End, Next},
-    memberships::{Span, StoredMemberships},
+    memberships::{Adoption, Span, StoredMemberships},
     queue::{Head, Outgoing},
+    replay::Replay,
     ring_event::RingEvent,
     sends::{Answer, Outcome, PostedSend, Refusal},
 };
@@ -50,10 +56,14 @@ pub(crate) struct HubLimits {
     pub(crate) ring_ms: u64,
     /// What all rings hold together, bytes.
     pub(crate) ring_bytes: usize,
+    /// What one account's events hold of it, bytes.
+    pub(crate) ring_bytes_of_account: usize,
     /// Devices of a user and a class; another one takes the place of the oldest.
     pub(crate) max_devices: usize,
     /// For how long a dead letter waits for its send, milliseconds: longer than an append may take.
     pub(crate) dead_letters_ms: u64,
+    /// How much is looked at, listed or dropped in one turn: entries of rings, and groups.
+    pub(crate) turn: usize,
 }
 
 /// Why a device does not get its stream.
@@ -78,6 +88,9 @@ impl NoStream {
     }
 }
 
+/// For so many turns' worth of groups users who are away are forgotten at once.
+const FORGOTTEN_TURNS: usize = 16;
+
 type Members = HashMap<GroupId, HashSet<UserId>>;
 
 /// All of a gateway's state.
@@ -86,6 +99,7 @@ pub(crate) struct Hub {
     /// The highest seen: raised by an operator when `chat.inbound` was created again. Tokens of another one are worth nothing.
     epoch: u32,
     rings: PartitionMap<PartitionRing>,
+    shares: Shares,
     /// Events that had to go before their time.
     dropped_for_room: u64,
     users: HashMap<UserId, ConnectedUser>,
@@ -104,6 +118,7 @@ impl Hub {
             limits,
             epoch,
             rings: PartitionMap::full(|partition| PartitionRing::new(begin(partition))),
+            shares: Shares::default(),
             dropped_for_room: 0,
             users: HashMap::new(),
             members: HashMap::new(),
@@ -141,10 +156,23 @@ impl Hub {
         self.rings[partition].advance(next);
     }
 
-    /// What was read of a partition may be gone from the log: nobody goes on from it.
+    /// What was read of a partition may be gone from the log: nobody goes on from it, and who is connected comes back.
     pub(crate) fn forget_events(&mut self, partition: Partition) {
-        let ring = &mut self.rings[partition];
-        *ring = PartitionRing::new(ring.next());
+        let next = self.rings[partition].next();
+        self.begin_again(partition, next);
+    }
+
+    /// A partition is read from another place on. What is between was not handed out: who is connected comes back.
+    pub(crate) fn begin_again(&mut self, partition: Partition, next: NextOffset) {
+        while self.drop_oldest(partition) {}
+        self.rings[partition].begin_again(next);
+        let connections = self.users.values().flat_map(ConnectedUser::connections);
+        connections.for_each(|connection| connection.forget());
+    }
+
+    /// How far a partition is read.
+    pub(crate) fn next(&self, partition: Partition) -> NextOffset {
+        self.rings[partition].next()
     }
 
     /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the
@@ -155,12 +183,24 @@ impl Hub {
         if event.audience == Audience::Nobody {
             self.advance(event.at.partition, event.at.next());
         } else {
-            self.rings[event.at.partition].push(Arc::clone(&event), now_ms);
+            self.keep(&event, now_ms);
             if !self.users.is_empty() {
                 self.hand_out(&event);
             }
         }
         self.sends.decide(event.at.partition, &event.event);
+    }
+
+    fn keep(&mut self, event: &Arc<RingEvent>, now_ms: u64) {
+        let partition = event.at.partition;
+        let number = self.rings[partition].push(Arc::clone(event), now_ms);
+        if let Some(author) = author_of(&event.event) {
+            let (kept, limit) = (
+                (partition, number, event.bytes),
+                self.limits.ring_bytes_of_account,
+            );
+            self.shares.add(author, kept, limit, &mut self.rings);
+        }
     }
 
     /// Wakes the connections that got events, each once for all of them: a connection writes what it got together.
@@ -171,10 +211,13 @@ impl Hub {
     }
 
     fn hand_out(&mut self, event: &Arc<RingEvent>) {
-        let named = event.audience.users();
-        for uid in named {
-            self.note_change(event, *uid);
-            if let Some(user) = self.users.get(uid) {
+        if let Audience::Changed(gid, changes) = &event.audience {
+            for (uid, change) in changes {
+                self.note_change(*gid, event.at.offset, *uid, *change);
+            }
+        }
+        for uid in event.audience.users() {
+            if let Some(user) = self.users.get(&uid) {
                 user.push(event, &mut self.to_wake);
             }
         }
@@ -182,73 +225,94 @@ impl Hub {
             return;
         };
         for uid in self.members.get(&gid).into_iter().flatten() {
-            let user = self.users.get(uid).filter(|_| !named.contains(uid));
-            if let Some(user) = user.filter(|user| user.is_member(gid, event.at.offset)) {
+            let user = self.users.get(uid);
+            let user = user.filter(|user| user.is_member(gid, event.at.offset));
+            if let Some(user) = user.filter(|_| !event.audience.names(*uid)) {
                 user.push(event, &mut self.to_wake);
             }
         }
         if dissolves(event) {
             for uid in self.members.remove(&gid).into_iter().flatten() {
-                let span = self
-                    .users
-                    .get_mut(&uid)
-                    .and_then(|user| user.spans.get_mut(&gid));
-                if let Some(span) = span {
-                    span.end_at(event.at.next());
+                if let Some(user) = self.users.get_mut(&uid) {
+                    user.end_span(gid, event.at.next());
                 }
             }
         }
     }
 
-    /// A connected user whom a change of a group names joins or leaves it here, too (W2).
-    fn note_change(&mut self, event: &RingEvent, uid: UserId) {
-        let (Some(change), Some(gid)) = (change_for(event, uid), event.audience.group()) else {
-            return;
-        };
+    /// A user who is known here joins a group or leaves it here, too (W2).
+    fn note_change(&mut self, gid: GroupId, offset: i64, uid: UserId, change: MembershipChange) {
         let Some(user) = self.users.get_mut(&uid) else {
             return;
         };
-        let before = user.spans.get(&gid).copied();
-        user.spans
-            .insert(gid, Span::after(before, event.at.offset, change));
+        user.change_span(gid, offset, change);
         match change.is_member {
             true => drop(self.members.entry(gid).or_default().insert(uid)),
             false => unlist(&mut self.members, gid, uid),
         }
     }
 
-    /// Drops what is too old or too much.
-    pub(crate) fn drop_old(&mut self, now_ms: u64) {
+    /// Drops what is too old or too much, as much as in a turn. Whether that was all.
+    pub(crate) fn drop_old(&mut self, now_ms: u64) -> bool {
         let oldest = now_ms.saturating_sub(self.limits.ring_ms);
-        for ring in self.rings.values_mut() {
-            while ring.oldest_ms().is_some_and(|received| received < oldest) {
-                ring.drop_oldest();
+        let mut budget = Budget::new(self.limits.turn);
+        self.drop_old_events(oldest, &mut budget);
+        if budget.left() == 0 {
+            return false;
+        }
+        self.forget_idle_users(oldest, &mut Budget::new(FORGOTTEN_TURNS * self.limits.turn));
+        self.sends
+            .drop_early(now_ms.saturating_sub(self.limits.dead_letters_ms));
+        true
+    }
+
+    fn drop_old_events(&mut self, oldest_ms: u64, budget: &mut Budget) {
+        for partition in Partition::all() {
+            let is_old = |ring: &PartitionRing| ring.oldest_ms().is_some_and(|ms| ms < oldest_ms);
+            while is_old(&self.rings[partition]) && budget.take() {
+                self.drop_oldest(partition);
             }
         }
         let mut held = self.ring_bytes();
-        while held > self.limits.ring_bytes {
-            let rings = self.rings.values_mut();
-            let filled = rings.filter(|ring| ring.oldest_ms().is_some());
-            let Some(ring) = filled.min_by_key(|ring| ring.oldest_ms()) else {
+        while held > self.limits.ring_bytes && budget.take() {
+            let filled = self
+                .rings
+                .iter()
+                .filter_map(|(p, ring)| Some((ring.oldest_ms()?, p)));
+            let Some((_, partition)) = filled.min() else {
                 break;
             };
-            held -= ring.bytes();
-            ring.drop_oldest();
+            held -= self.rings[partition].bytes();
+            self.drop_oldest(partition);
             self.dropped_for_room += 1;
-            held += ring.bytes();
+            held += self.rings[partition].bytes();
         }
-        self.forget_idle_users(oldest);
-        self.sends
-            .drop_early(now_ms.saturating_sub(self.limits.dead_letters_ms));
     }
 
-    fn forget_idle_users(&mut self, since_ms: u64) {
-        let is_idle = |user: &ConnectedUser| user.has_been_idle_since(since_ms);
-        for (uid, user) in self.users.extract_if(|_, user| is_idle(user)) {
-            for gid in user.spans.keys() {
-                unlist(&mut self.members, *gid, uid);
-            }
+    /// Whether there was one.
+    fn drop_oldest(&mut self, partition: Partition) -> bool {
+        let dropped = self.rings[partition].drop_oldest();
+        if let Some((author, bytes)) = dropped.as_ref().and_then(ring::Entry::charge) {
+            self.shares.remove(author, bytes);
         }
+        dropped.is_some()
+    }
+
+    /// Forgets the groups of users who have been away for so long, and then the users.
+    fn forget_idle_users(&mut self, since_ms: u64, budget: &mut Budget) {
+        let members = &mut self.members;
+        self.users.retain(|uid, user| {
+            if !user.has_been_idle_since(since_ms) {
+                return true;
+            }
+            while budget.take() {
+                let Some(gid) = user.forget_group() else {
+                    return false;
+                };
+                unlist(members, gid, *uid);
+            }
+            true
+        });
     }
 
     /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring.
@@ -263,50 +327,74 @@ impl Hub {
         self.users.get(&uid).map_or(&[], ConnectedUser::connections)
     }
 
-    /// The memberships of a user who is connected, or was a while ago, as of the end of the rings.
-    pub(crate) fn memberships_of(&self, uid: UserId) -> Option<StoredMemberships> {
-        let user = self.users.get(&uid)?;
-        Some(StoredMemberships {
-            spans: user.spans.iter().map(|(gid, span)| (*gid, *span)).collect(),
-            applied: self.read_to(),
-        })
+    /// Whether it is known in which groups a user is: he is connected, or was a while ago.
+    pub(crate) fn knows(&self, uid: UserId) -> bool {
+        self.users.get(&uid).is_some_and(ConnectedUser::is_known)
     }
 
-    /// Gives a connection the stream of its user from `since` on: what the rings have of it, then everything that comes (W4). The connection has no
-    /// stream yet.
+    /// Goes on to learn in which groups a user is. Whether that is known now.
     ///
     /// # Errors
-    /// [`NoStream`]; nothing has changed then.
+    /// [`NoStream::MembershipsBehind`].
+    pub(crate) fn adopt(&mut self, adoption: &mut Adoption, now_ms: u64) -> Result<bool, NoStream> {
+        let uid = adoption.uid();
+        if self.knows(uid) {
+            return Ok(true);
+        }
+        let mut budget = Budget::new(self.limits.turn);
+        let Some(spans) = adoption.look(&self.rings, &mut budget)? else {
+            return Ok(false);
+        };
+        self.users.entry(uid).or_default().adopt(spans, now_ms);
+        Ok(true)
+    }
+
+    /// Goes on to give a connection the stream of its user: what the rings have of it from the token on, then everything that comes (W4). Whether it has
+    /// it now. The connection had no stream before.
+    ///
+    /// # Errors
+    /// [`NoStream`]; the connection has no stream then.
     pub(crate) fn welcome(
         &mut self,
+        replay: &mut Replay,
         connection: &Arc<Connection>,
-        since: &SyncToken,
-        stored: &StoredMemberships,
-    ) -> Result<(), NoStream> {
-        self.holds_all_since(since)?;
-        self.knows_memberships(stored)?;
+    ) -> Result<bool, NoStream> {
+        self.holds_all_since(replay.since())?;
+        let mut budget = Budget::new(self.limits.turn);
         let uid = connection.uid();
-        let history = History::new(uid, stored, &self.rings);
-        let missed = self.missed(uid, since, &history);
-        // What does not fit is not begun: a stream that breaks off before the token has moved would be asked for again and again (W8).
-        if !connection.has_room_for(missed.iter().map(|event| event.frame_bytes()).sum()) {
-            return Err(NoStream::SyncRequired);
+        if !self.list_groups(uid, &mut budget)? {
+            return Ok(false);
         }
-        let spans: HashMap<GroupId, Span> = history
-            .groups()
-            .filter_map(|gid| Some((gid, history.span(gid, &stored.applied)?)))
-            .collect();
-        connection.begin(self.read_to(), since, missed);
-        for (gid, span) in &spans {
-            let next = self.rings[gid.partition()].next();
-            if span.is_open_at(next) {
-                self.members.entry(*gid).or_default().insert(uid);
+        let user = self.users.get(&uid).ok_or(NoStream::MembershipsBehind)?;
+        if !replay.look(&self.rings, user, &mut budget)? {
+            return Ok(false);
+        }
+        let missed = replay.take_queue();
+        connection.begin(self.read_to(), replay.since(), missed);
+        let user = self.users.entry(uid).or_default();
+        user.connect(connection, self.limits.max_devices);
+        Ok(true)
+    }
+
+    /// Lists a user as a member of his groups, as many as in a turn. Whether he is of all.
+    fn list_groups(&mut self, uid: UserId, budget: &mut Budget) -> Result<bool, NoStream> {
+        let user = self.users.get_mut(&uid).filter(|user| user.is_known());
+        let user = user.ok_or(NoStream::MembershipsBehind)?;
+        while let Some(gid) = user.next_unlisted() {
+            if !budget.take() {
+                return Ok(false);
+            }
+            let ring = &self.rings[gid.partition()];
+            // Rows do not say that a group is dissolved. Nothing comes behind that in the group.
+            let newest = ring.newest_first(Recipient::Group(gid)).next();
+            if let Some(event) = newest.filter(|event| dissolves(event)) {
+                user.end_span(gid, event.at.next());
+            }
+            if user.list(gid, ring.next()) {
+                self.members.entry(gid).or_default().insert(uid);
             }
         }
-        let user = self.users.entry(uid).or_default();
-        user.spans.extend(spans);
-        user.connect(connection, self.limits.max_devices);
-        Ok(())
+        Ok(true)
     }
 
     /// Whether a stream from `since` on can be complete (W1).
@@ -328,36 +416,6 @@ impl Hub {
             .rings
             .iter()
             .any(|(p, ring)| since.get(p) > ring.next()))
-    }
-
-    /// Whether every change of a membership is in MySQL or in the rings (W3).
-    fn knows_memberships(&self, stored: &StoredMemberships) -> Result<(), NoStream> {
-        let applied = |partition| stored.applied.get(partition).copied().unwrap_or_default();
-        if self.rings.iter().any(|(p, ring)| applied(p) < ring.low()) {
-            return Err(NoStream::MembershipsBehind);
-        }
-        Ok(())
-    }
-
-    /// The user's events since the token, in order within each partition.
-    fn missed(&self, uid: UserId, since: &SyncToken, history: &History<'_>) -> Vec<Arc<RingEvent>> {
-        let mut missed: BTreeMap<EventPosition, Arc<RingEvent>> = BTreeMap::new();
-        let mut add = |event: &Arc<RingEvent>| {
-            missed.insert(event.at, Arc::clone(event));
-        };
-        for (partition, ring) in self.rings.iter() {
-            ring.newest_first(Recipient::User(uid), since.get(partition))
-                .for_each(&mut add);
-        }
-        for gid in history.groups() {
-            let partition = gid.partition();
-            let events =
-                self.rings[partition].newest_first(Recipient::Group(gid), since.get(partition));
-            events
-                .filter(|event| history.concerns(gid, event.at.offset))
-                .for_each(&mut add);
-        }
-        missed.into_values().collect()
     }
 
     /// Has a token handed to a connection behind everything that waits for it (W6).

@@ -1,13 +1,14 @@
 //! What waits to be written to a connection: bounded, and never dropped silently.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, vec_deque},
+    iter::Flatten,
     sync::Arc,
 };
 
 use schemas::{Chg, GroupId, Mid, UserId};
 
-use super::{Answer, body::head_of, ring_event::RingEvent};
+use super::{Answer, audience::Audience, body::head_of, ring_event::RingEvent};
 use crate::encoded::Encoded;
 
 /// Something to be written.
@@ -58,13 +59,22 @@ const HEAD_BYTES: usize = 100;
 pub(crate) struct Queue {
     /// Whose messages are own ones.
     uid: UserId,
-    items: VecDeque<Outgoing>,
+    /// `None` where a later item says what one did.
+    items: VecDeque<Option<Outgoing>>,
     /// The number of the first item.
     first: u64,
     bytes: usize,
     limit: usize,
-    /// Where the heads of groups are, once messages of groups have collapsed; until the queue is empty.
-    heads: Option<HashMap<GroupId, u64>>,
+    /// What waits of groups, once what there was of them has collapsed; until the queue is empty.
+    collapsed: Option<HashMap<GroupId, Waiting>>,
+}
+
+/// Where the items are into which what comes of a group collapses.
+#[derive(Default)]
+struct Waiting {
+    head: Option<u64>,
+    /// A change of the group that does not name the user.
+    change: Option<u64>,
 }
 
 impl Queue {
@@ -75,7 +85,7 @@ impl Queue {
             first: 0,
             bytes: 0,
             limit,
-            heads: None,
+            collapsed: None,
         }
     }
 
@@ -89,13 +99,13 @@ impl Queue {
         self.bytes > self.limit / 2
     }
 
-    /// Adds something behind all that waits. Where that is too much, messages of groups collapse into heads.
+    /// Adds something behind all that waits. Where that is too much, messages and changes of groups collapse.
     ///
     /// # Errors
     /// It is too much all the same.
     pub(crate) fn push(&mut self, item: Outgoing) -> Result<(), QueueFull> {
         self.add(item);
-        if self.bytes > self.limit && self.heads.is_none() {
+        if self.bytes > self.limit && self.collapsed.is_none() {
             self.collapse();
         }
         if self.bytes > self.limit {
@@ -106,11 +116,16 @@ impl Queue {
 
     /// The next thing to be written.
     pub(crate) fn pop(&mut self) -> Option<Outgoing> {
-        let item = self.items.pop_front()?;
+        let item = loop {
+            let item = self.items.pop_front()?;
+            self.first += 1;
+            if let Some(item) = item {
+                break item;
+            }
+        };
         self.bytes -= bytes_of(&item);
-        self.first += 1;
         if self.items.is_empty() {
-            self.heads = None;
+            self.collapsed = None;
         }
         Some(item)
     }
@@ -118,44 +133,86 @@ impl Queue {
     fn add(&mut self, item: Outgoing) {
         let head = match &item {
             Outgoing::Event(event) => head_of(event, self.uid),
+            Outgoing::Head(head) => Some(*head),
             _ => None,
         };
-        let (Some(heads), Some(head)) = (&mut self.heads, head) else {
-            self.end_head(&item);
-            self.bytes += bytes_of(&item);
-            self.items.push_back(item);
-            return;
-        };
-        let waiting = heads
-            .get(&head.gid)
-            .and_then(|at| at.checked_sub(self.first));
-        match waiting.and_then(|at| self.items.get_mut(at as usize)) {
-            Some(Outgoing::Head(waiting)) => waiting.merge(head),
+        match head {
+            Some(head) if self.collapsed.is_some() => self.add_head(head),
             _ => {
-                heads.insert(head.gid, self.first + self.items.len() as u64);
-                self.bytes += HEAD_BYTES;
-                self.items.push_back(Outgoing::Head(head));
+                self.add_change(&item);
+                self.append(item);
             }
         }
     }
 
-    /// What comes behind a change of a group is not said before it: who leaves and joins again would forget it.
-    fn end_head(&mut self, item: &Outgoing) {
-        let (Some(heads), Outgoing::Event(event)) = (&mut self.heads, item) else {
+    fn append(&mut self, item: Outgoing) {
+        self.bytes += bytes_of(&item);
+        self.items.push_back(Some(item));
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.items.len() as u64
+    }
+
+    fn item(&mut self, number: Option<u64>) -> Option<&mut Option<Outgoing>> {
+        let at = number?.checked_sub(self.first)?;
+        self.items.get_mut(at as usize)
+    }
+
+    fn waiting(&mut self, gid: GroupId) -> Option<&mut Waiting> {
+        Some(self.collapsed.as_mut()?.entry(gid).or_default())
+    }
+
+    fn add_head(&mut self, head: Head) {
+        let end = self.end();
+        let waiting = self.waiting(head.gid).and_then(|waiting| waiting.head);
+        if let Some(Some(Outgoing::Head(waiting))) = self.item(waiting) {
+            return waiting.merge(head);
+        }
+        if let Some(waiting) = self.waiting(head.gid) {
+            waiting.head = Some(end);
+        }
+        self.append(Outgoing::Head(head));
+    }
+
+    /// What comes behind a change that names the user is not said before it: who leaves and joins again would forget it. Of changes that do not, the
+    /// last says what those before it did: all settings, and how many members there are.
+    fn add_change(&mut self, item: &Outgoing) {
+        let Outgoing::Event(event) = item else { return };
+        let Audience::Changed(gid, _) = event.audience else {
             return;
         };
-        if let Some(gid) = event.audience.group() {
-            heads.remove(&gid);
+        let (end, names_own) = (self.end(), event.audience.names(self.uid));
+        let Some(waiting) = self.waiting(gid) else {
+            return;
+        };
+        if names_own {
+            *waiting = Waiting::default();
+            return;
+        }
+        let earlier = waiting.change.replace(end);
+        if let Some(earlier) = self.item(earlier).and_then(Option::take) {
+            self.bytes -= bytes_of(&earlier);
         }
     }
 
     fn collapse(&mut self) {
         let items = std::mem::take(&mut self.items);
         self.bytes = 0;
-        self.heads = Some(HashMap::new());
-        for item in items {
+        self.collapsed = Some(HashMap::new());
+        for item in items.into_iter().flatten() {
             self.add(item);
         }
+    }
+}
+
+impl IntoIterator for Queue {
+    type Item = Outgoing;
+    type IntoIter = Flatten<vec_deque::IntoIter<Option<Outgoing>>>;
+
+    /// All that waits, in order.
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter().flatten()
     }
 }
 
@@ -239,8 +296,8 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_a_change_of_a_group_is_said_behind_it() {
-        let mut queue = Queue::new(uid(2), 2 * message(0, 1, 2).frame_bytes());
+    fn what_comes_behind_a_change_that_names_the_user_is_said_behind_it() {
+        let mut queue = Queue::new(uid(1), 2 * message(0, 1, 2).frame_bytes());
         for item in [
             group_message(1, 7, 1),
             group_message(2, 7, 2),
@@ -255,12 +312,32 @@ mod tests {
         assert_eq!(
             drain(&mut queue),
             [
-                "head 1-2 of 7: 2, own 0, chg 0",
+                "head 1-2 of 7: 2, own 2, chg 0",
                 "event 3",
                 "event 4",
-                "head 5-6 of 7: 4, own 0, chg 0"
+                "head 5-6 of 7: 4, own 4, chg 0"
             ]
         );
+    }
+
+    /// The last says what those before it did. Messages between them stay one head.
+    #[test]
+    fn changes_of_a_group_that_do_not_name_the_user_collapse_into_the_last() {
+        let one = join(0, 7, 0).frame_bytes();
+        let mut queue = Queue::new(uid(2), 2 * one + HEAD_BYTES);
+        queue.push(Outgoing::Event(message(0, 1, 2))).unwrap();
+        for offset in 1..1_000 {
+            let item = match offset % 2 {
+                0 => group_message(offset, 7, offset),
+                _ => join(offset, 7, offset),
+            };
+            queue.push(Outgoing::Event(item)).unwrap();
+        }
+        assert_eq!(
+            drain(&mut queue),
+            ["event 0", "head 2-998 of 7: 998, own 0, chg 0", "event 999"]
+        );
+        assert_eq!((queue.bytes, queue.items.len()), (0, 0));
     }
 
     #[test]
@@ -277,7 +354,7 @@ mod tests {
     #[test]
     fn what_waits_is_counted_as_frames() {
         let event = message(0, 1, 2);
-        let frame = event.frame(Format::Json).len();
+        let frame = event.frame_for(uid(2), Format::Json).len();
         let counted = event.frame_bytes();
         assert!(
             (frame..2 * frame).contains(&counted),

@@ -5,15 +5,68 @@ use std::{
     sync::Arc,
 };
 
-use schemas::{NextOffset, Recipient};
+use schemas::{GroupId, NextOffset, Recipient, UserId};
 
-use super::{audience::Audience, ring_event::RingEvent};
+use super::{
+    audience::Audience,
+    body::{author_of, head_of},
+    queue::Head,
+    ring_event::{OVERHEAD_BYTES, RingEvent},
+};
 
 /// An event, and for each of those whom it concerns the number of the event before it that does.
-struct Entry {
-    event: Arc<RingEvent>,
+pub(super) struct Entry {
+    pub(super) offset: i64,
+    pub(super) kept: Kept,
     received_ms: u64,
+    bytes: usize,
+    /// In order.
     before: Vec<(Recipient, Option<u64>)>,
+}
+
+/// What is left of an event.
+#[derive(Clone)]
+pub(super) enum Kept {
+    Whole(Arc<RingEvent>),
+    /// How far a group has come by it, and its author, whose account has more in the rings than it may.
+    Head(Head, UserId),
+    /// Nothing, likewise: whoever needs it has to sync.
+    Nothing,
+}
+
+impl Entry {
+    /// The number of the entry before it of one of those whom it concerns.
+    pub(super) fn before(&self, key: Recipient) -> Option<u64> {
+        let found = self.before.binary_search_by_key(&key, |(key, _)| *key);
+        self.before[found.ok()?].1
+    }
+
+    /// Whether it concerns a user or the members of a group.
+    pub(super) fn is_of(&self, key: Recipient) -> bool {
+        let found = self.before.binary_search_by_key(&key, |(key, _)| *key);
+        found.is_ok()
+    }
+
+    /// The group whose members it concerns.
+    pub(super) fn group(&self) -> Option<GroupId> {
+        // It comes behind users.
+        match self.before.last()? {
+            (Recipient::Group(gid), _) => Some(*gid),
+            (Recipient::User(_), _) => None,
+        }
+    }
+
+    /// Whose account it is charged to, and what it takes of that.
+    pub(super) fn charge(&self) -> Option<(UserId, usize)> {
+        Some((author_of(&self.whole()?.event)?, self.bytes))
+    }
+
+    pub(super) fn whole(&self) -> Option<&Arc<RingEvent>> {
+        match &self.kept {
+            Kept::Whole(event) => Some(event),
+            Kept::Head(..) | Kept::Nothing => None,
+        }
+    }
 }
 
 /// All events of a partition from an offset on that concern users, up to where the gateway has read. Entries are numbered in the order in which
@@ -61,13 +114,18 @@ impl PartitionRing {
         self.entries.front().map(|entry| entry.received_ms)
     }
 
+    /// The number of the oldest entry, or of the next one where there is none.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
     /// Everything below `next` was read.
     pub(crate) fn advance(&mut self, next: NextOffset) {
         self.next = self.next.max(next);
     }
 
-    /// Takes an event that is above all before it.
-    pub(crate) fn push(&mut self, event: Arc<RingEvent>, now_ms: u64) {
+    /// Takes an event that is above all before it; its number.
+    pub(crate) fn push(&mut self, event: Arc<RingEvent>, now_ms: u64) -> u64 {
         let number = self.first + self.entries.len() as u64;
         self.advance(event.at.next());
         let before = keys(&event.audience)
@@ -75,61 +133,108 @@ impl PartitionRing {
             .collect();
         self.bytes += event.bytes;
         self.entries.push_back(Entry {
-            event,
+            offset: event.at.offset,
+            bytes: event.bytes,
+            kept: Kept::Whole(event),
             received_ms: now_ms,
             before,
         });
+        number
     }
 
     /// Drops the oldest event; those below it are no longer to be had.
-    pub(crate) fn drop_oldest(&mut self) {
-        let Some(entry) = self.entries.pop_front() else {
-            return;
-        };
-        for (key, _) in entry.before {
-            if self.newest.get(&key) == Some(&self.first) {
-                self.newest.remove(&key);
+    pub(super) fn drop_oldest(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        for (key, _) in &entry.before {
+            if self.newest.get(key) == Some(&self.first) {
+                self.newest.remove(key);
             }
         }
         self.first += 1;
-        self.low = entry.event.at.next();
-        self.bytes -= entry.event.bytes;
+        self.low = NextOffset::after(entry.offset);
+        self.bytes -= entry.bytes;
+        Some(entry)
     }
 
-    /// The events that concern a user or a group from `since` on, the newest first.
-    pub(crate) fn newest_first(
-        &self,
-        key: Recipient,
-        since: NextOffset,
-    ) -> impl Iterator<Item = &Arc<RingEvent>> {
-        let mut next = self.newest.get(&key).copied();
-        std::iter::from_fn(move || {
-            let number = next?.checked_sub(self.first)?;
-            let entry = self.entries.get(number as usize)?;
-            let link = entry.before.iter().find(|(other, _)| *other == key)?;
-            next = link.1;
-            Some(&entry.event)
-        })
-        .take_while(move |event| event.at.offset >= since.get())
+    /// Goes on at an offset, with nothing from before.
+    pub(super) fn begin_again(&mut self, next: NextOffset) {
+        (self.low, self.next) = (next, next);
+    }
+
+    /// Keeps of an event no more than where it was, and how far its group has come by it.
+    pub(super) fn strip(&mut self, number: u64) {
+        let at = number.checked_sub(self.first);
+        let entry = at.and_then(|at| self.entries.get_mut(at as usize));
+        let Some(entry) = entry else { return };
+        let Some(event) = entry.whole() else { return };
+        let author = author_of(&event.event);
+        let head = author.and_then(|author| Some((head_of(event, author)?, author)));
+        entry.kept = head.map_or(Kept::Nothing, |(head, author)| Kept::Head(head, author));
+        self.bytes -= entry.bytes - OVERHEAD_BYTES;
+        entry.bytes = OVERHEAD_BYTES;
+    }
+
+    /// The number of the newest entry of a user or a group.
+    pub(super) fn newest(&self, key: Recipient) -> Option<u64> {
+        self.newest.get(&key).copied()
+    }
+
+    /// `None` where it is gone.
+    pub(super) fn entry(&self, number: u64) -> Option<&Entry> {
+        #[cfg(test)]
+        looked_at::count();
+        self.entries.get(number.checked_sub(self.first)? as usize)
+    }
+
+    /// The number of the first entry from an offset on.
+    pub(super) fn number_of(&self, offset: NextOffset) -> u64 {
+        let below = |entry: &Entry| entry.offset < offset.get();
+        self.first + self.entries.partition_point(below) as u64
+    }
+
+    /// The events that concern a user or a group and are whole, the newest first.
+    pub(super) fn newest_first(&self, key: Recipient) -> impl Iterator<Item = &Arc<RingEvent>> {
+        let mut next = self.newest(key);
+        let entries = std::iter::from_fn(move || {
+            let entry = self.entry(next?)?;
+            next = entry.before(key);
+            Some(entry)
+        });
+        entries.filter_map(Entry::whole)
     }
 }
 
 fn keys(audience: &Audience) -> impl Iterator<Item = Recipient> {
-    let users = audience.users().iter().copied().map(Recipient::User);
+    let users = audience.users().map(Recipient::User);
     users.chain(audience.group().map(Recipient::Group))
+}
+
+/// How many entries a test has looked at.
+#[cfg(test)]
+pub(super) mod looked_at {
+    use std::cell::Cell;
+
+    thread_local! { static COUNT: Cell<usize> = const { Cell::new(0) } }
+
+    pub(super) fn count() {
+        COUNT.set(COUNT.get() + 1);
+    }
+
+    /// And begins anew.
+    pub(in crate::hub) fn take() -> usize {
+        COUNT.replace(0)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use schemas::UserId;
-
     use super::*;
     use crate::hub::test_events::message;
 
     fn offsets(ring: &PartitionRing, uid: i64, since: i64) -> Vec<i64> {
         let key = Recipient::User(UserId::try_from(uid).unwrap());
-        let events = ring.newest_first(key, NextOffset::new(since));
-        events.map(|event| event.at.offset).collect()
+        let offsets = ring.newest_first(key).map(|event| event.at.offset);
+        offsets.take_while(|offset| *offset >= since).collect()
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use schemas::{EventPosition, event::Event};
+use schemas::{EventPosition, UserId, event::Event};
 
 use super::{
     audience::Audience,
-    body::{audience_of, frame_bytes},
+    body::{MEMBERS_IN_FRAME, audience_of, frame_bytes, group_change},
 };
 use crate::encoded::Encodings;
 
@@ -23,7 +23,7 @@ pub(crate) struct RingEvent {
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
-const OVERHEAD_BYTES: usize = 400;
+pub(super) const OVERHEAD_BYTES: usize = 400;
 
 impl RingEvent {
     /// `value_bytes` is the length of the record's value.
@@ -42,5 +42,12 @@ impl RingEvent {
     /// What its frame has at most. Counted the first time: most events concern nobody here.
     pub(crate) fn frame_bytes(&self) -> usize {
         *self.frame_bytes.get_or_init(|| frame_bytes(&self.event))
+    }
+
+    /// Whether it is a change of a group that names a user whom the frame for everybody leaves out.
+    pub(crate) fn names_beyond_its_frame(&self, uid: UserId) -> bool {
+        let members = group_change(&self.event).map(|change| change.members.as_slice());
+        let beyond = members.and_then(|members| members.get(MEMBERS_IN_FRAME..));
+        self.audience.names(uid) && beyond.is_some_and(|all| all.iter().any(|one| one.uid == uid))
     }
 }

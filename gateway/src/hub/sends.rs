@@ -265,7 +265,7 @@ impl PostedSend {
 
 /// The newest event of a key that is the one.
 fn find(ring: &PartitionRing, key: Recipient, is_it: impl Fn(&Event) -> bool) -> Option<&Event> {
-    let events = ring.newest_first(key, NextOffset::START).take(LOOKED_AT);
+    let events = ring.newest_first(key).take(LOOKED_AT);
     let mut events = events.map(|event: &Arc<RingEvent>| &event.event);
     events.find(|event| is_it(event))
 }

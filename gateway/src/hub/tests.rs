@@ -2,8 +2,13 @@
 
 use schemas::DeviceClass;
 
+use schemas::{GroupMember, event::Body};
+
 use super::*;
-use crate::hub::test_events::{dissolve_body, event, member_body, message_body, uid};
+use crate::{
+    encoded::Format,
+    hub::test_events::{dissolve_body, event, group_message_body, member_body, message_body, uid},
+};
 
 const GID: i64 = 64;
 
@@ -11,8 +16,10 @@ fn limits() -> HubLimits {
     HubLimits {
         ring_ms: 100,
         ring_bytes: usize::MAX,
+        ring_bytes_of_account: usize::MAX,
         max_devices: 2,
         dead_letters_ms: 1,
+        turn: 1_000,
     }
 }
 
@@ -20,17 +27,34 @@ fn gid() -> GroupId {
     GID.try_into().unwrap()
 }
 
-/// A device of a user gets its stream from the start on; what it gets at once.
-fn connect(hub: &mut Hub, number: u64, who: i64, stored: &StoredMemberships) -> usize {
+fn connection(number: u64, who: i64) -> Arc<Connection> {
     let device = DeviceOf {
         uid: uid(who),
         id: format!("d{number}").try_into().unwrap(),
         class: DeviceClass::Pc,
     };
-    let connection = Connection::new(device, number, crate::encoded::Format::Json, 10_000);
-    let connection = Arc::new(connection);
+    Arc::new(Connection::new(device, number, Format::Json, 10_000))
+}
+
+/// From the start on.
+fn replay(hub: &mut Hub, connection: &Arc<Connection>) -> Result<bool, NoStream> {
+    let uid = connection.uid();
+    if !hub.knows(uid) {
+        assert!(hub.adopt(&mut Adoption::new(uid, stored()), 0)?);
+    }
     let since = SyncToken::new(0, &PartitionMap::new());
-    hub.welcome(&connection, &since, stored).unwrap();
+    hub.welcome(&mut Replay::new(uid, since, 10_000), connection)
+}
+
+/// A device of a user gets its stream from the start on; what it gets at once.
+fn connect(hub: &mut Hub, number: u64, who: i64, stored: StoredMemberships) -> usize {
+    let connection = connection(number, who);
+    let since = SyncToken::new(0, &PartitionMap::new());
+    if !hub.knows(uid(who)) {
+        assert!(hub.adopt(&mut Adoption::new(uid(who), stored), 0).unwrap());
+    }
+    let mut replay = Replay::new(uid(who), since, 10_000);
+    assert!(hub.welcome(&mut replay, &connection).unwrap());
     let next = || matches!(connection.next(), Next::Write(_)).then_some(());
     std::iter::from_fn(next).count()
 }
@@ -38,11 +62,11 @@ fn connect(hub: &mut Hub, number: u64, who: i64, stored: &StoredMemberships) -> 
 /// Memberships of a user who joined the group at its beginning, as of its first events.
 fn stored() -> StoredMemberships {
     let joined = Span {
-        join_pos: 0,
+        join_pos: -1,
         left_pos: None,
     };
     StoredMemberships {
-        spans: vec![(gid(), joined)],
+        spans: [(gid(), joined)].into(),
         applied: PartitionMap::new(),
     }
 }
@@ -51,18 +75,17 @@ fn stored() -> StoredMemberships {
 fn nobody_is_a_member_of_a_dissolved_group_whenever_he_connects() {
     let mut hub = Hub::new(limits(), 0, &PartitionMap::new());
     hub.apply(event(Partition::FIRST, 0, member_body(GID, 1, true, 0)), 0);
-    connect(&mut hub, 1, 1, &StoredMemberships::default());
+    connect(&mut hub, 1, 1, StoredMemberships::default());
     assert!(hub.is_member(uid(1), gid()));
     hub.apply(event(Partition::FIRST, 1, dissolve_body(GID)), 0);
     assert!(!hub.is_member(uid(1), gid()), "who was connected");
-    let known = hub.memberships_of(uid(1)).unwrap();
     assert_eq!(
-        connect(&mut hub, 2, 1, &known),
+        connect(&mut hub, 2, 1, stored()),
         2,
         "the dissolution is his, too"
     );
     assert!(!hub.is_member(uid(1), gid()), "with a second device");
-    assert_eq!(connect(&mut hub, 3, 2, &stored()), 2);
+    assert_eq!(connect(&mut hub, 3, 2, stored()), 2);
     assert!(!hub.is_member(uid(2), gid()), "who comes later");
     assert!(hub.members.is_empty());
 }
@@ -71,7 +94,7 @@ fn nobody_is_a_member_of_a_dissolved_group_whenever_he_connects() {
 fn who_has_left_is_in_no_list_of_members() {
     let mut hub = Hub::new(limits(), 0, &PartitionMap::new());
     for who in [1, 2] {
-        connect(&mut hub, who as u64, who, &stored());
+        connect(&mut hub, who as u64, who, stored());
     }
     hub.apply(event(Partition::FIRST, 0, member_body(GID, 1, false, 0)), 0);
     assert_eq!(hub.members[&gid()], HashSet::from([uid(2)]));
@@ -99,4 +122,127 @@ fn what_leaves_the_rings_for_room_is_counted_and_what_is_old_is_not() {
     );
     hub.drop_old(101);
     assert_eq!((hub.dropped_for_room(), hub.ring_bytes()), (3, 0));
+}
+
+/// Whatever has happened to a user or to his groups: of one turn others wait for a turn's work.
+#[test]
+fn a_turn_looks_at_no_more_than_it_may_and_all_of_a_replay_is_there_in_the_end() {
+    let limits = HubLimits {
+        ring_ms: u64::MAX,
+        turn: 256,
+        ..limits()
+    };
+    let mut hub = Hub::new(limits, 0, &PartitionMap::new());
+    for offset in 0..20_000 {
+        let body = match offset % 4 {
+            0 => member_body(GID, 1, offset % 8 == 0, offset),
+            _ => group_message_body(GID, 2, &offset.to_string(), offset),
+        };
+        hub.apply(event(Partition::FIRST, offset, body), 0);
+    }
+    let span = Span {
+        join_pos: -1,
+        left_pos: None,
+    };
+    let gids = (1..=5_000).map(|n| GroupId::try_from(64 * n).unwrap());
+    let stored = StoredMemberships {
+        spans: gids.map(|gid| (gid, span)).collect(),
+        applied: PartitionMap::new(),
+    };
+    let mut adoption = Adoption::new(uid(1), stored);
+    let mut turns = Turns::default();
+    while !turns.take(|| hub.adopt(&mut adoption, 0).unwrap()) {
+        adoption.settle();
+    }
+    let connection = connection(1, 1);
+    let since = PartitionMap::full(|_| NextOffset::new(18_000));
+    let mut replay = Replay::new(uid(1), SyncToken::new(0, &since), 1 << 20);
+    while !turns.take(|| hub.welcome(&mut replay, &connection).unwrap()) {
+        replay.settle().unwrap();
+    }
+    assert!(turns.count > 50, "{} turns", turns.count);
+}
+
+/// What is looked at in each turn.
+#[derive(Default)]
+struct Turns {
+    count: usize,
+}
+
+impl Turns {
+    fn take(&mut self, turn: impl FnOnce() -> bool) -> bool {
+        ring::looked_at::take();
+        let is_done = turn();
+        let looked_at = ring::looked_at::take();
+        // Each partition is looked at whether there is something.
+        assert!(looked_at <= 256 + 64, "{looked_at} entries in a turn");
+        self.count += 1;
+        is_done
+    }
+}
+
+#[test]
+fn one_accounts_bytes_leave_the_others_their_streams() {
+    let text = |offset, from| event(Partition::FIRST, offset, message_body(from, 9, "a", 1));
+    let limits = HubLimits {
+        ring_bytes_of_account: 10 * text(0, 1).bytes,
+        turn: 10_000,
+        ..limits()
+    };
+    let mut hub = Hub::new(limits, 0, &PartitionMap::new());
+    hub.apply(text(0, 3), 0);
+    for offset in 1..=1_000 {
+        hub.apply(text(offset, 1), 0);
+    }
+    hub.apply(
+        event(Partition::FIRST, 1_001, message_body(3, 4, "b", 1)),
+        0,
+    );
+    let whole = hub.rings[Partition::FIRST].newest_first(Recipient::User(uid(1)));
+    assert_eq!(whole.count(), 10, "of the account that has sent so much");
+    assert_eq!(connect(&mut hub, 1, 3, stored()), 2, "all of another's");
+    let lacks = replay(&mut hub, &connection(2, 9));
+    assert_eq!(lacks, Err(NoStream::SyncRequired), "who got so much");
+    for offset in 1_002..1_100 {
+        hub.apply(
+            event(
+                Partition::FIRST,
+                offset,
+                group_message_body(GID, 1, "c", offset),
+            ),
+            0,
+        );
+    }
+    assert_eq!(
+        connect(&mut hub, 3, 5, stored()),
+        1,
+        "a head of all of them"
+    );
+}
+
+#[test]
+fn a_frame_names_few_of_a_thousand_and_the_devices_own_user_among_them() {
+    let mut body = member_body(GID, 1, true, 0);
+    if let Body::GroupChange(change) = &mut body {
+        let member = change.members[0];
+        change.members = (1..=1_000)
+            .map(|who| GroupMember {
+                uid: uid(who),
+                ..member
+            })
+            .collect();
+    }
+    let change = event(Partition::FIRST, 0, body);
+    for who in [1, 16, 17, 1_000, 1_001] {
+        let frame = change.frame_for(uid(who), Format::Json).into_message();
+        let frame: serde_json::Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
+        let change = &frame["group_change"];
+        let members = change["members"].as_array().unwrap();
+        let is_named = members
+            .iter()
+            .any(|member| member["uid"] == who.to_string());
+        assert_eq!((members.len(), is_named), (16, who <= 1_000), "{who}");
+        assert_eq!(change["members_omitted"], 984);
+    }
+    assert!(change.frame_bytes() < 2_000);
 }

@@ -1,17 +1,25 @@
 //! A user with connections, or who had some a while ago.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Unbounded},
+    sync::Arc,
+};
 
-use schemas::GroupId;
+use schemas::{GroupId, NextOffset};
 
-use super::{Connection, RingEvent, Span};
+use super::{Connection, RingEvent, Span, audience::MembershipChange};
 
 /// A user with connections, or who had some.
 #[derive(Default)]
 pub(super) struct ConnectedUser {
     /// The oldest first.
     connections: Vec<Arc<Connection>>,
-    pub(super) spans: HashMap<GroupId, Span>,
+    spans: BTreeMap<GroupId, Span>,
+    /// Up to which group the user is listed as a member.
+    listed_to: Option<GroupId>,
+    /// Some groups are forgotten: he is to be adopted again.
+    is_forgotten: bool,
     /// Since when there is no connection. The groups are kept a while, for who comes back soon.
     idle_since_ms: Option<u64>,
 }
@@ -30,8 +38,62 @@ impl ConnectedUser {
         &self.connections
     }
 
+    /// Takes the user's memberships as of the end of the rings, while there is no connection.
+    pub(super) fn adopt(&mut self, spans: BTreeMap<GroupId, Span>, now_ms: u64) {
+        *self = Self {
+            spans,
+            idle_since_ms: Some(now_ms),
+            ..Self::default()
+        };
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        !self.is_forgotten
+    }
+
+    /// One of the groups of a user who is forgotten.
+    pub(super) fn forget_group(&mut self) -> Option<GroupId> {
+        self.is_forgotten = true;
+        self.spans.pop_first().map(|(gid, _)| gid)
+    }
+
+    pub(super) fn span(&self, gid: GroupId) -> Option<Span> {
+        self.spans.get(&gid).copied()
+    }
+
+    pub(super) fn change_span(&mut self, gid: GroupId, offset: i64, change: MembershipChange) {
+        let span = Span::after(self.span(gid), offset, change);
+        self.spans.insert(gid, span);
+    }
+
+    pub(super) fn end_span(&mut self, gid: GroupId, next: NextOffset) {
+        if let Some(span) = self.spans.get_mut(&gid) {
+            span.end_at(next);
+        }
+    }
+
+    /// The next group behind one, of those in which the user is or was.
+    pub(super) fn group_after(&self, gid: Option<GroupId>) -> Option<GroupId> {
+        let behind = match gid {
+            Some(gid) => self.spans.range((Excluded(gid), Unbounded)).next(),
+            None => self.spans.first_key_value(),
+        };
+        behind.map(|(gid, _)| *gid)
+    }
+
+    /// The next group in which the user has yet to be listed.
+    pub(super) fn next_unlisted(&self) -> Option<GroupId> {
+        self.group_after(self.listed_to)
+    }
+
+    /// Goes on behind a group. Whether the user is to be listed in it: is a member from here on.
+    pub(super) fn list(&mut self, gid: GroupId, next: NextOffset) -> bool {
+        self.listed_to = Some(gid);
+        self.span(gid).is_some_and(|span| span.is_open_at(next))
+    }
+
     pub(super) fn is_member(&self, gid: GroupId, offset: i64) -> bool {
-        let span = self.spans.get(&gid);
+        let span = self.span(gid);
         span.is_some_and(|span| span.contains(offset))
     }
 

@@ -1,6 +1,6 @@
 //! Why the gateway closes a connection, and how.
 
-use std::time::Duration;
+use std::{future::pending, time::Duration};
 
 use axum::{
     Error,
@@ -54,6 +54,8 @@ close_codes! {
     Overloaded = 4004, "too many frames or bytes of all devices: come back later";
     /// The token or key of the connection has ended.
     Expired = 4005, "the token has expired: come back with a new one";
+    /// What was read of a partition is gone from the log, or the gateway goes on at another place of it.
+    Forgotten = 4006, "events of the stream are gone: come back with your token";
     /// Frames that are none, or no hello first.
     Malformed = 4100, "frames that are none";
     /// Another connection has taken its place.
@@ -139,7 +141,12 @@ pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
     // Who does not take it is gone anyway.
     let _ = timeout(CLOSE_TIME, async {
         if socket.send(Message::Close(Some(frame))).await.is_ok() {
-            while let Some(Ok(_)) = socket.recv().await {}
+            while let Some(read) = socket.recv().await {
+                if read.is_err() {
+                    // What is unread of a frame that was refused stays so: the device has until the end of the time to read why.
+                    return pending().await;
+                }
+            }
         }
     })
     .await;

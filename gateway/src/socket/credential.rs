@@ -1,4 +1,5 @@
-//! A browser cannot set `Authorization` on a WebSocket: it offers its token as a second subprotocol, `bearer.<token>`.
+//! A browser cannot set `Authorization` on a WebSocket: it offers its token as a second subprotocol, `bearer.<token>`, or as base64url, since a token
+//! may have characters that a subprotocol may not: `bearer.base64url.<base64url of the token>`.
 
 use axum::{
     extract::Request,
@@ -6,9 +7,11 @@ use axum::{
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use problem::Problem;
 
 const PREFIX: &str = "bearer.";
+const ENCODED: &str = "base64url.";
 
 /// Hands the token to authentication as a header, and tells who brings none of both ways.
 pub(crate) async fn token_from_subprotocol(mut request: Request, next: Next) -> Response {
@@ -59,7 +62,21 @@ fn as_header(headers: &HeaderMap) -> Result<Option<HeaderValue>, Problem> {
             "the only credential",
         ));
     }
-    Ok(HeaderValue::try_from(format!("Bearer {token}")).ok())
+    let Some(encoded) = token.strip_prefix(ENCODED) else {
+        return Ok(HeaderValue::try_from(format!("Bearer {token}")).ok());
+    };
+    let decoded = URL_SAFE_NO_PAD.decode(encoded.trim_end_matches('='));
+    let bearer = decoded
+        .ok()
+        .map(|token| [b"Bearer ", token.as_slice()].concat());
+    let bearer = bearer.and_then(|bearer| HeaderValue::try_from(bearer).ok());
+    bearer.map(Some).ok_or_else(|| {
+        Problem::invalid_field(
+            "Sec-WebSocket-Protocol",
+            format_args!("has {PREFIX}{ENCODED} with what is no token"),
+            "base64url of the token, without padding",
+        )
+    })
 }
 
 /// The subprotocols that are offered.
@@ -72,6 +89,26 @@ fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_may_be_base64url() {
+        let of = |offered: &str| {
+            let offered = HeaderValue::from_str(offered).unwrap();
+            let headers = [(header::SEC_WEBSOCKET_PROTOCOL, offered)];
+            as_header(&headers.into_iter().collect())
+        };
+        for (offered, token) in [
+            ("bearer.a.b", "Bearer a.b"),
+            ("tidemark.v1.json, bearer.base64url.YS9iPT0", "Bearer a/b=="),
+        ] {
+            assert_eq!(of(offered).unwrap().unwrap(), token);
+        }
+        // No base64url; and no text that a header has.
+        for offered in ["bearer.base64url.a/b", "bearer.base64url.Cg"] {
+            let problem = of(offered).unwrap_err();
+            assert!(problem.detail.contains("bearer.base64url."), "{problem}");
+        }
+    }
 
     #[test]
     fn a_token_is_no_subprotocol_and_what_is_no_text_is_an_unknown_one() {

@@ -45,8 +45,11 @@ pub(super) struct Session<'a> {
     is_streaming: bool,
     /// From where the stream goes on, until that is known.
     beginning: UnderWay<'a, Beginning>,
-    /// How often the device was told to sync.
+    /// How often the device was told to sync, and until when it is to wait with its resume.
     syncs: usize,
+    resume_at: Instant,
+    /// Resumes that came before.
+    early_resumes: usize,
     liveness: Liveness,
     /// What the device has handled and when, and when that is to be saved.
     handled: Option<(Arc<str>, TimestampMs)>,
@@ -74,7 +77,9 @@ impl<'a> Session<'a> {
     }
 
     async fn serve(&mut self, since: Since) -> Ended {
-        self.find_beginning(since);
+        if let Err(ended) = self.find_beginning(since) {
+            return ended;
+        }
         let shutdown = self.gateway.shutdown.soft().clone();
         let connection = Arc::clone(&self.connection);
         let expires = self.expires();
@@ -108,13 +113,6 @@ impl<'a> Session<'a> {
                 return ended;
             }
         }
-    }
-
-    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
-    fn find_beginning(&mut self, since: Since) {
-        let connection = Arc::clone(&self.connection);
-        let beginning = hello::beginning(self.gateway, connection, since);
-        self.beginning = Some(Box::pin(beginning));
     }
 
     /// When the token of the connection ends.

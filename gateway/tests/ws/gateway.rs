@@ -82,7 +82,8 @@ impl Gateway {
         gateway
     }
 
-    async fn begin_on(
+    /// Starts one, and does not wait for it.
+    pub async fn begin_on(
         deployment: &'static Deployment,
         change: impl FnOnce(&mut Config),
     ) -> (Self, Health) {

@@ -262,3 +262,50 @@ async fn connections_are_counted_and_pages_of_other_sites_refused() {
         assert!(Instant::now() < deadline, "its place is not free");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resume_before_its_time_is_told_the_rest_of_the_pause_and_then_closed() {
+    let gateway = gateway(|_| ()).await;
+    let [me, _] = Deployment::users(37);
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(None)).await;
+    let first = json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25});
+    assert_eq!(device.frame().await, first);
+    // It is ahead of the log, so the device has to sync again, and with a pause.
+    let resume = json!({"type": "resume", "since": token(37, 1 << 40)});
+    let mut pauses = Vec::new();
+    for _ in 0..4 {
+        device.send(&resume).await;
+        pauses.push(device.frame().await["after_ms"].as_u64().unwrap());
+    }
+    assert!(
+        pauses[0] >= 500 && pauses.is_sorted_by(|a, b| a >= b),
+        "{pauses:?}"
+    );
+    device.send(&resume).await;
+    assert_eq!(device.closed().await.0, 4003);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_frame_that_is_too_large_is_told_so() {
+    let gateway = gateway(|_| ()).await;
+    let [me, _] = Deployment::users(38);
+    for _ in 0..5 {
+        let mut device = gateway.connect(me).await;
+        let _ = device.send_raw(Message::text("x".repeat(300_000))).await;
+        assert_eq!(device.closed().await.0, 4103);
+    }
+}
+
+/// Also those of connections that begin again and again.
+#[tokio::test(flavor = "multi_thread")]
+async fn hellos_of_a_user_are_limited() {
+    let gateway = gateway(|config| config.user_frames_per_s = 1).await;
+    let [me, _] = Deployment::users(39);
+    for _ in 0..2 {
+        gateway.stream(me, "a", &token(39, 0)).await;
+    }
+    let mut device = gateway.connect(me).await;
+    device.hello("a", Some(Some(&token(39, 0)))).await;
+    assert_eq!(device.closed().await.0, 4003);
+}

@@ -13,8 +13,7 @@ use serde_json::{Map, Value, json};
 pub fn to_json(frame: ServerFrame) -> Value {
     let (kind, members) = match frame.frame.unwrap() {
         Frame::Welcome(f) => {
-            let members =
-                json!({"resumed": f.resumed, "token": f.token, "ping_seconds": f.ping_seconds});
+            let members = json!({"resumed": f.resumed, "token": f.token, "frames_per_s": f.frames_per_s, "bytes_per_s": f.bytes_per_s, "ping_seconds": f.ping_seconds});
             ("welcome", members)
         }
         Frame::SyncRequired(f) => {
@@ -25,7 +24,10 @@ pub fn to_json(frame: ServerFrame) -> Value {
         Frame::Event(f) => {
             let event = f.event.unwrap();
             assert_eq!((event.src, event.words), (None, None));
-            let (kind, body) = body(event.event.unwrap(), &time(f.ts_ms));
+            let (kind, mut body) = body(event.event.unwrap(), &time(f.ts_ms));
+            if f.members_omitted > 0 {
+                body["members_omitted"] = f.members_omitted.into();
+            }
             ("event", json!({"at": at(f.at), kind: body}))
         }
         Frame::Head(f) => {

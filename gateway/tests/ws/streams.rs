@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use event_log::Admin;
+use schemas::topics::Topic;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
@@ -111,8 +113,11 @@ async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
     let resume = json!({"type": "resume", "since": token(3, gone + 1)});
     device.send(&resume).await;
     let answer = device.frame().await;
-    assert!(answer["after_ms"].as_u64().unwrap() >= 500, "{answer}");
+    let after_ms = answer["after_ms"].as_u64().unwrap();
+    assert!(after_ms >= 500, "{answer}");
     log.store_contacts_up_to(3, gone + 1).await;
+    // A gateway keeps to the pause.
+    tokio::time::sleep(Duration::from_millis(after_ms)).await;
     device.send(&resume).await;
     assert_eq!(device.frame().await["type"], "welcome");
     log.emit(message([peer, me], "2", 2)).await;
@@ -145,17 +150,70 @@ async fn a_token_that_is_ahead_of_the_gateway_is_taken_where_the_log_has_it() {
     let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(7);
-    let mut devices = [gateway.connect(me).await, gateway.connect(me).await];
-    // It reads one more record at most.
-    gateway.supervisor.shutdown().begin();
     let mut next = 0;
     for mid in 1..=3 {
         next = log.emit(message([peer, me], &format!("{mid}"), mid)).await + 1;
     }
     let answers = [(next, "welcome"), (next + 1, "sync_required")];
-    for (device, (next, answer)) in devices.iter_mut().zip(answers) {
+    // Whether the gateway has read so far or not.
+    for (next, answer) in answers {
+        let mut device = gateway.connect(me).await;
         device.hello("a", Some(Some(&token(7, next)))).await;
         assert_eq!(device.frame().await["type"], answer);
+    }
+}
+
+/// Its rings begin before MySQL's positions.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_start_a_device_gets_what_it_missed_without_a_sync() {
+    let log = Deployment::shared().await;
+    let [me, peer] = Deployment::users(8);
+    let first = log.emit(message([peer, me], "1", 1)).await;
+    for mid in 2..=3 {
+        log.emit(message([peer, me], &format!("{mid}"), mid)).await;
+    }
+    log.store_contacts_up_to(8, first + 3).await;
+    let gateway = Gateway::start().await;
+    let mut device = gateway.stream(me, "a", &token(8, first)).await;
+    for mid in 1..=3 {
+        assert_eq!(device.event("message").await.1["mid"], mid);
+    }
+}
+
+/// And goes on where MySQL's projection does; devices that were connected then come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_cannot_be_read_stops_alone() {
+    let log: &Deployment = Box::leak(Box::new(Deployment::new().await));
+    let [me, peer] = Deployment::users(16);
+    for mid in 1..=2 {
+        log.emit(message(
+            [9_i64, 64].map(|uid| uid.try_into().unwrap()),
+            "gone",
+            mid,
+        ))
+        .await;
+    }
+    let partition = 9.try_into().unwrap();
+    let admin = Admin::new(&log.config.ingest.kafka).unwrap();
+    admin
+        .delete_before(Topic::Events, partition, 2)
+        .await
+        .unwrap();
+    let (gateway, health) = Gateway::begin_on(log, |_| ()).await;
+    let deadline = Instant::now() + PATIENCE;
+    let is_named = || format!("{:?}", health.readiness().checks).contains("partition 9 is halted");
+    while !is_named() {
+        assert!(Instant::now() < deadline, "{:?}", health.readiness());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut device = gateway.stream(me, "a", &token(16, 0)).await;
+    log.emit(message([peer, me], "goes on", 1)).await;
+    assert_eq!(device.event("message").await.1["client_msg_id"], "goes on");
+    log.store_contacts_up_to(9, 2).await;
+    assert_eq!(device.closed().await.0, 4006);
+    while !health.readiness().ready {
+        assert!(Instant::now() < deadline, "{:?}", health.readiness());
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

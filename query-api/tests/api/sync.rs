@@ -438,6 +438,32 @@ async fn an_event_that_one_of_two_stores_has_is_not_taken_for_known() {
     assert!(device.conversations.contains_key(&owner.to_string()));
 }
 
+/// The token covers what was said before the leave, and a gateway goes on with what comes behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_its_own_database_says_was_left_is_left() {
+    let (mut log, service) = env().await;
+    let [me, owner] = users(2).try_into().unwrap();
+    let gid = group_of(owner);
+    log.create(gid, owner, &[me]);
+    log.project_all().await;
+    let mut device = Device::new(me);
+    device.page(&service, 200).await;
+    log.say(gid, owner, "before");
+    log.project(Sink::Contacts).await;
+    log.leave(gid, me);
+    log.project(Sink::Messages).await;
+    let answer = device.page(&service, 200).await;
+    assert_eq!(*only(&answer, "left"), json!(gid));
+    // And joins again, of which the memberships have not heard.
+    log.join(gid, me);
+    log.say(gid, owner, "again");
+    log.project(Sink::Messages).await;
+    device.page(&service, 200).await;
+    log.project_all().await;
+    device.page(&service, 200).await;
+    assert!(device.groups.contains_key(&gid.to_string()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_lacks_what_the_token_covers_is_waited_for() {
     let (mut log, service) = env().await;

@@ -30,6 +30,13 @@ const test = (name: string, run: (t: TestContext) => Promise<void>) =>
 const ME = "1000";
 const PEER: ChatKey = "user:1001";
 const TOKEN = SyncToken.of(1, () => 10).toString();
+const WELCOME = {
+  type: "welcome",
+  resumed: true,
+  token: TOKEN,
+  frames_per_s: 50,
+  bytes_per_s: 262_144,
+} as const;
 
 let gateway: ScriptedGateway;
 let device: Device | null = null;
@@ -84,7 +91,7 @@ async function welcome(): Promise<ScriptedConnection> {
     const resume: ClientFrame = { type: "resume", since: TOKEN };
     assert.deepEqual(await connection.next(), resume);
   }
-  connection.send({ type: "welcome", resumed: true, token: TOKEN });
+  connection.send(WELCOME);
   return connection;
 }
 
@@ -462,7 +469,7 @@ test("what was refused for now goes out once on the next connection", async (t) 
   const connect = async () => {
     const connection = await gateway.accept();
     assert.equal((await connection.next())?.type, "hello");
-    connection.send({ type: "welcome", resumed: true, token: TOKEN });
+    connection.send(WELCOME);
     assert.equal((await connection.next())?.type, "send");
     return connection;
   };

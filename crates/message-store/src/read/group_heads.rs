@@ -46,6 +46,30 @@ impl ReadTx {
         rows.iter().map(decode::group_head).collect()
     }
 
+    /// Those of these groups, all in this database, that `uid` has left by an event that is not below that of `since` for their partition.
+    ///
+    /// # Errors
+    /// As [`group_heads`](Self::group_heads).
+    pub async fn left_groups(
+        &mut self,
+        uid: UserId,
+        gids: &[GroupId],
+        since: impl Fn(Partition) -> i64,
+    ) -> Result<Vec<GroupId>, StoreError> {
+        let ids = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
+        let sql = |tx: &Self, number: TableNumber, gids: &str| {
+            let partition = i64::from(number.get()).try_into();
+            let partition = partition.map_err(StoreError::fatal)?;
+            Ok(include_str!("../../sql/read/left_groups.sql")
+                .replace("{table}", &tx.table(Table::GroupMember, number)?)
+                .replace("{uid}", &uid.to_string())
+                .replace("{since}", &since(partition).to_string())
+                .replace("{gids}", gids))
+        };
+        let rows = self.fetch_of_tables(ids, sql).await?;
+        rows.iter().map(|row| decode::gid(row, "gid")).collect()
+    }
+
     /// What a user has of a group, also once the user has left it.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ impl Gateway {
         let limits = HubLimits {
             ring_ms: 1_000,
             ring_bytes: 1 << 20,
+            ring_bytes_of_account: 1 << 20,
+            turn: 1_000,
             max_devices: 1,
             dead_letters_ms: 100,
         };

@@ -20,6 +20,7 @@ use super::{
     conversation::Seen,
     log::{Log, Logged, recipient},
     stores::Stores,
+    told::Told,
     vector::{Recording, chat_json, key_text, message_json},
 };
 use crate::{
@@ -38,6 +39,8 @@ pub(super) struct Device {
     heads: Vec<Head>,
     /// The last event that a page of a sync had of a chat, where another page followed.
     paged: BTreeMap<Recipient, i64>,
+    /// The newest message of each group of which it was told, and how: what comes has no gap.
+    told: Told,
     /// The gateway, and the connection.
     pub(super) connection: Option<(usize, Arc<Connection>)>,
     /// What it got, and what it made of that.
@@ -51,6 +54,7 @@ impl Device {
             handled: BTreeSet::new(),
             heads: Vec::new(),
             paged: BTreeMap::new(),
+            told: Told::default(),
             connection: None,
             recording: None,
         }
@@ -71,6 +75,11 @@ impl Device {
         }
     }
 
+    /// Whether it was told messages of a group that it had left, as a sync had said before.
+    pub(super) fn was_told_what_it_had_left(&self) -> bool {
+        self.told.of_left > 0
+    }
+
     /// Takes a page of a sync; whether there are more.
     pub(super) fn synced(&mut self, answer: Value) -> bool {
         let page: SyncAnswer = serde_json::from_value(answer.clone()).unwrap();
@@ -84,6 +93,7 @@ impl Device {
             let groups = groups.map(|row| (Recipient::Group(row.gid), row.at.1));
             self.paged.extend(users.chain(groups));
         }
+        self.told.take_sync(&page);
         let more = self.state.take_sync(page);
         self.record(json!({"sync": answer}));
         more
@@ -98,7 +108,8 @@ impl Device {
                 self.assert_not_below(event.at);
                 self.handled.insert(event.at);
                 is_overtaken = self.is_overtaken(event.at, log);
-                event.frame(Format::Json).clone().into_message()
+                self.told.take_event(event, self.state.uid());
+                event.frame_for(self.user(), Format::Json).into_message()
             }
             Outgoing::Head(head) => {
                 self.assert_not_below(EventPosition {
@@ -106,6 +117,7 @@ impl Device {
                     offset: head.offset,
                 });
                 self.heads.push(*head);
+                self.told.take_head(head);
                 Format::Json.encode(&head_frame(head))
             }
             Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
@@ -133,8 +145,7 @@ impl Device {
         );
     }
 
-    /// The token moves over events: each that is the user's was handed over, or a head has stood for it. Those from before the user joined a group
-    /// last are none: the membership row no longer says that there was a time before.
+    /// The token moves over events: each that is the user's was handed over, or a head has stood for it.
     fn cover(&self, partition: Partition, from: NextOffset, log: &Log) {
         let covered = from.get()..self.token().unwrap().get(partition).get();
         for offset in covered {
@@ -143,22 +154,13 @@ impl Device {
             assert!(
                 self.handled.contains(&at)
                     || !logged.users.contains(&self.user())
-                    || self.is_earlier(logged, at, log)
-                    || self.is_stood_for(logged, offset),
+                    || self.is_stood_for(logged, offset)
+                    || self.is_said_later(logged, at, log),
                 "user {} lacks {at}: {:?}",
                 self.user(),
                 logged.body
             );
         }
-    }
-
-    fn is_earlier(&self, logged: &Logged, at: EventPosition, log: &Log) -> bool {
-        let ConversationId::Group(_) = logged.conversation else {
-            return false;
-        };
-        let known = log.conversations(at.partition, log.end(at.partition));
-        let view = known[&logged.conversation].view(self.user());
-        view.left_pos.is_some() || view.join_pos > at.offset
     }
 
     /// By a head, which has the newest of what concerns all members.
@@ -172,6 +174,15 @@ impl Device {
             Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= head.chg,
             _ => false,
         })
+    }
+
+    /// A change of a group that does not name the user, by a later one: that is still to come, where it was not handed over.
+    fn is_said_later(&self, logged: &Logged, at: EventPosition, log: &Log) -> bool {
+        let changes_group = |logged: &Logged| matches!(logged.body, Body::GroupChange(_));
+        let end = log.end(at.partition).get();
+        let later = (at.offset + 1..end).map(|offset| log.event(EventPosition { offset, ..at }));
+        let mut of_group = later.filter(|later| later.conversation == logged.conversation);
+        changes_group(logged) && !logged.names(self.user()) && of_group.any(changes_group)
     }
 
     /// Whether a page of a sync had it before the stream.

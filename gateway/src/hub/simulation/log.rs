@@ -28,6 +28,16 @@ pub(super) struct Logged {
     pub(super) users: BTreeSet<UserId>,
 }
 
+impl Logged {
+    /// Whether it is a change of a group that names a user.
+    pub(super) fn names(&self, user: UserId) -> bool {
+        let Body::GroupChange(change) = &self.body else {
+            return false;
+        };
+        change.members.iter().any(|member| member.uid == user)
+    }
+}
+
 /// Conversations of a partition.
 pub(super) type Conversations = BTreeMap<ConversationId, Arc<Conversation>>;
 

@@ -6,6 +6,7 @@ mod conversation;
 mod device;
 mod log;
 mod stores;
+mod told;
 mod vector;
 
 use std::{
@@ -14,7 +15,7 @@ use std::{
 };
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use schemas::{DeviceClass, EventPosition, NextOffset, Partition, PartitionMap};
+use schemas::{DeviceClass, EventPosition, NextOffset, Partition, PartitionMap, SyncToken};
 
 use self::{
     device::Device,
@@ -22,7 +23,9 @@ use self::{
     stores::Stores,
     vector::Recording,
 };
-use super::{Connection, DeviceOf, Hub, HubLimits, Next, NoStream, test_events::event};
+use super::{
+    Adoption, Connection, DeviceOf, Hub, HubLimits, Next, NoStream, Replay, test_events::event,
+};
 use crate::encoded::Format;
 
 const GATEWAYS: usize = 2;
@@ -32,8 +35,10 @@ const CHECK_INTERVAL: u64 = 4;
 const LIMITS: HubLimits = HubLimits {
     ring_ms: 120,
     ring_bytes: 60_000,
+    ring_bytes_of_account: 30_000,
     max_devices: 3,
     dead_letters_ms: 60,
+    turn: 7,
 };
 const QUEUE_BYTES: usize = 2_000;
 /// So often devices come back once all is quiet.
@@ -54,12 +59,16 @@ struct Simulation {
     frozen_ms: [u64; GATEWAYS + 1],
     outcomes: BTreeSet<Outcome>,
     connections: u64,
+    /// Nothing happens any more.
+    is_settling: bool,
 }
 
 /// What happens in a run, so that it is known to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Resumed,
+    /// Something happened between two turns of a replay.
+    Interrupted,
     /// A page of a sync.
     Synced,
     /// Another page follows.
@@ -70,18 +79,22 @@ enum Outcome {
     Behind,
     Head,
     Closed,
+    /// A message of a group came behind a sync that said that the user has left it.
+    ToldWhatItHadLeft,
 }
 
 impl Outcome {
     /// Each of them happens in that many percent of the runs at least.
-    const LEAST: [(Self, u64); 7] = [
+    const LEAST: [(Self, u64); 9] = [
         (Self::Resumed, 99),
+        (Self::Interrupted, 90),
         (Self::Synced, 99),
         (Self::Paged, 99),
         (Self::Overtaken, 75),
         (Self::Behind, 4),
         (Self::Head, 40),
         (Self::Closed, 90),
+        (Self::ToldWhatItHadLeft, 3),
     ];
 }
 
@@ -98,6 +111,7 @@ impl Simulation {
             frozen_ms: [0; GATEWAYS + 1],
             outcomes: BTreeSet::new(),
             connections: 0,
+            is_settling: false,
         }
     }
 
@@ -217,15 +231,11 @@ impl Simulation {
             Format::Json,
             QUEUE_BYTES,
         ));
-        let hub = &mut self.hubs[gateway];
-        let welcomed = match device.token() {
-            Some(token) if token.page().is_none() => {
-                let known = hub.memberships_of(device.user());
-                let stored = self.stores.memberships(&self.log, device.user());
-                hub.welcome(&connection, token, &known.unwrap_or(stored))
-            }
+        let welcomed = match device.token().cloned() {
+            Some(token) if token.page().is_none() => self.replay(gateway, &connection, token),
             _ => Err(NoStream::SyncRequired),
         };
+        let device = &mut self.devices[which];
         match welcomed {
             Ok(()) => {
                 self.outcomes.insert(Outcome::Resumed);
@@ -246,6 +256,43 @@ impl Simulation {
             }
         }
         false
+    }
+
+    /// As a gateway does. Between two turns of the hub something may happen.
+    fn replay(
+        &mut self,
+        gateway: usize,
+        connection: &Arc<Connection>,
+        since: SyncToken,
+    ) -> Result<(), NoStream> {
+        let uid = connection.uid();
+        if !self.hubs[gateway].knows(uid) {
+            let mut adoption = Adoption::new(uid, self.stores.memberships(&self.log, uid));
+            while !self.hubs[gateway].adopt(&mut adoption, self.now_ms)? {
+                adoption.settle();
+                self.between_turns(gateway);
+            }
+        }
+        let mut replay = Replay::new(uid, since, QUEUE_BYTES);
+        while !self.hubs[gateway].welcome(&mut replay, connection)? {
+            replay.settle()?;
+            self.between_turns(gateway);
+        }
+        Ok(())
+    }
+
+    fn between_turns(&mut self, gateway: usize) {
+        if self.is_settling || self.rng.random() {
+            return;
+        }
+        self.outcomes.insert(Outcome::Interrupted);
+        self.now_ms += 1;
+        self.log.step(&mut self.rng);
+        let behind = self.behind(gateway);
+        if let Some(partition) = behind.first() {
+            self.read_next(gateway, *partition);
+        }
+        self.hubs[gateway].drop_old(self.now_ms);
     }
 
     /// A connection breaks, with whatever waits.
@@ -334,6 +381,7 @@ impl Simulation {
 
     /// Nothing happens any more, and everything catches up: so does every device.
     fn settle(&mut self) {
+        self.is_settling = true;
         for which in 0..GATEWAYS {
             while let Some(partition) = self.behind(which).first() {
                 self.read_next(which, *partition);
@@ -352,6 +400,9 @@ impl Simulation {
             });
             assert!(is_done, "device {which} does not get on");
             self.devices[which].settle(&self.log, &self.stores);
+        }
+        if self.devices.iter().any(Device::was_told_what_it_had_left) {
+            self.outcomes.insert(Outcome::ToldWhatItHadLeft);
         }
     }
 }

@@ -61,7 +61,7 @@ impl Stores {
 
     /// What the gateway reads of a user.
     pub(super) fn memberships(&self, log: &Log, user: UserId) -> StoredMemberships {
-        let mut spans = Vec::new();
+        let mut spans = BTreeMap::new();
         for partition in log.used() {
             for (id, conversation) in log.conversations(partition, self.contacts[partition]) {
                 let view = conversation.views.get(&user);
@@ -70,7 +70,7 @@ impl Stores {
                         join_pos: view.join_pos,
                         left_pos: view.left_pos,
                     };
-                    spans.push((*gid, span));
+                    spans.insert(*gid, span);
                 }
             }
         }
@@ -148,7 +148,13 @@ impl Stores {
                     (has_moved && !cursor.full).then_some((key, None))
                 }
                 ConversationId::Group(gid) => {
-                    let group = groups.get(id).filter(|group| group.is_member(user))?;
+                    let group = groups.get(id)?;
+                    if !group.is_member(user) {
+                        let key = (partition, true, gid.get());
+                        let has_left = self.groups[partition].get() > view.join_pos;
+                        let is_said = has_left && group.pos >= least_pos && !cursor.full;
+                        return is_said.then_some((key, None));
+                    }
                     let seen = seen(*id, user, group, view.clone());
                     let row = (seen, view.pos.max(group.pos));
                     (has_moved || group.pos >= least_pos)

@@ -5,17 +5,20 @@ use std::{sync::Arc, time::Duration};
 use axum::extract::ws::{Message, WebSocket};
 use problem::json::Object;
 use rand::Rng as _;
-use schemas::SyncToken;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use schemas::{SyncToken, UserId};
+use tokio::{
+    task::yield_now,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 
 use super::{
     Session,
-    reading::{Complaints, charge},
+    reading::{Complaints, charge, charge_begin},
     reconnect,
 };
 use crate::{
     frames::{ClientFrame, Format, Hello, ServerFrame, Since},
-    hub::{Connection, DeviceOf, NoStream, StoredMemberships},
+    hub::{Adoption, Connection, DeviceOf, NoStream, Replay},
     memberships, metrics,
     socket::{
         Peer,
@@ -29,6 +32,8 @@ use crate::{
 const BEGINS_IN: Duration = Duration::from_secs(2);
 /// Memberships that MySQL does not have yet are read again, with so much time between.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Resumes of a connection that come before their time; another one ends it.
+const MAX_EARLY_RESUMES: usize = 3;
 
 impl<'a> Session<'a> {
     /// Reads the hello; `None` where the connection has ended.
@@ -79,6 +84,8 @@ impl<'a> Session<'a> {
             is_streaming: false,
             beginning: None,
             syncs: 0,
+            resume_at: now,
+            early_resumes: 0,
             liveness: Liveness::new(ping, answer_time, now),
             handled: None,
             save_at: now,
@@ -87,6 +94,33 @@ impl<'a> Session<'a> {
             typed_at: None,
         };
         Some((session, since))
+    }
+
+    /// Takes a resume, unless the pause that the device was given is not over: then it is told the rest of it, a few times.
+    pub(super) async fn resume(&mut self, since: String) -> Result<(), Ended> {
+        let left = self.resume_at.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return self.find_beginning(Since::Token(since));
+        }
+        self.early_resumes += 1;
+        if self.early_resumes > MAX_EARLY_RESUMES {
+            return Err(Some(CloseCode::TooFast.into()));
+        }
+        let frame = ServerFrame::SyncRequired {
+            after_ms: left.as_millis() as u64 + 1,
+            ping_seconds: self.gateway.config.ping_seconds,
+            token: None,
+        };
+        self.write_frame(&frame).await
+    }
+
+    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
+    pub(super) fn find_beginning(&mut self, since: Since) -> Result<(), Ended> {
+        charge_begin(self.gateway, self.peer)?;
+        let connection = Arc::clone(&self.connection);
+        let beginning = beginning(self.gateway, connection, since);
+        self.beginning = Some(Box::pin(beginning));
+        Ok(())
     }
 
     /// Begins the stream as it was found that it can, or says that the device has to sync.
@@ -113,6 +147,8 @@ impl<'a> Session<'a> {
         let frame = ServerFrame::Welcome {
             resumed: true,
             token: &token,
+            frames_per_s: self.gateway.config.user_frames_per_s,
+            bytes_per_s: self.gateway.config.user_bytes_per_s,
             ping_seconds: self.gateway.config.ping_seconds,
         };
         // Before anything that waits in the queue.
@@ -134,6 +170,7 @@ impl<'a> Session<'a> {
             true => rand::rng().random_range(500..2_000),
             false => 0,
         };
+        self.resume_at = Instant::now() + Duration::from_millis(after_ms);
         let frame = ServerFrame::SyncRequired {
             after_ms,
             ping_seconds: self.gateway.config.ping_seconds,
@@ -257,7 +294,7 @@ async fn from_token(
     }
 }
 
-/// Gives a connection its stream. Which groups its user is in comes from the hub, where it knows the user, otherwise from MySQL.
+/// Gives a connection its stream.
 async fn welcome(
     gateway: &Gateway,
     connection: &Arc<Connection>,
@@ -265,25 +302,47 @@ async fn welcome(
     by: Instant,
 ) -> Result<(), NoStream> {
     expect_on_log(gateway, since, by).await?;
-    let welcome = |stored: &StoredMemberships| gateway.hub().welcome(connection, since, stored);
-    let known = gateway.hub().memberships_of(connection.uid());
-    if let Some(known) = known {
-        return welcome(&known);
-    }
-    let reading = async {
-        loop {
-            match memberships::read(gateway, connection.uid()).await {
-                Ok(stored) => match welcome(&stored) {
-                    Err(NoStream::MembershipsBehind) => {}
-                    welcomed => return welcomed,
-                },
-                Err(error) => tracing::debug!(%error, "memberships are not read"),
-            }
-            sleep(PAUSE).await;
+    loop {
+        match replay(gateway, connection, since, by).await {
+            Err(NoStream::MembershipsBehind) if Instant::now() + PAUSE < by => sleep(PAUSE).await,
+            welcomed => return welcomed,
         }
-    };
-    let read = timeout_at(by, reading).await;
-    read.unwrap_or(Err(NoStream::MembershipsBehind))
+    }
+}
+
+/// In turns: between two of them the hub is free for others, whatever the user has missed (PROTOCOL W10).
+async fn replay(
+    gateway: &Gateway,
+    connection: &Arc<Connection>,
+    since: &SyncToken,
+    by: Instant,
+) -> Result<(), NoStream> {
+    let uid = connection.uid();
+    if !gateway.hub().knows(uid) {
+        adopt(gateway, uid, by).await?;
+    }
+    let mut replay = Replay::new(uid, since.clone(), gateway.config.queue_bytes);
+    while !gateway.hub().welcome(&mut replay, connection)? {
+        replay.settle()?;
+        yield_now().await;
+    }
+    Ok(())
+}
+
+/// Has the hub know in which groups a user is. MySQL says it.
+async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStream> {
+    let read = timeout_at(by, memberships::read(gateway, uid)).await;
+    let read = read.map_err(|_elapsed| NoStream::MembershipsBehind)?;
+    let stored = read.map_err(|error| {
+        tracing::debug!(%error, "memberships are not read");
+        NoStream::MembershipsBehind
+    })?;
+    let mut adoption = Adoption::new(uid, stored);
+    while !gateway.hub().adopt(&mut adoption, gateway.now_ms())? {
+        adoption.settle();
+        yield_now().await;
+    }
+    Ok(())
 }
 
 /// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss

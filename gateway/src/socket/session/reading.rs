@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Posting, Session};
 use crate::{
-    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText, Since},
+    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
     rates::TooMuch,
     socket::{
         Peer,
@@ -67,7 +67,7 @@ impl<'a> Session<'a> {
             Ok(ClientFrame::Resume(Resume { since }))
                 if !self.is_streaming && self.beginning.is_none() =>
             {
-                self.find_beginning(Since::Token(since));
+                return Box::pin(self.resume(since)).await;
             }
             Ok(ClientFrame::Hello(_) | ClientFrame::Resume(_)) => {
                 let detail = "hello comes first and once, resume after sync_required";
@@ -133,13 +133,21 @@ pub(super) fn charge(gateway: &Gateway, peer: &Peer, message: &Message) -> Resul
     };
     let by = (peer.uid, peer.is_reader);
     let charged = gateway.rates.charge(by, bytes, gateway.now_us());
-    charged.map_err(|too_much| {
-        let code = match too_much {
-            TooMuch::OfUser => CloseCode::TooFast,
-            TooMuch::InAll => CloseCode::Overloaded,
-        };
-        Some(code.into())
-    })
+    charged.map_err(|too_much| Some(code_of(too_much).into()))
+}
+
+/// Counts a hello or a resume beside its frame.
+pub(super) fn charge_begin(gateway: &Gateway, peer: &Peer) -> Result<(), Ended> {
+    let by = (peer.uid, peer.is_reader);
+    let charged = gateway.rates.charge_begin(by, gateway.now_us());
+    charged.map_err(|too_much| Some(code_of(too_much).into()))
+}
+
+fn code_of(too_much: TooMuch) -> CloseCode {
+    match too_much {
+        TooMuch::OfUser => CloseCode::TooFast,
+        TooMuch::InAll => CloseCode::Overloaded,
+    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Next::Close(End::QueueFull) => return Err(Some(CloseCode::QueueFull.into())),
+                Next::Close(End::Forgotten) => return Err(Some(CloseCode::Forgotten.into())),
                 Next::Close(End::Replaced) => {
                     self.write_frame(&ServerFrame::Replaced).await?;
                     return Err(Some(CloseCode::Replaced.into()));
@@ -47,7 +48,8 @@ impl Session<'_> {
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
                 self.liveness.event_written();
-                (event.frame(format).clone().into_message(), "event")
+                let uid = self.connection.uid();
+                (event.frame_for(uid, format).into_message(), "event")
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();

@@ -66,7 +66,13 @@ export interface components {
             last_mid: number;
             /** Format: int64 */
             member_count: number;
+            /** @description Of those whom the change names at most sixteen; the device's own user is among them where it names him. */
             members: components["schemas"]["MemberBody"][];
+            /**
+             * Format: int32
+             * @description How many more it names; absent where it names no more.
+             */
+            members_omitted?: number;
             muted: boolean;
             name: string;
             open: boolean;
@@ -348,6 +354,17 @@ export interface components {
          *     `ping_seconds`: a device that hears nothing for longer, and some seconds, has lost its connection.
          */
         "gateway.welcome": {
+            /**
+             * Format: int32
+             * @description Bytes a second, likewise.
+             */
+            bytes_per_s: number;
+            /**
+             * Format: int32
+             * @description Frames a second that the user's devices may send together, in the long run, and for ten seconds' worth at once; beyond it they are
+             *     closed (4003).
+             */
+            frames_per_s: number;
             /** Format: int32 */
             ping_seconds: number;
             resumed: boolean;
