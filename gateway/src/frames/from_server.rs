@@ -18,12 +18,12 @@ pub(crate) enum ServerFrame<'a> {
     Welcome {
         resumed: bool,
         token: &'a str,
-        ping_seconds: u32,
         /// Frames a second that the user's devices may send together, in the long run, and for ten seconds' worth at once; beyond it they are
         /// closed (4003).
         frames_per_s: u32,
         /// Bytes a second, likewise.
         bytes_per_s: u32,
+        ping_seconds: u32,
     },
     /// The device has to sync over HTTP, in so many milliseconds at the earliest, and then to say `resume`. The token is the one that was kept for a
     /// device that has none: it syncs from there. Pings come as after `welcome`.

@@ -124,15 +124,15 @@ pub(super) fn encode(frame: &ServerFrame<'_>) -> Vec<u8> {
         ServerFrame::Welcome {
             resumed,
             token,
-            ping_seconds,
             frames_per_s,
             bytes_per_s,
+            ping_seconds,
         } => Server::Welcome(server::Welcome {
             resumed,
             token: token.to_owned(),
-            ping_seconds,
             frames_per_s,
             bytes_per_s,
+            ping_seconds,
         }),
         ServerFrame::SyncRequired {
             after_ms,

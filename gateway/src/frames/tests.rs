@@ -323,7 +323,7 @@ proptest! {
         let token = token.as_deref();
         let ts = number.map(|_| Time(TimestampMs(ts)));
         for frame in [
-            ServerFrame::Welcome { resumed: flag, token: &first, ping_seconds, frames_per_s: 50, bytes_per_s: 1 << 18 },
+            ServerFrame::Welcome { resumed: flag, token: &first, frames_per_s: 50, bytes_per_s: 1 << 18, ping_seconds },
             ServerFrame::SyncRequired { after_ms, ping_seconds, token },
             ServerFrame::Ping { token },
             ServerFrame::Accepted { reference: &first, at: At((Partition::FIRST, offset)) },

@@ -16,10 +16,7 @@ use schemas::TimestampMs;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 
-use self::{
-    hello::Beginning,
-    reading::{Complaints, charge_begin},
-};
+use self::{hello::Beginning, reading::Complaints};
 use super::{
     Peer,
     close_code::{CloseCode, Ended, close, of_error},
@@ -116,16 +113,6 @@ impl<'a> Session<'a> {
                 return ended;
             }
         }
-    }
-
-    /// Looks for where the stream goes on, which counts beside the frame that asks for it. Until that is known the device is read, and told where
-    /// the gateway ends.
-    fn find_beginning(&mut self, since: Since) -> Result<(), Ended> {
-        charge_begin(self.gateway, self.peer)?;
-        let connection = Arc::clone(&self.connection);
-        let beginning = hello::beginning(self.gateway, connection, since);
-        self.beginning = Some(Box::pin(beginning));
-        Ok(())
     }
 
     /// When the token of the connection ends.

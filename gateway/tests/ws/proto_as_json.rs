@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 pub fn to_json(frame: ServerFrame) -> Value {
     let (kind, members) = match frame.frame.unwrap() {
         Frame::Welcome(f) => {
-            let members = json!({"resumed": f.resumed, "token": f.token, "ping_seconds": f.ping_seconds, "frames_per_s": f.frames_per_s, "bytes_per_s": f.bytes_per_s});
+            let members = json!({"resumed": f.resumed, "token": f.token, "frames_per_s": f.frames_per_s, "bytes_per_s": f.bytes_per_s, "ping_seconds": f.ping_seconds});
             ("welcome", members)
         }
         Frame::SyncRequired(f) => {

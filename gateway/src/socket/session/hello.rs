@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     Session,
-    reading::{Complaints, charge},
+    reading::{Complaints, charge, charge_begin},
     reconnect,
 };
 use crate::{
@@ -106,13 +106,21 @@ impl<'a> Session<'a> {
         if self.early_resumes > MAX_EARLY_RESUMES {
             return Err(Some(CloseCode::TooFast.into()));
         }
-        let after_ms = left.as_millis() as u64 + 1;
         let frame = ServerFrame::SyncRequired {
-            after_ms,
+            after_ms: left.as_millis() as u64 + 1,
             ping_seconds: self.gateway.config.ping_seconds,
             token: None,
         };
         self.write_frame(&frame).await
+    }
+
+    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
+    pub(super) fn find_beginning(&mut self, since: Since) -> Result<(), Ended> {
+        charge_begin(self.gateway, self.peer)?;
+        let connection = Arc::clone(&self.connection);
+        let beginning = beginning(self.gateway, connection, since);
+        self.beginning = Some(Box::pin(beginning));
+        Ok(())
     }
 
     /// Begins the stream as it was found that it can, or says that the device has to sync.
@@ -139,9 +147,9 @@ impl<'a> Session<'a> {
         let frame = ServerFrame::Welcome {
             resumed: true,
             token: &token,
-            ping_seconds: self.gateway.config.ping_seconds,
             frames_per_s: self.gateway.config.user_frames_per_s,
             bytes_per_s: self.gateway.config.user_bytes_per_s,
+            ping_seconds: self.gateway.config.ping_seconds,
         };
         // Before anything that waits in the queue.
         self.write_frame(&frame).await?;
@@ -294,16 +302,12 @@ async fn welcome(
     by: Instant,
 ) -> Result<(), NoStream> {
     expect_on_log(gateway, since, by).await?;
-    let replaying = async {
-        loop {
-            match replay(gateway, connection, since).await {
-                Err(NoStream::MembershipsBehind) => sleep(PAUSE).await,
-                welcomed => return welcomed,
-            }
+    loop {
+        match replay(gateway, connection, since, by).await {
+            Err(NoStream::MembershipsBehind) if Instant::now() + PAUSE < by => sleep(PAUSE).await,
+            welcomed => return welcomed,
         }
-    };
-    let replayed = timeout_at(by, replaying).await;
-    replayed.unwrap_or(Err(NoStream::MembershipsBehind))
+    }
 }
 
 /// In turns: between two of them the hub is free for others, whatever the user has missed (PROTOCOL W10).
@@ -311,10 +315,11 @@ async fn replay(
     gateway: &Gateway,
     connection: &Arc<Connection>,
     since: &SyncToken,
+    by: Instant,
 ) -> Result<(), NoStream> {
     let uid = connection.uid();
     if !gateway.hub().knows(uid) {
-        adopt(gateway, uid).await?;
+        adopt(gateway, uid, by).await?;
     }
     let mut replay = Replay::new(uid, since.clone(), gateway.config.queue_bytes);
     while !gateway.hub().welcome(&mut replay, connection)? {
@@ -325,8 +330,10 @@ async fn replay(
 }
 
 /// Has the hub know in which groups a user is. MySQL says it.
-async fn adopt(gateway: &Gateway, uid: UserId) -> Result<(), NoStream> {
-    let stored = memberships::read(gateway, uid).await.map_err(|error| {
+async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStream> {
+    let read = timeout_at(by, memberships::read(gateway, uid)).await;
+    let read = read.map_err(|_elapsed| NoStream::MembershipsBehind)?;
+    let stored = read.map_err(|error| {
         tracing::debug!(%error, "memberships are not read");
         NoStream::MembershipsBehind
     })?;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Posting, Session};
 use crate::{
-    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText, Since},
+    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
     rates::TooMuch,
     socket::{
         Peer,
