@@ -161,6 +161,7 @@ impl Users {
     fn begin(self) -> [Command; 2] {
         let create = GroupAction::Create(CreateGroup {
             name: "Lunch".to_owned(),
+            client_id: None,
             members: vec![self.other],
             open: true,
             whole_history: false,
