@@ -41,6 +41,7 @@ impl Log {
             log.applied(send(srcid, destid, "hello"));
         }
         log.applied(of_group(GroupAction::Create(CreateGroup {
+            client_id: None,
             name: "Lunch".to_owned(),
             members: vec![user(3)],
             open: true,

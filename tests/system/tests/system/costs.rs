@@ -1,6 +1,6 @@
 //! docs/SECURITY.md has a table of what each call, frame and command may cost others. Whoever adds one finds out here that its row is missing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ffi::OsStr, fs, io, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 use prost_reflect::{DescriptorPool, EnumDescriptor, MessageDescriptor};
@@ -23,7 +23,7 @@ fn every_call_frame_and_command_says_who_pays_for_it() {
         expected.extend(frames(env).await?);
         expected.extend(commands()?);
         let rows = rows()?;
-        let listed: Vec<&str> = rows.iter().flat_map(|row| names(row)).collect();
+        let listed: Vec<&str> = rows.iter().flat_map(|row| names(row[0])).collect();
         let described: BTreeSet<String> = listed.iter().map(|name| (*name).to_owned()).collect();
         ensure!(
             listed.len() == described.len(),
@@ -105,31 +105,54 @@ fn change_kinds(kinds: &EnumDescriptor) -> Vec<String> {
         .collect()
 }
 
-/// The first cell of each row.
-fn rows() -> Result<Vec<&'static str>> {
+/// The cells of each row.
+fn rows() -> Result<Vec<[&'static str; 5]>> {
     let (_, section) = SECURITY
         .split_once(HEADING)
         .with_context(|| format!("no {HEADING}"))?;
     let section = section.split("\n## ").next().unwrap_or_default();
-    let rows: Vec<&str> = section
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .collect();
-    for row in &rows {
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = |row: &'static str| {
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-        let is_whole = cells.len() == 5 && cells.iter().all(|cell| !cell.is_empty());
-        ensure!(
-            is_whole,
-            "a row has five cells with something in each: {row}"
-        );
-    }
-    Ok(rows
-        .into_iter()
-        .filter_map(|row| row.split(" | ").next())
-        .collect())
+        let cells: Option<[&str; 5]> = cells.try_into().ok();
+        let cells = cells.filter(|cells| cells.iter().all(|cell| !cell.is_empty()));
+        cells.with_context(|| format!("a row has five cells with something in each: {row}"))
+    };
+    rows.map(cells).collect()
 }
 
 /// What is in backticks.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_test_that_the_table_names_is_there() {
+    let mut sources = String::new();
+    read_sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."),
+        &mut sources,
+    )
+    .unwrap();
+    for row in rows().unwrap() {
+        for test in names(row[4]) {
+            assert!(
+                sources.contains(&format!("fn {test}(")),
+                "there is no test {test}"
+            );
+        }
+    }
+}
+
+fn read_sources(directory: &Path, sources: &mut String) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if path.is_dir() && !name.starts_with('.') && !["target", "node_modules"].contains(&name) {
+            read_sources(&path, sources)?;
+        } else if name.ends_with(".rs") {
+            sources.push_str(&fs::read_to_string(&path)?);
+        }
+    }
+    Ok(())
 }
