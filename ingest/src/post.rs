@@ -549,7 +549,7 @@ mod tests {
         let leave = proto::ChangeGroup {
             gid: 5000,
             by: 1001,
-            action: Some(proto::change_group::Action::Leave(proto::GroupBy {})),
+            action: Some(Action::Leave(proto::GroupBy {})),
             by_user: false,
         };
         Post::group_change(leave)?.with_command_id(command_id.map(str::to_owned))

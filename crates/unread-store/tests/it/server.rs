@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A Redis server on a free port, with an append-only file as in production; it ends with the value.
 pub struct RedisServer {
-    port: u16,
+    pub port: u16,
     /// Where it would listen for the other nodes of a cluster.
     bus_port: Option<u16>,
     dir: TempDir,
@@ -61,10 +61,6 @@ impl RedisServer {
                 return server;
             }
         }
-    }
-
-    pub fn port(&self) -> u16 {
-        self.port
     }
 
     pub fn url(&self) -> String {

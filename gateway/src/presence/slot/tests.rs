@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The slot of a gateway that has just begun its lease.
 async fn slot(redis: &RedisServer, lease: Duration, max_devices: usize) -> Slot {
-    slot_on(redis.port(), lease, max_devices).await
+    slot_on(redis.port, lease, max_devices).await
 }
 
 async fn slot_on(port: u16, lease: Duration, max_devices: usize) -> Slot {
@@ -189,7 +189,7 @@ async fn a_notice_that_redis_does_not_take_is_told_later() {
 /// which they are for three leases from then on.
 async fn all_are_online_and_stay_so(users: i64, delay: Duration, lease: Duration) -> Duration {
     let redis = RedisServer::start();
-    let proxy = Proxy::start(redis.port(), delay).await;
+    let proxy = Proxy::start(redis.port, delay).await;
     let far = slot_on(proxy.port, lease, 8).await;
     let here = slot(&redis, lease, 8).await;
     let uids: Vec<UserId> = (1..=users).map(|uid| uid.try_into().unwrap()).collect();
