@@ -117,7 +117,7 @@ pub const WAYS: &[Way] = &[
 /// Runs ways one after the other on one stack with authentication and default limits, and prints a line for each.
 ///
 /// # Errors
-/// The measuring account was refused, or waited more than [`FACTOR`] times as long as before; or the audit finds a difference.
+/// The measuring account was refused, or waited more than three times as long as before; or the audit finds a difference.
 pub async fn run(ways: &[&Way], length: Duration, together: Option<Duration>) -> Result<()> {
     let env = TestEnv::start(Settings {
         authenticated: true,
