@@ -229,7 +229,7 @@ const OF_CHANGES: [Harm; 16] = [
         kind: Kind::Missing,
         what: "msg_change_17: change 3 of 1000,1001: no row",
         harm: "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.msg_change_17 WHERE chg = 3; DELETE FROM {p}0.msg_change_17 WHERE chg = 3",
-        cure: "INSERT INTO {p}0.msg_change_17 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+        cure: "INSERT IGNORE INTO {p}0.msg_change_17 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
     },
     Harm {
         area: Area::Changes,
