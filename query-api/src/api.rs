@@ -122,7 +122,7 @@ impl Api {
         let wait = async |delay, lag| {
             let caught_up = async {
                 sleep(delay).await;
-                self.catch_up(lag).await
+                Box::pin(self.catch_up(lag)).await
             };
             self.waiting(caught_up).await
         };

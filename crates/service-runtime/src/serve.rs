@@ -111,7 +111,7 @@ impl Server {
         let says_nothing = async {
             sleep(self.first_head_time).await;
             if !activity.is_silent() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         };
         tokio::select! {

@@ -242,9 +242,8 @@ fn a_frame_names_few_of_a_thousand_and_the_devices_own_user_among_them() {
         let frame: serde_json::Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
         let change = &frame["group_change"];
         let members = change["members"].as_array().unwrap();
-        let is_named = members
-            .iter()
-            .any(|member| member["uid"] == who.to_string());
+        let named = who.to_string();
+        let is_named = members.iter().any(|member| member["uid"] == *named);
         assert_eq!((members.len(), is_named), (16, who <= 1_000), "{who}");
         assert_eq!(change["members_omitted"], 984);
     }

@@ -72,10 +72,10 @@ fn the_traffic_meets_the_limits_of_groups() {
                 Expected::DeadLetter(reason) => drop(refused.insert(reason)),
                 Expected::NoOp => {}
                 Expected::Event(event) => match &event.body {
-                    Body::GroupChange(change) if change.settings.dissolved => {
-                        if !ended.insert(change.gid.into()) {
-                            in_ended.insert("leave");
-                        }
+                    Body::GroupChange(change)
+                        if change.settings.dissolved && !ended.insert(change.gid.into()) =>
+                    {
+                        in_ended.insert("leave");
                     }
                     Body::MessageChange(change) if ended.contains(&change.conversation()) => {
                         in_ended.insert(change.change.kind());

@@ -131,10 +131,6 @@ pub struct Connection(WebSocketStream<TcpStream>);
 
 impl Connection {
     pub async fn shake_hands(stream: TcpStream) -> Self {
-        #[expect(
-            clippy::result_large_err,
-            reason = "the type of tungstenite's callback"
-        )]
         let speak = |_: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
             let protocol = "tidemark.v1.json".parse().unwrap();
             response

@@ -145,7 +145,7 @@ pub async fn run_on(
     observer.take()?;
     let mut failed = Vec::new();
     for way in ways {
-        let tried = Tried::run(&stage, &observer, &way.name.to_string(), &[*way], length).await?;
+        let tried = Tried::run(&stage, &observer, way.name, &[*way], length).await?;
         println!("{tried}");
         failed.extend(tried.failure());
     }

@@ -117,7 +117,8 @@ impl Measured {
         all.into_iter().find_map(|(what, during, before)| {
             let most = (FACTOR * before.p99).max(FLOOR_MS);
             // Without a p99 there were too few to say that it was in time.
-            (!(during.p99 <= most)).then(|| {
+            let is_slow = during.p99.is_nan() || during.p99 > most;
+            is_slow.then(|| {
                 format!(
                     "{what}: p99 {:.0} ms, before {:.0} ms",
                     during.p99, before.p99
@@ -227,7 +228,7 @@ async fn listen(mut device: Device, writer: i64, samples: Arc<Mutex<Samples>>) -
         match update {
             Update::Disconnected(why) => {
                 note(&samples, |samples| {
-                    samples.refused.push(format!("the device: {why}"))
+                    samples.refused.push(format!("the device: {why}"));
                 });
             }
             Update::Chat(of) if of == chat => {
