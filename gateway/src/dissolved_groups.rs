@@ -1,4 +1,4 @@
-//! Which groups are dissolved, as far as MySQL has it. Of one that was dissolved before the rings begin neither they nor the rows of memberships say so.
+//! Which groups are dissolved, as far as MySQL and the tail of the log have it: their members stay members, but nobody is told that somebody types there.
 
 use std::{
     collections::HashMap,
@@ -7,19 +7,24 @@ use std::{
 };
 
 use message_store::{MessageStore, StoreError};
-use schemas::GroupId;
+use schemas::{
+    GroupId,
+    event::{Body, Event},
+};
 use tokio::time::timeout;
 
 use crate::expiring_map;
 
-/// A row is read again after this: sooner than the rings forget that a group is dissolved.
+/// A row is read again after this.
 const ROW_TTL: Duration = Duration::from_secs(30);
+/// A dissolution that an event says is no row's business for so long, however far MySQL lags.
+const DISSOLVED_TTL: Duration = Duration::from_secs(3_600);
 /// How long MySQL may take; after that it is not known.
 const READ_TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct DissolvedGroups {
     store: MessageStore,
-    known: Mutex<HashMap<GroupId, Known>>,
+    groups: Mutex<Groups>,
 }
 
 #[derive(Clone, Copy)]
@@ -28,36 +33,46 @@ struct Known {
     until: Instant,
 }
 
+#[derive(Default)]
+struct Groups(HashMap<GroupId, Known>);
+
 impl DissolvedGroups {
     pub(crate) fn new(store: MessageStore) -> Self {
         Self {
             store,
-            known: Mutex::default(),
+            groups: Mutex::default(),
         }
     }
 
-    /// `None` where MySQL does not answer in time.
+    /// Asks MySQL where it is not known. `None` where that does not answer in time.
     pub(crate) async fn contain(&self, gid: GroupId) -> Option<bool> {
         let begun = Instant::now();
-        let known = self.known().get(&gid).copied();
-        if let Some(known) = known.filter(|known| begun < known.until) {
-            return Some(known.is_dissolved);
+        let known = self.groups().get(gid, begun);
+        if known.is_some() {
+            return known;
         }
-        let is_dissolved = match timeout(READ_TIME, self.read(gid)).await {
-            Ok(Ok(is_dissolved)) => is_dissolved,
+        match timeout(READ_TIME, self.read(gid)).await {
+            Ok(Ok(is_dissolved)) => Some(self.groups().take_row(gid, is_dissolved, begun)),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a group is not read");
-                return None;
+                None
             }
-            Err(_elapsed) => return None,
-        };
-        let known = Known {
-            is_dissolved,
-            until: begun + ROW_TTL,
-        };
-        let has_expired = |known: &Known| known.until <= begun;
-        expiring_map::insert(&mut self.known(), gid, known, has_expired);
-        Some(is_dissolved)
+            Err(_elapsed) => None,
+        }
+    }
+
+    /// Asks nobody.
+    pub(crate) fn known(&self, gid: GroupId) -> Option<bool> {
+        self.groups().get(gid, Instant::now())
+    }
+
+    /// An event may say that a group is dissolved, before MySQL does.
+    pub(crate) fn learn(&self, event: &Event) {
+        if let Body::GroupChange(change) = &event.body
+            && change.settings.dissolved
+        {
+            self.groups().learn(change.gid, Instant::now());
+        }
     }
 
     async fn read(&self, gid: GroupId) -> Result<bool, StoreError> {
@@ -68,7 +83,61 @@ impl DissolvedGroups {
         Ok(settings.any(|settings| settings.dissolved))
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<GroupId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn groups(&self) -> MutexGuard<'_, Groups> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Groups {
+    fn get(&self, gid: GroupId, now: Instant) -> Option<bool> {
+        let known = self.0.get(&gid).filter(|known| now < known.until)?;
+        Some(known.is_dissolved)
+    }
+
+    /// Keeps a row whose read began at this time, unless the group is known to be dissolved: that is for good. What counts then.
+    fn take_row(&mut self, gid: GroupId, is_dissolved: bool, begun: Instant) -> bool {
+        if self.get(gid, begun) == Some(true) {
+            return true;
+        }
+        self.insert(gid, is_dissolved, ROW_TTL, begun);
+        is_dissolved
+    }
+
+    fn learn(&mut self, gid: GroupId, now: Instant) {
+        self.insert(gid, true, DISSOLVED_TTL, now);
+    }
+
+    fn insert(&mut self, gid: GroupId, is_dissolved: bool, ttl: Duration, now: Instant) {
+        let known = Known {
+            is_dissolved,
+            until: now + ttl,
+        };
+        expiring_map::insert(&mut self.0, gid, known, |known| known.until <= now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_row_undoes_a_dissolution_that_an_event_said() {
+        let gid = GroupId::try_from(64).unwrap();
+        let begun = Instant::now();
+        let mut groups = Groups::default();
+        assert_eq!(groups.get(gid, begun), None);
+        assert!(!groups.take_row(gid, false, begun));
+        assert_eq!(groups.get(gid, begun), Some(false));
+        groups.learn(gid, begun);
+        assert_eq!(groups.get(gid, begun), Some(true));
+        // Read before the event was, or of a MySQL that lags.
+        for read in [begun, begun + 100 * ROW_TTL] {
+            assert!(groups.take_row(gid, false, read));
+            assert_eq!(groups.get(gid, read), Some(true));
+        }
+        let expired = begun + DISSOLVED_TTL;
+        assert_eq!(groups.get(gid, expired), None);
+        assert!(groups.take_row(gid, true, expired));
+        assert_eq!(groups.get(gid, expired + ROW_TTL), None);
     }
 }

@@ -46,7 +46,7 @@ async fn follow(
             Notice::Typing { from, to } => {
                 metrics::notice("typing");
                 let focus = &gateway.focus;
-                let receivers = typing::receivers(&gateway.hub(), focus, from, to);
+                let receivers = gateway.typing.receivers(&gateway.hub(), focus, from, to);
                 typing::notify(&receivers, from, to);
             }
             Notice::Presence(uid) => {

@@ -348,6 +348,7 @@ fn take(
             if let Some(uid) = gateway.contacts.learn(&event) {
                 gateway.presence.mark_stale_if_watched(uid);
             }
+            gateway.typing.learn(&event);
             let event = RingEvent::new(at, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use schemas::{Recipient, UserId};
+use schemas::{Recipient, UserId, event::Event};
 use tokio::sync::Semaphore;
 use unread_store::{Notice, SharedConnections};
 
@@ -71,22 +71,30 @@ impl Typing {
         let relation = self.contacts.relation(Pair { of, towards }).await;
         matches!(relation, Some(Relation::Stranger | Relation::Contact))
     }
-}
 
-/// The devices here that are notified: all of a user's, and of a group's members those which look at it.
-pub(crate) fn receivers(
-    hub: &Hub,
-    focus: &Focus,
-    from: UserId,
-    to: Recipient,
-) -> Vec<Arc<Connection>> {
-    match to {
-        Recipient::User(uid) => hub.connections_of(uid).to_vec(),
-        Recipient::Group(gid) => {
-            let mut watchers = focus.watchers(to);
-            watchers.retain(|watcher| watcher.uid() != from && hub.is_member(watcher.uid(), gid));
-            watchers
+    /// The devices here that are notified: all of a user's, and of a group's members those which look at it.
+    pub(crate) fn receivers(
+        &self,
+        hub: &Hub,
+        focus: &Focus,
+        from: UserId,
+        to: Recipient,
+    ) -> Vec<Arc<Connection>> {
+        match to {
+            Recipient::User(uid) => hub.connections_of(uid).to_vec(),
+            Recipient::Group(gid) if self.dissolved.known(gid) == Some(true) => Vec::new(),
+            Recipient::Group(gid) => {
+                let mut watchers = focus.watchers(to);
+                watchers
+                    .retain(|watcher| watcher.uid() != from && hub.is_member(watcher.uid(), gid));
+                watchers
+            }
         }
+    }
+
+    /// An event may say before MySQL does that a group is dissolved.
+    pub(crate) fn learn(&self, event: &Event) {
+        self.dissolved.learn(event);
     }
 }
 

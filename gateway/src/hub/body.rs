@@ -134,11 +134,6 @@ pub(super) fn author_of(event: &Event) -> Option<UserId> {
     })
 }
 
-/// Whether a group has ended with this event.
-pub(super) fn dissolves(event: &RingEvent) -> bool {
-    group_change(&event.event).is_some_and(|change| change.settings.dissolved)
-}
-
 pub(super) fn group_change(event: &Event) -> Option<&GroupChange> {
     match &event.body {
         Body::GroupChange(change) => Some(change),

@@ -24,7 +24,8 @@ pub(crate) struct StoredMemberships {
 pub(crate) struct Span {
     /// The event by which the user joined last.
     pub(crate) join_pos: i64,
-    /// The event by which the user left after that, or the one behind the dissolution of the group; `None` for a member. Rows of MySQL do not say whether a group is dissolved.
+    /// The event by which the user left after that; `None` for a member, also of a group that was dissolved: members still leave it, and have to hear
+    /// what else happens there (PROTOCOL G7).
     pub(crate) left_pos: Option<i64>,
 }
 
@@ -48,11 +49,6 @@ impl Span {
             join_pos,
             left_pos: (!change.is_member).then_some(offset),
         }
-    }
-
-    /// The group is dissolved by the event before this offset.
-    pub(super) fn end_at(&mut self, next: NextOffset) {
-        self.left_pos.get_or_insert(next.get());
     }
 
     /// Whether the user is a member when this event happens: from joining on, and before leaving, of which he hears since the event names him (PROTOCOL W2).

@@ -26,13 +26,13 @@ use std::{
 };
 
 use schemas::{
-    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, Recipient, SyncToken, UserId,
+    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
     event::SourceOffset,
 };
 
 use self::{
     audience::{Audience, MembershipChange},
-    body::{author_of, dissolves},
+    body::author_of,
     own_changes::Budget,
     ring::PartitionRing,
     sends::Sends,
@@ -231,13 +231,6 @@ impl Hub {
                 user.push(event, &mut self.to_wake);
             }
         }
-        if dissolves(event) {
-            for uid in self.members.remove(&gid).into_iter().flatten() {
-                if let Some(user) = self.users.get_mut(&uid) {
-                    user.end_span(gid, event.at.next());
-                }
-            }
-        }
     }
 
     /// A user who is known here joins a group or leaves it here, too (W2).
@@ -315,7 +308,7 @@ impl Hub {
         });
     }
 
-    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring.
+    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring: of one that was dissolved until he leaves.
     pub(crate) fn is_member(&self, uid: UserId, gid: GroupId) -> bool {
         let next = self.rings[gid.partition()].next().get();
         let user = self.users.get(&uid);
@@ -384,13 +377,7 @@ impl Hub {
             if !budget.take() {
                 return Ok(false);
             }
-            let ring = &self.rings[gid.partition()];
-            // Rows do not say that a group is dissolved. Nothing comes behind that in the group.
-            let newest = ring.newest_first(Recipient::Group(gid)).next();
-            if let Some(event) = newest.filter(|event| dissolves(event)) {
-                user.end_span(gid, event.at.next());
-            }
-            if user.list(gid, ring.next()) {
+            if user.list(gid, self.rings[gid.partition()].next()) {
                 self.members.entry(gid).or_default().insert(uid);
             }
         }

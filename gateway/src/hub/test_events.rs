@@ -85,13 +85,26 @@ pub(crate) fn member_body(gid: i64, who: i64, joins: bool, last_mid: i64) -> Bod
 
 /// The user 1 dissolves a group.
 pub(crate) fn dissolve_body(gid: i64) -> Body {
-    let mut body = member_body(gid, 1, false, 0);
+    let mut body = dissolved(member_body(gid, 1, false, 0));
     if let Body::GroupChange(change) = &mut body {
         change.kind = GroupChangeKind::Dissolve;
-        change.settings.dissolved = true;
         change.members.clear();
     }
     body
+}
+
+/// A change of a group once it is dissolved.
+pub(crate) fn dissolved(mut body: Body) -> Body {
+    if let Body::GroupChange(change) = &mut body {
+        change.settings.dissolved = true;
+        change.member_count = 0;
+    }
+    body
+}
+
+/// The user 1 recalls the first message of a group.
+pub(crate) fn recall_body(gid: i64, chg: i64) -> Body {
+    message_change_body(gid, chg, Change::Recall)
 }
 
 /// Whatever partition it belongs to, it is in the first.
@@ -107,15 +120,18 @@ pub(crate) fn group_message(offset: i64, gid: i64, mid: i64) -> Arc<RingEvent> {
 
 /// The user 1 changes the first message of a group.
 pub(crate) fn message_change(offset: i64, gid: i64, chg: i64, change: Change) -> Arc<RingEvent> {
-    let body = Body::MessageChange(MessageChange {
+    in_group(offset, gid, message_change_body(gid, chg, change))
+}
+
+fn message_change_body(gid: i64, chg: i64, change: Change) -> Body {
+    Body::MessageChange(MessageChange {
         by: uid(1),
         to: Recipient::Group(gid.try_into().unwrap()),
         mid: Mid::ZERO.next(),
         change,
         chg: chg.try_into().unwrap(),
         n: None,
-    });
-    in_group(offset, gid, body)
+    })
 }
 
 /// The user 1 joins.

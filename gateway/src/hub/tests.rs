@@ -2,12 +2,15 @@
 
 use schemas::DeviceClass;
 
-use schemas::{GroupMember, event::Body};
+use schemas::{GroupMember, Recipient, event::Body};
 
 use super::*;
 use crate::{
     encoded::Format,
-    hub::test_events::{dissolve_body, event, group_message_body, member_body, message_body, uid},
+    hub::test_events::{
+        dissolve_body, dissolved, event, group_message_body, member_body, message_body,
+        recall_body, uid,
+    },
 };
 
 const GID: i64 = 64;
@@ -72,22 +75,23 @@ fn stored() -> StoredMemberships {
 }
 
 #[test]
-fn nobody_is_a_member_of_a_dissolved_group_whenever_he_connects() {
+fn members_of_a_dissolved_group_hear_of_it_until_they_leave_whenever_they_connect() {
     let mut hub = Hub::new(limits(), 0, &PartitionMap::new());
+    let leave = |who| member_body(GID, who, false, 0);
     hub.apply(event(Partition::FIRST, 0, member_body(GID, 1, true, 0)), 0);
     connect(&mut hub, 1, 1, StoredMemberships::default());
-    assert!(hub.is_member(uid(1), gid()));
     hub.apply(event(Partition::FIRST, 1, dissolve_body(GID)), 0);
-    assert!(!hub.is_member(uid(1), gid()), "who was connected");
-    assert_eq!(
-        connect(&mut hub, 2, 1, stored()),
-        2,
-        "the dissolution is his, too"
-    );
-    assert!(!hub.is_member(uid(1), gid()), "with a second device");
-    assert_eq!(connect(&mut hub, 3, 2, stored()), 2);
-    assert!(!hub.is_member(uid(2), gid()), "who comes later");
-    assert!(hub.members.is_empty());
+    assert_eq!(connect(&mut hub, 2, 2, stored()), 2);
+    hub.apply(event(Partition::FIRST, 2, recall_body(GID, 1)), 0);
+    for (number, who) in [(3, 1), (4, 2), (5, 3)] {
+        assert_eq!(connect(&mut hub, number, who, stored()), 3, "user {who}");
+        assert!(hub.members[&gid()].contains(&uid(who)), "user {who}");
+    }
+    hub.apply(event(Partition::FIRST, 3, dissolved(leave(1))), 0);
+    hub.apply(event(Partition::FIRST, 4, recall_body(GID, 2)), 0);
+    assert_eq!(connect(&mut hub, 6, 1, stored()), 4, "who has left");
+    assert_eq!(connect(&mut hub, 7, 2, stored()), 5, "who has not");
+    assert_eq!(hub.members[&gid()], HashSet::from([uid(2), uid(3)]));
 }
 
 #[test]

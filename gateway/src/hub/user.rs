@@ -66,12 +66,6 @@ impl ConnectedUser {
         self.spans.insert(gid, span);
     }
 
-    pub(super) fn end_span(&mut self, gid: GroupId, next: NextOffset) {
-        if let Some(span) = self.spans.get_mut(&gid) {
-            span.end_at(next);
-        }
-    }
-
     /// The next group behind one, of those in which the user is or was.
     pub(super) fn group_after(&self, gid: Option<GroupId>) -> Option<GroupId> {
         let behind = match gid {

@@ -288,6 +288,18 @@ pub fn member(gid: i64, who: UserId, joins: bool) -> Body {
     }))
 }
 
+/// The owner dissolves a group.
+pub fn dissolve(gid: i64, owner: UserId) -> Body {
+    let mut body = member(gid, owner, false);
+    if let Body::GroupChange(change) = &mut body {
+        change.kind = GroupChangeKind::Dissolve;
+        change.settings.dissolved = true;
+        change.member_count = 0;
+        change.members.clear();
+    }
+    body
+}
+
 /// A user says about another one that he is blocked, or is not.
 pub fn block([uid, peer]: [UserId; 2], blocked: bool) -> Body {
     let flags = ContactFlags {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use schemas::UserId;
+use schemas::{UserId, event::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::{
-    deployment::{Deployment, PATIENCE, block, member, token},
+    deployment::{Deployment, PATIENCE, block, dissolve, member, token},
     device::Device,
     gateway::Gateway,
 };
@@ -146,4 +146,52 @@ async fn nobody_types_in_a_group_that_was_dissolved_long_ago() {
             break;
         }
     }
+}
+
+/// MySQL's row, which was read just before, does not say so yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_types_in_a_group_from_its_dissolution_on() {
+    let gateway = Gateway::start().await;
+    let log = gateway.deployment;
+    let [me, looking] = Deployment::users(44);
+    let gid = 44 + 64 * me.get();
+    for uid in [me, looking] {
+        log.emit(member(gid, uid, true)).await;
+    }
+    let since = token(44, 0);
+    let mut mine = gateway.stream(me, "a", &since).await;
+    let mut looks = gateway.stream(looking, "a", &since).await;
+    let group = json!({ "gid": gid.to_string() });
+    let mut focus = group.clone();
+    focus["type"] = json!("focus");
+    looks.send(&focus).await;
+    looks.event("group_change").await;
+    let told = json!({"type": "typing", "from": me, "gid": gid.to_string()});
+    assert_eq!(typed(&mut mine, &group, &mut looks).await, told);
+
+    log.emit(dissolve(gid, me)).await;
+    while looks.content().await["type"] != "event" {}
+    // By devices that have not typed yet: of each one a second is passed on.
+    let mut mine = gateway.stream(me, "b", &since).await;
+    let mut third = gateway.stream(me, "c", &since).await;
+    let mut frame = group.clone();
+    frame["type"] = json!("typing");
+    mine.send(&frame).await;
+    // So that the frame is handled.
+    mine.send(&json!({"type": "typing"})).await;
+    while mine.content().await["type"] != "error" {}
+    let told = typed(&mut third, &to(looking), &mut looks).await;
+    assert_eq!(told["to"], json!(looking), "{told}");
+
+    // Its members stay members, and hear of who leaves.
+    let mut leave = member(gid, me, false);
+    if let Body::GroupChange(change) = &mut leave {
+        change.settings.dissolved = true;
+    }
+    log.emit(leave).await;
+    let mut told = looks.content().await;
+    while told["type"] == "typing" {
+        told = looks.content().await;
+    }
+    assert_eq!(told["group_change"]["kind"], "leave", "{told}");
 }

@@ -229,6 +229,43 @@ test("who joins again begins a group anew, and nothing is unread once it has end
   assert.deepEqual(unread(state, GROUP), [0, 0]);
 });
 
+test("a dissolved group is cleared up until the user leaves it", () => {
+  const state = device();
+  take(state, 11, membership("member", true));
+  for (const mid of [8, 9, 10]) take(state, 4 + mid, groupMessage(mid, "1001"));
+  const changed = (kind: string, mid: number, chg: number, by: string) => ({
+    message_change: { by, gid: "5000", mid, kind, chg, ts: TS },
+  });
+  const dissolved = (uid: string, role: string | null) => {
+    const change = membership(role, false).group_change!;
+    const members = [{ uid, role, muted: false, joined: false }];
+    return { group_change: { ...change, members, dissolved: true } };
+  };
+  take(state, 15, dissolved(ME, "member"));
+  take(state, 16, changed("recall", 9, 1, "1001"));
+  take(state, 17, changed("delete", 8, 2, "1001"));
+  const shown = () =>
+    [...chat(state, GROUP).messages.values()].map((one) => [
+      one.mid,
+      one.recalled ?? false,
+    ]);
+  const expected = [
+    [9, true],
+    [10, false],
+  ];
+  assert.deepEqual(shown(), expected);
+
+  assert.equal(take(state, 18, dissolved("1001", null)), GROUP);
+  assert.deepEqual(shown(), expected, "another has left");
+  take(state, 19, changed("clear", 10, 3, ME));
+  assert.deepEqual(shown(), []);
+  assert.deepEqual(unread(state, GROUP), [0, 0]);
+
+  assert.equal(take(state, 20, dissolved(ME, null)), GROUP);
+  assert.equal(state.chats.size, 0);
+  assert.equal(take(state, 21, changed("recall", 10, 4, "1001")), null);
+});
+
 test("a deleted contact comes back with a newer message", () => {
   const state = device();
   const flags = { favourite: false, pinned: false, blocked: false };

@@ -194,6 +194,45 @@ fn nothing_is_unread_in_a_group_that_has_ended() {
     assert_eq!(unread(&device, group()), [Some(0); 2]);
 }
 
+/// Its members still hide, clear and leave, and admins recall and delete (PROTOCOL G7).
+#[test]
+fn a_dissolved_group_is_cleared_up_until_the_user_leaves_it() {
+    let mut device = device();
+    take(&mut device, 11, members(Some("member"), true));
+    for mid in 8..=10 {
+        take(&mut device, 4 + mid, group_message(mid, 1001));
+    }
+    take(&mut device, 15, settings(Some("member"), false, true));
+    let changed = |kind: &str, mid: i64, chg: i64, by: i64| {
+        json!({"message_change": {
+            "by": by.to_string(), "gid": GROUP.to_string(), "mid": mid, "kind": kind, "chg": chg, "ts": "2026-11-26T00:00:01Z",
+        }})
+    };
+    take(&mut device, 16, changed("recall", 9, 1, 1001));
+    take(&mut device, 17, changed("delete", 8, 2, 1001));
+    let shown = |device: &DeviceState| {
+        let messages = device.chats()[&group()].messages.values();
+        let shown = messages.map(|one| (one.mid.get(), one.recalled));
+        shown.collect::<Vec<_>>()
+    };
+    let expected = [(9, true), (10, false)];
+    assert_eq!(shown(&device), expected);
+
+    let mut other = settings(None, false, true);
+    other["group_change"]["members"][0]["uid"] = json!("1001");
+    assert_eq!(take(&mut device, 18, other), Some(group()));
+    assert_eq!(shown(&device), expected, "another has left");
+    take(&mut device, 19, changed("clear", 10, 3, ME));
+    assert_eq!(shown(&device), []);
+    assert_eq!(unread(&device, group()), [Some(0); 2]);
+
+    let left = settings(None, false, true);
+    assert_eq!(take(&mut device, 20, left), Some(group()));
+    assert!(device.chats().is_empty());
+    let late = changed("recall", 10, 4, 1001);
+    assert_eq!(take(&mut device, 21, late), None);
+}
+
 #[test]
 fn a_contact_without_messages_is_not_left_out_when_it_is_deleted() {
     let mut device = device();

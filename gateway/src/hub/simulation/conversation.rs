@@ -116,7 +116,7 @@ impl Conversation {
         self.views.get(&user).cloned().unwrap_or_default()
     }
 
-    /// Before a dissolution, and of those who were in the group at it.
+    /// Once the group is dissolved: who was a member then, and has not left since.
     pub(super) fn is_member(&self, user: UserId) -> bool {
         self.group.members.contains_key(&user)
     }

@@ -76,6 +76,13 @@ impl Log {
         &self.0[partition].conversations[next.get() as usize]
     }
 
+    /// Whether a group had been dissolved before this happened in it.
+    pub(super) fn is_after_dissolution(&self, at: EventPosition) -> bool {
+        let known = self.conversations(at.partition, NextOffset::new(at.offset));
+        let conversation = known.get(&self.event(at).conversation);
+        conversation.is_some_and(|known| known.group.settings.dissolved)
+    }
+
     pub(super) fn step(&mut self, rng: &mut StdRng) {
         let one = uid(rng.random_range(1..=USERS));
         let to = match rng.random() {
@@ -130,7 +137,7 @@ impl Now<'_> {
                 7 => self.set_contact(peer, rng),
                 _ => self.change(rng),
             },
-            Recipient::Group(_) if self.known.group.settings.dissolved => None,
+            Recipient::Group(gid) if self.known.group.settings.dissolved => self.clear_up(gid, rng),
             Recipient::Group(gid) if !self.known.is_member(self.by) => {
                 self.change_group(GroupChangeKind::Join, gid)
             }
@@ -145,6 +152,27 @@ impl Now<'_> {
                 _ if rng.random() => self.change_group(GroupChangeKind::Dissolve, gid),
                 _ => None,
             },
+        }
+    }
+
+    /// What still happens once a group is dissolved (PROTOCOL G7): members leave, hide and clear, and admins recall and delete, as does the owner who
+    /// has left. Rights are no matter of the gateway: each member is an admin.
+    fn clear_up(&self, gid: GroupId, rng: &mut StdRng) -> Step {
+        let is_member = self.known.is_member(self.by);
+        let recalls = is_member || self.by == self.known.group.settings.owner;
+        match rng.random_range(0..8) {
+            0..=1 if is_member => self.change_group(GroupChangeKind::Leave, gid),
+            2..=3 if is_member => self.change_own_view(self.any_mid(rng)?, rng),
+            4..=7 if recalls => {
+                let mid = self.any_mid(rng)?;
+                let is_there = self.known.message(mid).is_there();
+                let change = match rng.random() {
+                    true => Change::Recall,
+                    false => Change::Delete,
+                };
+                is_there.then(|| self.changed(mid, change))
+            }
+            _ => None,
         }
     }
 
@@ -232,10 +260,22 @@ impl Now<'_> {
             0 if is_own => Change::Recall,
             1 if is_own => Change::Delete,
             2..=3 if is_own => Change::Edit(text(self.offset, rng)),
-            4 => Change::Hide,
-            5 if mid > self.known.view(self.by).clear_mid && rng.random() => Change::Clear,
+            4..=5 => return self.change_own_view(mid, rng),
             _ => return None,
         };
+        Some(self.changed(mid, change))
+    }
+
+    fn change_own_view(&self, mid: Mid, rng: &mut StdRng) -> Step {
+        let is_new = mid > self.known.view(self.by).clear_mid;
+        match rng.random_range(0..4) {
+            0..=1 => Some(self.changed(mid, Change::Hide)),
+            2 if is_new => Some(self.changed(mid, Change::Clear)),
+            _ => None,
+        }
+    }
+
+    fn changed(&self, mid: Mid, change: Change) -> (Body, BTreeSet<UserId>) {
         let (users, is_clear) = match change {
             Change::Hide | Change::Clear => ([self.by].into(), change == Change::Clear),
             _ => (self.everybody(), false),
@@ -248,7 +288,7 @@ impl Now<'_> {
             chg: Chg::try_from(self.known.changes.len() as i64 + 1).unwrap(),
             n: self.ordinal(mid).filter(|_| is_clear),
         };
-        Some((Body::MessageChange(change), users))
+        (Body::MessageChange(change), users)
     }
 
     fn change_group(&self, kind: GroupChangeKind, gid: GroupId) -> Step {
@@ -271,7 +311,7 @@ impl Now<'_> {
             }
             GroupChangeKind::Leave => {
                 member.role = None;
-                count -= 1;
+                count = if settings.dissolved { 0 } else { count - 1 };
             }
             GroupChangeKind::Rename => settings.name = format!("group {}", self.offset),
             GroupChangeKind::Mute => member.muted = !self.known.group.members[&self.by].muted,

@@ -24,7 +24,8 @@ use self::{
     vector::Recording,
 };
 use super::{
-    Adoption, Connection, DeviceOf, Hub, HubLimits, Next, NoStream, Replay, test_events::event,
+    Adoption, Connection, DeviceOf, Hub, HubLimits, Next, NoStream, Outgoing, Replay,
+    test_events::event,
 };
 use crate::encoded::Format;
 
@@ -81,11 +82,13 @@ enum Outcome {
     Closed,
     /// A message of a group came behind a sync that said that the user has left it.
     ToldWhatItHadLeft,
+    /// Something that happened in a group after its dissolution was handed to a device.
+    ToldAfterDissolution,
 }
 
 impl Outcome {
     /// Each of them happens in that many percent of the runs at least.
-    const LEAST: [(Self, u64); 9] = [
+    const LEAST: [(Self, u64); 10] = [
         (Self::Resumed, 99),
         (Self::Interrupted, 90),
         (Self::Synced, 99),
@@ -95,6 +98,7 @@ impl Outcome {
         (Self::Head, 40),
         (Self::Closed, 90),
         (Self::ToldWhatItHadLeft, 3),
+        (Self::ToldAfterDissolution, 20),
     ];
 }
 
@@ -368,8 +372,12 @@ impl Simulation {
                 false
             }
             Next::Write(item) => {
-                if let super::Outgoing::Head(_) = item {
-                    self.outcomes.insert(Outcome::Head);
+                match &item {
+                    Outgoing::Head(_) => _ = self.outcomes.insert(Outcome::Head),
+                    Outgoing::Event(event) if self.log.is_after_dissolution(event.at) => {
+                        self.outcomes.insert(Outcome::ToldAfterDissolution);
+                    }
+                    _ => {}
                 }
                 if device.take(&item, &self.log) {
                     self.outcomes.insert(Outcome::Overtaken);
