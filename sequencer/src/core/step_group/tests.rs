@@ -261,7 +261,10 @@ fn a_dissolved_group_is_cleared_up_and_left() {
         assert_eq!(log.change(gid, by, GroupAction::Leave), "event");
         assert_eq!(log.change(gid, by, GroupAction::Leave), "nothing");
         assert_eq!(log.send(gid, by), "not-a-member");
-        assert_eq!(log.change_message(gid, by, Change::Hide), "not-a-member");
+        let edit = Change::Edit("later".to_owned());
+        assert_eq!(log.change_message(gid, by, edit), "not-a-member");
+        // It was hidden before: a repeat says nothing of the group.
+        assert_eq!(log.change_message(gid, by, Change::Hide), "nothing");
     }
     assert_eq!(log.change_message(gid, 1, Change::Recall), "event");
     assert_eq!(log.change_message(gid, 1, Change::Recall), "nothing");
