@@ -114,7 +114,8 @@ fn of_group(action: GroupAction) -> Command {
     Command::ChangeGroup(ChangeGroup {
         gid: 4.try_into().unwrap(),
         by,
-        by_user: true,
+        // Only a service chooses a gid.
+        by_user: !matches!(action, GroupAction::Create(_)),
         action,
     })
 }
