@@ -25,10 +25,10 @@ export interface OwnProfile {
   extra: object | null;
   at: string;
 }
+/** The same as calls and frames have it: what is not set may be left out. */
+export type ToldProfile = Pick<OwnProfile, "nick" | "at"> & Partial<OwnProfile>;
 /** What has changed for a user since a token, or a page of it. An earlier version does not tell the user's profile. */
-export type SyncAnswer = Schemas["SyncAnswer"] & {
-  profile?: (Pick<OwnProfile, "nick" | "at"> & Partial<OwnProfile>) | null;
-};
+export type SyncAnswer = Schemas["SyncAnswer"];
 /** Messages of one conversation. */
 export type MessagesPage = Schemas["MessagesPage"];
 /** Changes of one conversation. */

@@ -30,6 +30,7 @@ import type {
   MessagesPage,
   OwnProfile,
   SyncAnswer,
+  ToldProfile,
 } from "./rest.js";
 import { PARTITIONS, SyncToken, type Position } from "./token.js";
 
@@ -232,7 +233,7 @@ export class DeviceState {
   }
 
   /** A sync may have had a later one than the event that comes now. */
-  #takeProfile(profile: NonNullable<SyncAnswer["profile"]>): void {
+  #takeProfile(profile: ToldProfile): void {
     const { nick, avatar = null, extra = null, at } = profile;
     const known = this.#profile && parsePosition(this.#profile.at).offset;
     if (known !== null && parsePosition(at).offset < known) return;

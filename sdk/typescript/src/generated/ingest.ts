@@ -64,8 +64,8 @@ export interface paths {
         /**
          * Pin, mute, block or delete a contact
          * @description The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. Where the outcome is
-         *     unknown it may be repeated, unless another change of the same contact was posted meanwhile; one with `deleted` would also cover messages
-         *     that came meanwhile, so look first whether the contact is in the list. Refused as malformed below rule version 3.
+         *     unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 a repeat takes the place of a change that was posted meanwhile, and one with `deleted` also covers messages
+         *     that came meanwhile.) Refused as malformed below rule version 3.
          */
         post: operations["post_contact_change"];
         delete?: never;
@@ -131,8 +131,8 @@ export interface paths {
         /**
          * Change a group or its members
          * @description The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done, or why not: who asks
-         *     may be no member, or have no right to it. Where the outcome is unknown it may be repeated, unless another change was posted meanwhile:
-         *     what is so already is left as it is, but a group that is dissolved already is answered `dissolved`, and a role of owner that was given away already `no-right`. Refused as malformed below rule version 3.
+         *     may be no member, or have no right to it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. Below
+         *     rule version 4 it may be repeated unless another change was posted meanwhile. Refused as malformed below rule version 3.
          */
         post: operations["post_group_change"];
         delete?: never;
@@ -153,9 +153,7 @@ export interface paths {
         /**
          * Recall, edit or hide a message
          * @description The 202 means that it is on the log; `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. Where the outcome is
-         *     unknown it may be repeated: a recall, a delete or a clear again does nothing, an edit or a hide again is another change that shows the
-         *     same, unless another edit was posted meanwhile. In a group a clear again, and what an admin does to a recalled message older than the newest 4,096, is another
-         *     change without effect, too. Refused as malformed below rule version 3.
+         *     unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 an edit or a hide again is another change, and an edit takes the place of one that was posted meanwhile.) Refused as malformed below rule version 3.
          */
         post: operations["post_message_change"];
         delete?: never;
@@ -195,9 +193,9 @@ export interface paths {
         put?: never;
         /**
          * Say how far a conversation was read
-         * @description One of a `mid` may be repeated at will: a position never goes back. One of `latest` means the newest message when it is sequenced, so a
-         *     repeat also covers what came meanwhile: where the outcome is unknown (503 `/problems/unknown-outcome`, or no answer), read the newest
-         *     message and post its mid.
+         * @description A position never goes back. One of `latest` means the newest message when it is sequenced. Where the outcome is unknown (503
+         *     `/problems/unknown-outcome`, or no answer), repeat it with the same `command_id` or `Idempotency-Key`: it then covers nothing that came
+         *     meanwhile. (Below rule version 4 it would.)
          */
         post: operations["post_read_ack"];
         delete?: never;
@@ -217,7 +215,7 @@ export interface paths {
         /**
          * Set a profile
          * @description The whole of it: what is absent is not kept from an earlier one. The 202 means that it is on the log; with `after=` the calls of the query
-         *     API show it. Where the outcome is unknown it may be repeated, unless another one was posted meanwhile. Refused as malformed below rule
+         *     API show it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 it takes the place of one that was posted meanwhile.) Refused as malformed below rule
          *     version 3.
          */
         put: operations["put_profile"];
@@ -236,6 +234,8 @@ export interface components {
         AcceptedBody: {
             /** @description The id of the send, given or made up; absent for all other events. */
             client_msg_id?: string | null;
+            /** @description The id of any other command, given or generated. A repeat with it changes nothing (from rule version 4 on). */
+            command_id?: string | null;
             /** @description The group that begins; absent for all other events. */
             gid?: string | null;
             /**
@@ -256,9 +256,11 @@ export interface components {
             /** @description Whether what `peer` sends to `uid` is refused. */
             blocked?: boolean | null;
             /**
-             * @description `true`: the contact leaves the list until its next message, and what is in the conversation is read. Posted again, it would take in
-             *     what came meanwhile.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
              */
+            command_id?: string | null;
+            /** @description `true`: the contact leaves the list until its next message, and what is in the conversation is read. */
             deleted?: boolean | null;
             /** @description Whether it is marked as a favourite. */
             favourite?: boolean | null;
@@ -316,6 +318,11 @@ export interface components {
              */
             client_id?: string | null;
             /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
+            /**
              * @description Its id, which only services choose: from 1, and below 2^62 under rule version 4. A number is taken up to 2^53. Where it exists
              *     already, and is another group, this is refused.
              * @example 5000
@@ -358,6 +365,11 @@ export interface components {
              * @example 1000
              */
             by: string;
+            /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
             /** @description `true`, the owner: the group ends. */
             dissolve?: boolean | null;
             /**
@@ -381,8 +393,8 @@ export interface components {
         /** @description A text from one user to another, or to a group. */
         MessageBody: {
             /**
-             * @description The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Made
-             *     up and returned where it is absent.
+             * @description The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
              */
             client_msg_id?: string | null;
             /**
@@ -410,6 +422,11 @@ export interface components {
              * @example 1001
              */
             by: string;
+            /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
             /** @description In place of peer: a group of which `by` is a member. Its admins recall and delete everybody's messages, at any time. */
             gid?: string | null;
             /**
@@ -451,8 +468,10 @@ export interface components {
         };
         /** @description One refusal, in the shape of RFC 9457 plus the extensions that the crate's page names. */
         Problem: {
-            /** @description The id to repeat the call with, where the outcome is unknown. */
+            /** @description The id to repeat a message with, where the outcome is unknown. */
             client_msg_id?: string | null;
+            /** @description The id to repeat any other command with, where the outcome is unknown. */
+            command_id?: string | null;
             /** @description What went wrong this time and what would be right. */
             detail: string;
             /** @description The fields at fault, where fields are at fault. */
@@ -482,6 +501,11 @@ export interface components {
              * @example https://example.com/ann.png
              */
             avatar?: string | null;
+            /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
             /** @description An object of at most 4,096 bytes and 32 levels, kept as it is. */
             extra?: Record<string, never> | null;
             /**
@@ -498,6 +522,11 @@ export interface components {
         /** @description "uid, on this device class, has read the conversation with peer, or the group, up to mid." */
         ReadAckBody: {
             /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
+            /**
              * @description `pc` or `mobile`.
              * @example mobile
              */
@@ -506,8 +535,7 @@ export interface components {
             gid?: string | null;
             /**
              * Format: int64
-             * @description Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far, and
-             *     a repeat then covers more.
+             * @description Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far.
              * @example 3
              */
             mid?: number | null;
@@ -531,8 +559,10 @@ export interface components {
         };
         /** @description One line of the answer: an accepted line, a refused one, or the summary at the end. */
         ResultLine: {
-            /** @description Only where it was made up here. */
+            /** @description Of a message, only where it was generated here. */
             client_msg_id?: string | null;
+            /** @description Of any other command but the beginning of a group, only where it was generated here. */
+            command_id?: string | null;
             /** @description Of a group that begins. */
             gid?: string | null;
             /**
@@ -593,6 +623,11 @@ export interface components {
              * @example https://example.com/ann.png
              */
             avatar?: string | null;
+            /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
             /** @description An object of at most 4,096 bytes and 32 levels, kept as it is. */
             extra?: Record<string, never> | null;
             /**
@@ -714,7 +749,10 @@ export interface operations {
     post_contact_change: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -894,7 +932,10 @@ export interface operations {
     post_group: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1002,7 +1043,10 @@ export interface operations {
     post_group_change: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /**
                  * @description The group.
@@ -1116,7 +1160,10 @@ export interface operations {
     post_message_change: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1224,7 +1271,10 @@ export interface operations {
     post_message: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1332,7 +1382,10 @@ export interface operations {
     post_read_ack: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1440,7 +1493,10 @@ export interface operations {
     put_profile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
             path: {
                 /**
                  * @description Whose profile it is.

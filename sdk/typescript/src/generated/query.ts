@@ -184,8 +184,8 @@ export interface paths {
         /**
          * List a user's conversations
          * @description Read positions are those of the contact and membership rows, which are about a second behind. Groups are in the list along with users. They are
-         *     ordered by their newest message, which no row of the user has, so every page reads all groups of the user: for each 1,000 of them one
-         *     statement in the user's database, and one in each database that holds some of them.
+         *     ordered by their newest message, which no row of the user has: of a user with fewer than 500 memberships all groups are read, of others the newest groups of
+         *     the installation, by an index, until those of the page are among them. Where they are too rare, all groups of the user are read.
          */
         get: operations["get_conversations"];
         put?: never;
@@ -306,7 +306,8 @@ export interface paths {
         };
         /**
          * Sync a device
-         * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now.
+         * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now, and the
+         *     user's own profile where it was set since.
          *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
          *     version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
          *     every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
@@ -329,7 +330,8 @@ export interface paths {
         };
         /**
          * Count a user's unread messages
-         * @description Where Redis does not have the user, the counts are rebuilt first; where it is down, they come from MySQL. They are whole or not answered.
+         * @description Where Redis does not have the user, the counts are rebuilt first; where it is down, or takes nothing new although the log goes on, they come from MySQL. They
+         *     are whole or not answered.
          *     Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
          */
         get: operations["get_unread"];
@@ -824,19 +826,33 @@ export interface components {
              */
             ts: string;
         } | {
-            /** @description The id that both have. */
-            client_msg_id: string;
+            /** @description The id that both messages have; absent for other commands. */
+            client_msg_id?: string | null;
+            /** @description The id that both commands have; absent for messages, and for hiding and clearing, which need none. */
+            command_id?: string | null;
             /**
-             * @description `lo,hi`.
+             * @description `lo,hi`, or `g:` and the gid of a group; absent for a profile and for rules.
              * @example 1000,1001
              */
-            conversation: string;
+            conversation?: string | null;
             /**
              * Format: int64
-             * @description That number; null where the message is not stored yet, no longer, or not among the sender's newest 1,000 in the conversation, and in a group.
+             * @description The offset of its event in the same partition of `chat.events`; absent where `of_offset` is.
+             * @example 57
+             */
+            events_offset?: number | null;
+            /**
+             * Format: int64
+             * @description Of a message, that number; null where it is neither among the newest 4,096 events before the repeat nor stored (in a group: not among these), or not among the sender's newest 1,000 in the conversation.
              * @example 3
              */
             of_mid?: number | null;
+            /**
+             * Format: int64
+             * @description The offset, in the same partition of `chat.inbound`, of the one that holds; absent where that is not among the newest 4,096 events before the repeat.
+             * @example 40
+             */
+            of_offset?: number | null;
             /** @enum {string} */
             state: "repeat";
         } | (components["schemas"]["Reader"] & {
@@ -1055,10 +1071,20 @@ export interface components {
             /** @enum {string} */
             state: "expired";
         };
+        /** @description What others see of the user. */
+        OwnProfile: components["schemas"]["ProfileItem"] & {
+            /**
+             * @description Its event, in `chat.events`: an earlier one of a gateway is older than this.
+             * @example 40:7
+             */
+            at: string;
+        };
         /** @description One refusal, in the shape of RFC 9457 plus the extensions that the crate's page names. */
         Problem: {
-            /** @description The id to repeat the call with, where the outcome is unknown. */
+            /** @description The id to repeat a message with, where the outcome is unknown. */
             client_msg_id?: string | null;
+            /** @description The id to repeat any other command with, where the outcome is unknown. */
+            command_id?: string | null;
             /** @description What went wrong this time and what would be right. */
             detail: string;
             /** @description The fields at fault, where fields are at fault. */
@@ -1165,6 +1191,7 @@ export interface components {
              * @example AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
              */
             next: string;
+            profile?: components["schemas"]["OwnProfile"] | null;
             /** @description With `profiles=true`: by user; users who have set none are left out. */
             profiles?: {
                 [key: string]: components["schemas"]["ProfileItem"];
