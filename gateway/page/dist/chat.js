@@ -2676,6 +2676,7 @@ var REASONS = {
   blocked: "you are blocked there",
   dissolved: "the group has ended",
   "group-full": "the group is full",
+  "has-left": "somebody whom you add has left the group, and has to come back by himself",
   muted: "you may not write here",
   "no-right": "only admins may do that",
   "not-a-member": "you are not a member of this group",
@@ -2683,6 +2684,7 @@ var REASONS = {
   recalled: "it was recalled before",
   "too-late": "it is too old for that",
   "too-many-conversations": "you have begun too many conversations today",
+  "too-many-memberships": "you have added too many people today, or somebody is in too many groups",
   "too-old": "it is too old for that",
   "unknown-group": "there is no such group"
 };
