@@ -1679,7 +1679,7 @@ var Reader = class {
   }
   /** Throws if the query API refuses the user's calls, and says why. */
   async probe(uid) {
-    await this.#query.get("/v1/users/{uid}/unread", { uid });
+    await this.#query.get("/v1/users/{uid}/unread", { uid }, { device: "pc" });
   }
   /** Syncs from the device's token on. `onPage` runs after each page. */
   async sync(state, onPage) {

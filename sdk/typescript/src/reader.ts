@@ -23,7 +23,7 @@ export class Reader {
   /** Throws if the query API refuses the user's calls, and says why. */
   async probe(uid: string): Promise<void> {
     // One read of Redis: all devices of a gateway that ends ask at the same time.
-    await this.#query.get("/v1/users/{uid}/unread", { uid });
+    await this.#query.get("/v1/users/{uid}/unread", { uid }, { device: "pc" });
   }
 
   /** Syncs from the device's token on. `onPage` runs after each page. */

@@ -316,7 +316,7 @@ test("handshakes that fail without a word make the device ask over HTTP", async 
   assert.deepEqual(await until(updates, "disconnected"), failed);
   await assert.rejects(until(updates, "connected"), /token is not valid/);
   assert.equal(gateway.handshakes, 1);
-  assert.deepEqual(asked, [`http://query/v1/users/${ME}/unread`]);
+  assert.deepEqual(asked, [`http://query/v1/users/${ME}/unread?device=pc`]);
 });
 
 const UNAUTHENTICATED = { status: 401, detail: "the token has expired" };

@@ -63,7 +63,7 @@ fn a_line_that_cannot_be_sent_or_is_refused_is_exit_code_1() {
         ensure!(output.stderr.contains("`read`"), "{output:?}");
         let output = connect(env, me, &[], "#424242424242 hello\n", 1).await?;
         let refused = printed(&output, "refused")?;
-        ensure!(refused["reason"] == "unknown-group", "{output:?}");
+        ensure!(refused["reason"] == "not-a-member", "{output:?}");
         Ok(())
     });
 }
