@@ -242,7 +242,7 @@ const OF_CHANGES: [Harm; 16] = [
         area: Area::Changes,
         kind: Kind::Extra,
         what: "msg_change_17: no change 10 of 1000,1001",
-        harm: "INSERT INTO {p}0.msg_change_17 SELECT lo, hi, 10, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_17 WHERE chg = 9",
+        harm: "INSERT INTO {p}0.msg_change_17 (lo, hi, chg, mid, uid, change_kind, ts, id) SELECT lo, hi, 10, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_17 WHERE chg = 9",
         cure: "DELETE FROM {p}0.msg_change_17 WHERE chg = 10",
     },
     Harm {

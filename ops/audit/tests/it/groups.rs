@@ -343,7 +343,7 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::Changes,
             "msg_change_8: no change 9 of g:5000",
-            "INSERT INTO {p}0.msg_change_8 SELECT lo, hi, 9, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_8 WHERE chg = 2",
+            "INSERT INTO {p}0.msg_change_8 (lo, hi, chg, mid, uid, change_kind, ts, id) SELECT lo, hi, 9, mid, uid, change_kind, ts, id + 1000 FROM {p}0.msg_change_8 WHERE chg = 2",
             "DELETE FROM {p}0.msg_change_8 WHERE chg = 9",
         )
     },
