@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Parser;
-use system_tests::hostile::{self, WAYS, Way};
+use system_tests::hostile::{self, Options, WAYS, Way};
 
 /// Try each way in which ordinary accounts could cost others something, beside an account that measures, then all at once; end in an audit
 #[derive(Debug, Parser)]
@@ -40,8 +40,12 @@ async fn main() -> ExitCode {
         true => WAYS.iter().collect(),
         false => args.only,
     };
-    let together = (args.together > 0).then(|| Duration::from_secs(args.together * 60));
-    match hostile::run(&ways, Duration::from_secs(args.seconds), together).await {
+    let options = Options {
+        length: Duration::from_secs(args.seconds),
+        together: (args.together > 0).then(|| Duration::from_secs(args.together * 60)),
+        timed: true,
+    };
+    match hostile::run(&ways, options).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hostile: {error:#}");

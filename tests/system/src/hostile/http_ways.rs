@@ -3,18 +3,22 @@
 use std::{iter, time::Duration};
 
 use anyhow::Result;
-use futures::{StreamExt as _, stream};
+use futures::future::join_all;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::account::{Account, Stage};
 
 /// How long a connection of an attacker is kept, unless the service ends it.
 const KEPT: Duration = Duration::from_secs(10);
+/// Calls of an account at a time.
+const AT_ONCE: usize = 16;
+/// Between two of them, so that all together are 50 a second.
+const PAUSE: Duration = Duration::from_millis(320);
 
 /// Writes to a port, then waits until the service ends the connection or [`KEPT`] is over; again and again.
 async fn keep_saying(port: u16, text: String) {
@@ -28,7 +32,7 @@ async fn keep_saying(port: u16, text: String) {
         };
         // Whatever ends it, it begins again; not faster than any client could.
         let _ = timeout(KEPT, saying).await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -69,14 +73,17 @@ pub(super) async fn silent_connections(stage: Stage) -> Result<()> {
     all(ports.map(|port| (port, String::new()))).await
 }
 
-/// Calls of an account at once, again as soon as they are answered.
-async fn call_at_once(account: Account, port: u16, path: String, at_once: usize) {
-    stream::repeat(())
-        .map(|()| account.get_at(port, &path))
-        .buffer_unordered(at_once)
-        // What they are answered does not matter.
-        .for_each(async |_| tokio::time::sleep(Duration::from_millis(1)).await)
-        .await;
+/// Calls of an account at once, again after they are answered, as often as `auth.user_limits` lets a user call. What they are answered does not
+/// matter.
+pub(super) async fn call_at_once(account: &Account, port: u16, path: &str) -> Result<()> {
+    let call = async || {
+        loop {
+            let _ = account.get_at(port, path).await;
+            sleep(PAUSE).await;
+        }
+    };
+    join_all((0..AT_ONCE).map(|_| call())).await;
+    Ok(())
 }
 
 pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
@@ -86,10 +93,11 @@ pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
             "/v1/users/{}/unread?device=pc&after=0:999999999999&timeout_ms=20000",
             account.uid
         );
-        calls.spawn(call_at_once(account, stage.query, path, 16));
+        let port = stage.query;
+        calls.spawn(async move { call_at_once(&account, port, &path).await });
     }
     while let Some(ended) = calls.join_next().await {
-        ended?;
+        ended??;
     }
     Ok(())
 }

@@ -3,15 +3,14 @@
 use std::{iter::repeat, time::Duration};
 
 use anyhow::{Context as _, Result};
-use futures::{
-    StreamExt as _, TryStreamExt as _,
-    future::{try_join, try_join_all},
-    stream,
-};
+use futures::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 use tokio::time::interval;
 
-use super::account::{Account, Stage};
+use super::{
+    account::{Account, Stage},
+    http_ways::call_at_once,
+};
 use crate::new_users;
 
 /// As often as `auth.user_limits` lets a user post.
@@ -40,7 +39,7 @@ async fn group_of(account: &Account, client_id: &str, members: &[i64]) -> Result
     gid.with_context(|| format!("a group is answered {status}: {answer}"))
 }
 
-pub(super) async fn hides(_: Stage, accounts: Vec<Account>) -> Result<()> {
+pub(super) async fn hides(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let [account, peer] = &accounts[..] else {
         unreachable!("two accounts hide")
     };
@@ -50,13 +49,7 @@ pub(super) async fn hides(_: Stage, accounts: Vec<Account>) -> Result<()> {
     let hide = json!({ "by": me, "peer": other, "mid": 1, "kind": "hide" });
     let hiding = post_each(account, "/v1/message-changes", repeat(hide));
     let path = format!("/v1/users/{other}/conversations/{me}/changes?after_chg=0");
-    let reading = async {
-        let calls = stream::repeat(()).map(|()| peer.get(&path));
-        calls
-            .buffer_unordered(16)
-            .try_for_each(async |_| Ok(()))
-            .await
-    };
+    let reading = call_at_once(peer, stage.query, &path);
     try_join(hiding, reading).await?;
     Ok(())
 }

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use system_tests::{Servers, Settings, hostile, run};
+use system_tests::{
+    Servers, Settings,
+    hostile::{self, Options},
+    run,
+};
 
 const AUTHENTICATED: Settings = Settings {
     authenticated: true,
@@ -14,7 +18,12 @@ fn tried(names: &[&str]) {
     let ways: Vec<_> = ways.filter(|way| names.contains(&way.name)).collect();
     assert_eq!(ways.len(), names.len(), "a way of {names:?} is gone");
     run(Servers::Own(AUTHENTICATED), async |env| {
-        hostile::run_on(env, &ways, Duration::from_secs(8), None).await
+        let options = Options {
+            length: Duration::from_secs(8),
+            together: None,
+            timed: false,
+        };
+        hostile::run_on(env, &ways, options).await
     });
 }
 
