@@ -102,7 +102,7 @@ pub const WAYS: &[Way] = &[
     },
     Way {
         name: "resumes",
-        what: "two accounts with 400 groups resume over 16 connections all the time",
+        what: "two accounts with 300 groups resume over 16 connections all the time",
         accounts: 2,
         attack: |stage, accounts| Box::pin(socket_ways::resumes(stage, accounts)),
     },

@@ -16,8 +16,8 @@ use super::{
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// How many groups each of the accounts that resume is in: what its rate lets it make at once.
-const GROUPS: usize = 400;
+/// how many groups each of the accounts makes, with both as members: what its rate lets it make at once.
+const GROUPS: usize = 150;
 /// What a user may connect at a gateway.
 const CONNECTIONS: usize = 8;
 
