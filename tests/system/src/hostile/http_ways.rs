@@ -3,12 +3,11 @@
 use std::{iter, time::Duration};
 
 use anyhow::Result;
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
-    task::JoinSet,
-    time::{sleep, timeout},
+    time::{interval, sleep, timeout},
 };
 
 use super::account::{Account, Stage};
@@ -44,10 +43,7 @@ fn post(account: &Account, path: &str, headers: &str, begun: &str) -> String {
 }
 
 async fn all(texts: impl Iterator<Item = (u16, String)>) -> Result<()> {
-    let mut connections: JoinSet<()> = texts.map(|(port, text)| keep_saying(port, text)).collect();
-    while let Some(ended) = connections.join_next().await {
-        ended?;
-    }
+    join_all(texts.map(|(port, text)| keep_saying(port, text))).await;
     Ok(())
 }
 
@@ -87,44 +83,29 @@ pub(super) async fn call_at_once(account: &Account, port: u16, path: &str) -> Re
 }
 
 pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
-    let mut calls = JoinSet::new();
-    for account in accounts {
+    let calls = accounts.iter().map(async |account| {
         let path = format!(
             "/v1/users/{}/unread?device=pc&after=0:999999999999&timeout_ms=20000",
             account.uid
         );
-        let port = stage.query;
-        calls.spawn(async move { call_at_once(&account, port, &path).await });
-    }
-    while let Some(ended) = calls.join_next().await {
-        ended??;
-    }
+        call_at_once(account, stage.query, &path).await
+    });
+    try_join_all(calls).await?;
     Ok(())
 }
 
 /// Each call is left before its answer is there.
 pub(super) async fn presence(stage: Stage, accounts: Vec<Account>) -> Result<()> {
-    let mut calls = JoinSet::new();
-    for account in accounts {
-        let uids: Vec<String> = (1..=100).map(|uid: u32| uid.to_string()).collect();
-        let path = format!("/v1/presence?uid={}", uids.join(","));
-        let port = stage.gateway;
-        calls.spawn(async move {
-            let mut tick = tokio::time::interval(Duration::from_millis(20));
-            let mut left = JoinSet::new();
-            loop {
-                tick.tick().await;
-                let (account, path) = (account.clone(), path.clone());
-                left.spawn(async move {
-                    let called = account.get_at(port, &path);
-                    let _ = timeout(Duration::from_millis(5), called).await;
-                });
-                while left.try_join_next().is_some() {}
-            }
-        });
-    }
-    while let Some(ended) = calls.join_next().await {
-        let () = ended?;
-    }
+    let uids: Vec<String> = (1..=100).map(|uid: u32| uid.to_string()).collect();
+    let path = format!("/v1/presence?uid={}", uids.join(","));
+    let calls = accounts.iter().map(async |account| {
+        let mut tick = interval(Duration::from_millis(20));
+        loop {
+            tick.tick().await;
+            let called = account.get_at(stage.gateway, &path);
+            let _ = timeout(Duration::from_millis(5), called).await;
+        }
+    });
+    join_all(calls).await;
     Ok(())
 }

@@ -106,7 +106,7 @@ pub(super) async fn large_messages(_: Stage, accounts: Vec<Account>) -> Result<(
     Ok(())
 }
 
-/// Groups of an account with these, and as many of a second one.
+/// So many groups of an account with these.
 pub(super) async fn groups_of(account: &Account, count: usize, members: &[i64]) -> Result<()> {
     for number in 0..count {
         group_of(account, &format!("{number}"), members).await?;

@@ -1,9 +1,11 @@
 //! Ways over the gateway's sockets.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use futures::{SinkExt as _, StreamExt as _, future::try_join_all};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::sleep};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
     tungstenite::{ClientRequestBuilder, Message},
@@ -16,10 +18,27 @@ use super::{
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// how many groups each of the accounts makes, with both as members: what its rate lets it make at once.
+/// How many groups each of the accounts makes, with both as members: what its rate lets it make at once.
 const GROUPS: usize = 150;
 /// What a user may connect at a gateway.
 const CONNECTIONS: usize = 8;
+/// After a connection that the gateway did not take.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Says hello as a device, as soon as the gateway takes the connection.
+async fn say_hello(stage: &Stage, account: &Account, device: &str) -> Socket {
+    loop {
+        let greeted = async {
+            let mut socket = connect(stage, account).await?;
+            socket.send(hello(device)).await?;
+            anyhow::Ok(socket)
+        };
+        match greeted.await {
+            Ok(socket) => return socket,
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
 
 async fn connect(stage: &Stage, account: &Account) -> Result<Socket> {
     let uri = format!("ws://127.0.0.1:{}/v1/connect", stage.gateway).parse()?;
@@ -33,23 +52,19 @@ fn frame(frame: &Value) -> Message {
     Message::text(frame.to_string())
 }
 
-fn hello(device: &str, since: Option<&str>) -> Message {
+fn hello(device: &str) -> Message {
     let device = json!({ "id": device, "class": "pc" });
-    frame(&json!({ "type": "hello", "device": device, "since": since }))
+    frame(&json!({ "type": "hello", "device": device, "since": null }))
 }
 
 /// Says hello, then resumes with what a sync returned as long as the gateway lets it; and begins again.
 async fn resume(stage: &Stage, account: &Account, device: &str) -> Result<()> {
-    let path = format!("/v1/users/{}/sync?since=", account.uid);
+    let path = format!("/v1/users/{}/sync", account.uid);
     let (status, sync) = account.get(&path).await?;
     let token = sync["next"].as_str();
     let token = token.with_context(|| format!("a sync is answered {status}: {sync}"))?;
     loop {
-        let Ok(mut socket) = connect(stage, account).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        socket.send(hello(device, None)).await?;
+        let mut socket = say_hello(stage, account, device).await;
         while let Some(Ok(said)) = socket.next().await {
             let said: Value = serde_json::from_slice(&said.into_data()).unwrap_or_default();
             let resume = json!({ "type": "resume", "since": token });
@@ -80,11 +95,7 @@ pub(super) async fn resumes(stage: Stage, accounts: Vec<Account>) -> Result<()> 
 pub(super) async fn devices(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let account = accounts.first().context("an account connects")?;
     for number in 0_u64.. {
-        let Ok(mut socket) = connect(&stage, account).await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-            continue;
-        };
-        socket.send(hello(&format!("{number}"), None)).await?;
+        let mut socket = say_hello(&stage, account, &format!("{number}")).await;
         // The answer is awaited, so that the device is one that the gateway knows.
         let _ = socket.next().await;
     }
