@@ -246,34 +246,56 @@ impl From<SystemTime> for TimestampMs {
     }
 }
 
-/// The sender's own id of a send: 1–64 bytes of UTF-8 without control characters. A UUIDv7 is best.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct ClientMsgId(String);
+/// An id that a caller chooses: a text of 1–64 bytes without control characters.
+macro_rules! chosen_id {
+    ($(#[$attribute:meta])* $name:ident) => {
+        $(#[$attribute])*
+        pub struct $name(String);
 
-impl ClientMsgId {
-    /// The maximum length, in bytes.
-    pub const MAX_BYTES: usize = 64;
+        impl $name {
+            /// The maximum length, in bytes.
+            pub const MAX_BYTES: usize = 64;
 
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
 
-    /// The id as text.
-    #[must_use]
-    pub fn into_string(self) -> String {
-        self.0
-    }
+            /// The id as text.
+            #[must_use]
+            pub fn into_string(self) -> String {
+                self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidValue;
+
+            fn try_from(text: String) -> Result<Self, InvalidValue> {
+                checked_id(text, Self::MAX_BYTES).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl TryFrom<String> for ClientMsgId {
-    type Error = InvalidValue;
+chosen_id! {
+    /// The sender's own id of a send: 1–64 bytes of UTF-8 without control characters. A UUIDv7 is best.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(try_from = "String")]
+    ClientMsgId
+}
 
-    fn try_from(text: String) -> Result<Self, InvalidValue> {
-        checked_id(text, Self::MAX_BYTES).map(Self)
-    }
+chosen_id! {
+    /// The id of a command other than a send, by which a repeat of it is recognised: 1–64 bytes without control characters.
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    CommandId
 }
 
 fn checked_id(text: String, max_bytes: usize) -> Result<String, InvalidValue> {
@@ -294,47 +316,6 @@ fn checked_id(text: String, max_bytes: usize) -> Result<String, InvalidValue> {
 impl From<ClientMsgId> for String {
     fn from(ClientMsgId(text): ClientMsgId) -> Self {
         text
-    }
-}
-
-impl fmt::Display for ClientMsgId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The id of a command other than a send, by which a repeat of it is recognised: 1–64 bytes without control characters.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CommandId(String);
-
-impl CommandId {
-    /// The maximum length, in bytes.
-    pub const MAX_BYTES: usize = 64;
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn into_string(self) -> String {
-        self.0
-    }
-}
-
-impl TryFrom<String> for CommandId {
-    type Error = InvalidValue;
-
-    fn try_from(text: String) -> Result<Self, InvalidValue> {
-        checked_id(text, Self::MAX_BYTES).map(Self)
-    }
-}
-
-impl fmt::Display for CommandId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
