@@ -255,40 +255,49 @@ fn rules_after(control: &Control, before: &Rules) -> Rules {
         max_msg_bytes: control.max_msg_bytes.unwrap_or(before.max_msg_bytes),
         ..*before
     };
+    let or = |since, begin, goes_on| {
+        if before.rule_version < since {
+            begin
+        } else {
+            goes_on
+        }
+    };
     if version >= 2 {
         let given = control.hash_key.as_deref();
-        let begins = before.rule_version < 2;
-        let or = |begin, goes_on| if begins { begin } else { goes_on };
         after.hash_key = before
             .hash_key
             .or_else(|| given.and_then(|key| key.try_into().ok()));
-        after.dedup_max_per_sender = control
-            .dedup_max_per_sender
-            .unwrap_or(or(100_000, before.dedup_max_per_sender));
-        after.new_conversations_per_day = control
-            .new_conversations_per_day
-            .unwrap_or(or(20, before.new_conversations_per_day));
+        after.dedup_max_per_sender =
+            control
+                .dedup_max_per_sender
+                .unwrap_or(or(2, 100_000, before.dedup_max_per_sender));
+        after.new_conversations_per_day = control.new_conversations_per_day.unwrap_or(or(
+            2,
+            20,
+            before.new_conversations_per_day,
+        ));
     }
     if version >= 3 {
-        let begins = before.rule_version < 3;
-        let (window, members) = if begins {
-            (120_000, 10_000)
-        } else {
-            (before.recall_window_ms, before.max_group_members)
-        };
-        after.recall_window_ms = control.recall_window_ms.unwrap_or(window);
+        after.recall_window_ms =
+            control
+                .recall_window_ms
+                .unwrap_or(or(3, 120_000, before.recall_window_ms));
         after.delete_for_all = control.delete_for_all.unwrap_or(before.delete_for_all);
-        after.max_group_members = control.max_group_members.unwrap_or(members);
+        after.max_group_members =
+            control
+                .max_group_members
+                .unwrap_or(or(3, 10_000, before.max_group_members));
     }
     if version >= 4 {
-        let begins = before.rule_version < 4;
-        let or = |begin, goes_on| if begins { begin } else { goes_on };
-        after.new_memberships_per_day = control
-            .new_memberships_per_day
-            .unwrap_or(or(1_000, before.new_memberships_per_day));
-        after.max_memberships_by_others = control
-            .max_memberships_by_others
-            .unwrap_or(or(100, before.max_memberships_by_others));
+        after.new_memberships_per_day =
+            control
+                .new_memberships_per_day
+                .unwrap_or(or(4, 1_000, before.new_memberships_per_day));
+        after.max_memberships_by_others = control.max_memberships_by_others.unwrap_or(or(
+            4,
+            100,
+            before.max_memberships_by_others,
+        ));
     }
     after
 }
