@@ -223,12 +223,12 @@ pub(super) struct Beginning {
     welcomed: Result<SyncToken, NoStream>,
 }
 
-impl Beginning {
-    fn sync(why: NoStream) -> Self {
+impl From<Result<SyncToken, NoStream>> for Beginning {
+    fn from(welcomed: Result<SyncToken, NoStream>) -> Self {
         Self {
             complaint: None,
             kept: None,
-            welcomed: Err(why),
+            welcomed,
         }
     }
 }
@@ -246,7 +246,7 @@ pub(super) async fn beginning(
             Ok(token) => from_token(gateway, &connection, token, by).await,
             Err(error) => Beginning {
                 complaint: Some(format!("since {error}")),
-                ..Beginning::sync(NoStream::SyncRequired)
+                ..Err(NoStream::SyncRequired).into()
             },
         },
         // What is kept is the token of the user's own device.
@@ -267,10 +267,10 @@ pub(super) async fn beginning(
                     kept,
                     ..from_token(gateway, &connection, Some(token), by).await
                 },
-                Some(Ok(None) | Err(_)) | None => Beginning::sync(NoStream::SyncRequired),
+                Some(Ok(None) | Err(_)) | None => Err(NoStream::SyncRequired).into(),
             }
         }
-        Since::Nothing | Since::Lost => Beginning::sync(NoStream::SyncRequired),
+        Since::Nothing | Since::Lost => Err(NoStream::SyncRequired).into(),
     }
 }
 
@@ -281,17 +281,13 @@ async fn from_token(
     token: Option<SyncToken>,
     by: Instant,
 ) -> Beginning {
-    let Some(token) = token.filter(|token| token.page().is_none()) else {
-        return Beginning::sync(NoStream::SyncRequired);
+    let welcomed = match token.filter(|token| token.page().is_none()) {
+        Some(token) => welcome(gateway, connection, &token, by)
+            .await
+            .map(|()| token),
+        None => Err(NoStream::SyncRequired),
     };
-    match welcome(gateway, connection, &token, by).await {
-        Ok(()) => Beginning {
-            complaint: None,
-            kept: None,
-            welcomed: Ok(token),
-        },
-        Err(why) => Beginning::sync(why),
-    }
+    welcomed.into()
 }
 
 /// Gives a connection its stream.
