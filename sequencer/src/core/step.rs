@@ -212,24 +212,36 @@ fn step_known(state: &State, stamp: EventStamp, fields: CommandFields<'_>) -> Re
 }
 
 fn step_command(state: &State, stamp: EventStamp, command: Command) -> Decision {
+    let in_group =
+        |gid, by, decided| stamp.decide(step_group::for_strangers(state, (gid, by), decided));
     match command {
         Command::Send(send) => match send.conversation() {
             ConversationId::Direct(id) => step_send(state, stamp, id, send),
-            ConversationId::Group(gid) => stamp.decide(step_group::send(state, stamp, gid, send)),
+            ConversationId::Group(gid) => {
+                in_group(gid, send.srcid, step_group::send(state, stamp, gid, send))
+            }
         },
         Command::ReadAck(ack) => match ack.conversation() {
             ConversationId::Direct(id) => step_read_ack(state, stamp, id, &ack),
-            ConversationId::Group(gid) => stamp.decide(step_group::read(state, gid, &ack)),
+            ConversationId::Group(gid) => {
+                in_group(gid, ack.uid, step_group::read(state, gid, &ack))
+            }
         },
         Command::Control(control) => step_control(state, stamp, &control),
         Command::ChangeMessage(change) => match change.conversation() {
             ConversationId::Direct(id) => step_message_change(state, stamp, id, change),
-            ConversationId::Group(gid) => {
-                stamp.decide(step_group::change_message(state, stamp, gid, change))
-            }
+            ConversationId::Group(gid) => in_group(
+                gid,
+                change.by,
+                step_group::change_message(state, stamp, gid, change),
+            ),
         },
         Command::ChangeContact(change) => step_contact_change(state, stamp, &change),
-        Command::ChangeGroup(change) => stamp.decide(step_group::change(state, stamp, change)),
+        Command::ChangeGroup(change) => in_group(
+            change.gid,
+            change.by,
+            step_group::change(state, stamp, change),
+        ),
         // No state decides about it, and none remembers it (PROTOCOL K5).
         Command::SetProfile(profile) => stamp.emit(Body::Profile(profile)),
     }

@@ -27,7 +27,11 @@ fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
 
 /// What is said to somebody who is no member is the same from rule version 4 on, whether there is such a group, was one, or never was
 /// (PROTOCOL G12).
-fn for_strangers<T>(state: &State, (gid, by): (GroupId, UserId), decided: Result<T>) -> Result<T> {
+pub(super) fn for_strangers(
+    state: &State,
+    (gid, by): (GroupId, UserId),
+    decided: Result<Body>,
+) -> Result<Body> {
     let is_member = |group: &Group| group.members.contains_key(&by);
     let is_stranger = !state.groups.get(&gid).is_some_and(|group| is_member(group));
     let tells = |reason| {
@@ -75,16 +79,6 @@ pub(super) fn send(
     gid: GroupId,
     send: SendMessage,
 ) -> Result<Body> {
-    let by = (gid, send.srcid);
-    for_strangers(state, by, send_as_member(state, stamp, gid, send))
-}
-
-fn send_as_member(
-    state: &State,
-    stamp: EventStamp,
-    gid: GroupId,
-    send: SendMessage,
-) -> Result<Body> {
     step_repeat(state, stamp, (&send).into())?;
     check_msg_bytes(state, &send.msg)?;
     let group = known_group(state, gid)?;
@@ -103,10 +97,6 @@ fn send_as_member(
 
 /// A read position is clamped to the last message and never goes back, also not behind what the member sent or joined after (PROTOCOL G4).
 pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
-    for_strangers(state, (gid, ack.uid), read_as_member(state, gid, ack))
-}
-
-fn read_as_member(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
     let group = known_group(state, gid)?;
     let position = member(group, ack.uid, "uid")?.read[ack.device];
     let mid = ack.mid.unwrap_or(group.last_mid).min(group.last_mid);
@@ -123,16 +113,6 @@ fn read_as_member(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
 }
 
 pub(super) fn change_message(
-    state: &State,
-    stamp: EventStamp,
-    gid: GroupId,
-    asked: ChangeMessage,
-) -> Result<Body> {
-    let by = (gid, asked.by);
-    for_strangers(state, by, change_as_member(state, stamp, gid, asked))
-}
-
-fn change_as_member(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
@@ -232,10 +212,7 @@ pub(super) fn change(state: &State, stamp: EventStamp, command: ChangeGroup) -> 
     let actor = Actor { by, by_user };
     let change = match action {
         GroupAction::Create(asked) => create(state, stamp, gid, actor, &asked),
-        action => {
-            let change = change_known(state, stamp, gid, actor, action);
-            for_strangers(state, (gid, by), change)
-        }
+        action => change_known(state, stamp, gid, actor, action),
     };
     Ok(Body::GroupChange(Box::new(change?)))
 }
