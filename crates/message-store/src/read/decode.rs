@@ -102,12 +102,16 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     })
 }
 
-/// lo is 0 in a group.
+/// lo is 0 in a group. A scan goes on after the conversation of its last row: of a row with lo above hi it would never end.
 fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
     if row.try_get::<i64, _>("lo")? == 0 {
         return gid(row, "hi").map(ConversationId::Group);
     }
-    Ok(DirectConversation::new(uid(row, "lo")?, uid(row, "hi")?).into())
+    let (lo, hi) = (uid(row, "lo")?, uid(row, "hi")?);
+    if lo > hi {
+        return Err(refused("lo", format!("{lo} is above hi, {hi}")));
+    }
+    Ok(DirectConversation::new(lo, hi).into())
 }
 
 pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
