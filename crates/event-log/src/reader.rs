@@ -44,8 +44,8 @@ pub struct LogReader {
     query_client: ReconnectingClient<BaseConsumer<NamedContext>>,
 }
 
-/// A consumer for one scan at a time, since a scan assigns partitions; made on first use.
-type Scanner = Mutex<Option<ReconnectingClient<BaseConsumer<NamedContext>>>>;
+/// A consumer for one scan at a time, since a scan assigns partitions, and the topics that it knows; made on first use.
+type Scanner = Mutex<Option<(ReconnectingClient<BaseConsumer<NamedContext>>, Vec<Topic>)>>;
 
 impl LogReader {
     /// Connects lazily.
@@ -257,10 +257,17 @@ impl LogReader {
             (&self.large_scans, None)
         };
         let mut made = scanner.lock().unwrap_or_else(PoisonError::into_inner);
-        let consumer = match &mut *made {
-            Some(consumer) => consumer,
-            none => none.insert(consumer(&self.config, bytes)?),
+        let (consumer, known) = match &mut *made {
+            Some(made) => made,
+            none => none.insert((consumer(&self.config, bytes)?, Vec::new())),
         };
+        // Of a topic that is assigned before it is known librdkafka asks for the leaders up to a second later.
+        if !known.contains(&topic) {
+            consumer
+                .fetch_metadata(Some(&name), TIMEOUT)
+                .map_err(fault)?;
+            known.push(topic);
+        }
         let source = TopicSource {
             consumer,
             topic: &name,
