@@ -4,7 +4,6 @@ use std::{
 };
 
 use garde::Validate;
-use message_store::MySqlConfig;
 use schemas::DeviceClass;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
@@ -20,11 +19,9 @@ const TURN: usize = 256;
 pub struct Config {
     /// Section `gateway`.
     pub gateway: GatewayConfig,
-    /// Section `mysql`: memberships.
-    pub mysql: MySqlConfig,
     /// Section `redis`: what gateways tell each other.
     pub redis: RedisConfig,
-    /// What devices send: the sections of ingest, Kafka and callers among them.
+    /// What devices send: the sections of ingest: Kafka, MySQL (memberships, too) and callers among them.
     #[serde(flatten)]
     pub ingest: ingest::Config,
 }
@@ -37,7 +34,6 @@ impl Config {
     pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
         Ok(Self {
             gateway: source.section("gateway")?,
-            mysql: source.section("mysql")?,
             redis: source.section("redis")?,
             ingest: ingest::Config::load(source)?,
         })

@@ -73,8 +73,8 @@ impl Gateway {
         shutdown: Shutdown,
     ) -> Result<Self, UnreadError> {
         let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
-        let store = MessageStore::connect(&config.mysql);
-        let contacts = Arc::new(Contacts::new(store.clone(), &config.mysql));
+        let store = MessageStore::connect(&config.ingest.mysql);
+        let contacts = Arc::new(Contacts::new(store.clone(), &config.ingest.mysql));
         let dissolved = DissolvedGroups::new(store.clone());
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts), dissolved);
         let focus = Arc::new(Focus::default());

@@ -7,6 +7,7 @@ use std::{
 use access::AuthConfig;
 use event_log::KafkaConfig;
 use garde::Validate;
+use message_store::MySqlConfig;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
 
@@ -27,6 +28,10 @@ pub struct Config {
     pub kafka: KafkaConfig,
     /// Section `auth`.
     pub auth: AuthConfig,
+    /// Section `groups`: who may be added to them.
+    pub groups: GroupsConfig,
+    /// Section `mysql`: what users have done and say about that. Without anything in `groups` nothing connects to it.
+    pub mysql: MySqlConfig,
 }
 
 impl Config {
@@ -39,8 +44,35 @@ impl Config {
             ingest: source.section("ingest")?,
             kafka: source.section("kafka")?,
             auth: source.section("auth")?,
+            groups: source.section("groups")?,
+            mysql: source.section("mysql")?,
         })
     }
+}
+
+/// Section `groups`: who may be added to groups by other users. Services may always add everybody (PROTOCOL G13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Validate)]
+#[serde(deny_unknown_fields, default)]
+pub struct GroupsConfig {
+    /// Who may add a user. With `contacts` ingest reads MySQL.
+    #[garde(skip)]
+    pub added_by: AddedBy,
+    /// Whether the member `groups_added_by` of the extra of a user's profile counts, too, where it allows fewer. Then ingest reads MySQL.
+    #[garde(skip)]
+    pub users_decide: bool,
+}
+
+/// Who may add a user to a group. A later one allows fewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AddedBy {
+    /// Every user.
+    #[default]
+    Anybody,
+    /// To whom the user has written, or whom he has as a favourite or pinned; and whom he does not block.
+    Contacts,
+    /// No user: he joins, or a service adds him.
+    Nobody,
 }
 
 /// Section `ingest`.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+mod added_by;
 mod batch;
 mod body;
 mod byte_budget;
@@ -25,6 +26,6 @@ mod words;
 
 #[doc(hidden)]
 pub use batch::{fuzzing, measured};
-pub use config::{Config, IngestConfig};
+pub use config::{AddedBy, Config, GroupsConfig, IngestConfig};
 pub use service::{Poster, serve, start};
 pub use words::check_dictionary;

@@ -287,6 +287,19 @@ impl Post {
         u32::try_from(named).unwrap_or(u32::MAX)
     }
 
+    /// Whom a user makes members of a group, by which field, and that user: once the post is authorized. Nobody else's posts are of a user.
+    pub(crate) fn added_by_user(&self) -> Option<(&'static str, UserId, &[UserId])> {
+        let Command::ChangeGroup(change) = &self.command else {
+            return None;
+        };
+        let (field, users) = match &change.action {
+            GroupAction::Create(create) => ("members", &create.members),
+            GroupAction::Add(users) => ("add", users),
+            _ => return None,
+        };
+        change.by_user.then_some((field, change.by, users))
+    }
+
     /// The text of a message or an edit.
     pub(crate) fn text_mut(&mut self) -> Option<&mut String> {
         match &mut self.command {

@@ -44,6 +44,7 @@ pub(crate) async fn post(
         let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
+        ingest.check_added(caller, &post).await?;
         ingest.check_words(&mut post)?;
         let id = post.retry_id();
         let gid = post.created_group();
@@ -113,6 +114,7 @@ pub(crate) async fn post_event(
             .identified(None)?;
         post.authorize(caller)?;
         ingest.charge_named(caller, &post)?;
+        ingest.check_added(caller, &post).await?;
         ingest.check_words(&mut post)?;
         append(ingest, post, permit, deadline).await
     }

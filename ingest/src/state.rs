@@ -7,6 +7,7 @@ use problem::Problem;
 use service_runtime::Shutdown;
 
 use crate::{
+    added_by::Consent,
     byte_budget::ByteBudget,
     config::{Config, IngestConfig},
     fair_pool::FairPool,
@@ -32,6 +33,8 @@ pub(crate) struct Ingest {
     pub(crate) places: Arc<FairPool>,
     /// `None` where no dictionary is configured.
     pub(crate) words: Option<Arc<Words>>,
+    /// `None` where any user may add any other one to groups.
+    pub(crate) consent: Option<Consent>,
     pub(crate) shutdown: Shutdown,
 }
 
@@ -47,6 +50,7 @@ impl Ingest {
             singles: FairPool::new(config.ingest.singles()),
             batches: config.ingest.batches(),
             places: FairPool::new(config.ingest.places()),
+            consent: Consent::new(config.groups, &config.mysql),
             config: config.ingest,
             shutdown,
         })
@@ -56,6 +60,14 @@ impl Ingest {
     pub(crate) fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         let further = post.named_users().saturating_sub(1);
         self.access.charge_events(caller, further)
+    }
+
+    /// Checks that those whom a user adds to a group let him do so.
+    pub(crate) async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+        match &self.consent {
+            Some(consent) => consent.check(caller, post).await,
+            None => Ok(()),
+        }
     }
 
     /// Applies the filter of words to a post, if there is one.

@@ -2,7 +2,7 @@ use access::{AuthConfig, Verifier};
 use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
 use gateway::GatewayConfig;
-use ingest::{IngestConfig, check_dictionary};
+use ingest::{GroupsConfig, IngestConfig, check_dictionary};
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
@@ -69,6 +69,7 @@ fn effective(source: &ConfigSource) -> Result<Value, ConfigError> {
         ("auth", source.effective::<AuthConfig>("auth")?),
         ("client", source.effective::<ClientConfig>("client")?),
         ("gateway", source.effective::<GatewayConfig>("gateway")?),
+        ("groups", source.effective::<GroupsConfig>("groups")?),
         ("http", source.effective::<HttpConfig>("http")?),
         ("ingest", source.effective::<IngestConfig>("ingest")?),
         ("kafka", source.effective::<KafkaConfig>("kafka")?),

@@ -81,9 +81,12 @@ impl Problem {
         }
     }
 
-    /// The same about fields of the member `parent`: `msg` becomes `message.msg`.
+    /// The same about fields of the member `parent`: `msg` becomes `message.msg`. A problem that is of no field stays as it is.
     #[must_use]
     pub fn within(self, parent: &str) -> Self {
+        if self.errors.is_empty() {
+            return self;
+        }
         let errors = self.errors.into_iter().map(|error| FieldError {
             field: format!("{parent}.{}", error.field),
             ..error

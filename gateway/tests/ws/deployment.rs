@@ -44,7 +44,7 @@ impl Deployment {
         config.ingest.kafka.prefix = format!("t{id}.");
         let admin = Admin::new(&config.ingest.kafka).unwrap();
         admin.apply().await.unwrap();
-        config.mysql = MySqlConfig {
+        config.ingest.mysql = MySqlConfig {
             servers: vec![servers.mysql_url.parse().unwrap()],
             database_prefix: format!("w{}_", &id[..12]),
             connections_per_server: 4,
@@ -53,7 +53,7 @@ impl Deployment {
         config.gateway.lease_ms = 1_000;
         config.redis.url.clone_from(&servers.redis_url);
         config.redis.key_prefix = format!("t{id}:");
-        let store = MessageStore::connect(&config.mysql);
+        let store = MessageStore::connect(&config.ingest.mysql);
         store.apply_schema(now()).await.unwrap();
         let settings = ProducerSettings {
             linger_ms: 0,
@@ -99,7 +99,7 @@ impl Deployment {
 
     /// MySQL has everything below this offset of a partition.
     pub async fn store_contacts_up_to(&self, partition: i64, next: i64) {
-        let store = MessageStore::connect(&self.config.mysql);
+        let store = MessageStore::connect(&self.config.ingest.mysql);
         let topic = self.config.ingest.kafka.topic(Topic::Events);
         let to = LogPosition {
             next: NextOffset::new(next),
@@ -118,7 +118,7 @@ impl Deployment {
 
     /// MySQL has that this user has written to the other one.
     pub async fn store_contact(&self, [uid, peer]: [UserId; 2]) {
-        let store = MessageStore::connect(&self.config.mysql);
+        let store = MessageStore::connect(&self.config.ingest.mysql);
         let topic = self.config.ingest.kafka.topic(Topic::Events);
         let mut contact = ContactDelta::new(uid, peer);
         contact.own_n = Ordinal::ZERO.next();
@@ -133,7 +133,7 @@ impl Deployment {
 
     /// MySQL has that a group is dissolved.
     pub async fn store_dissolved(&self, gid: i64, owner: UserId) {
-        let store = MessageStore::connect(&self.config.mysql);
+        let store = MessageStore::connect(&self.config.ingest.mysql);
         let topic = self.config.ingest.kafka.topic(Topic::Events);
         let settings = GroupSettings {
             name: "Lunch".to_owned(),
@@ -164,7 +164,7 @@ impl Deployment {
 
     /// The devices of a user that are kept.
     pub async fn devices(&self, uid: UserId) -> Vec<DeviceRow> {
-        let store = MessageStore::connect(&self.config.mysql);
+        let store = MessageStore::connect(&self.config.ingest.mysql);
         let shard = store.layout().shard_of_user(uid);
         let mut snapshot = store.snapshot(shard).await.unwrap();
         snapshot.devices(uid, 1_000).await.unwrap()
@@ -172,7 +172,7 @@ impl Deployment {
 
     /// So many other devices of a user, which were seen a minute later.
     pub async fn keep_others(&self, uid: UserId, count: usize) {
-        let store = MessageStore::connect(&self.config.mysql);
+        let store = MessageStore::connect(&self.config.ingest.mysql);
         let rows: Vec<DeviceRow> = (0..count)
             .map(|n| DeviceRow {
                 uid,

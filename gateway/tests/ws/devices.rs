@@ -266,11 +266,11 @@ async fn connections_of_a_user_are_counted_on_an_open_stack() {
 async fn presence_is_answered_in_time_and_by_share_while_mysql_is_silent() {
     let dir = tempfile::tempdir().unwrap();
     let parties = Parties::new(dir.path());
-    let mysql = Deployment::shared().await.config.mysql.servers[0].port;
+    let mysql = Deployment::shared().await.config.ingest.mysql.servers[0].port;
     let proxy = Proxy::start(mysql, Duration::ZERO).await;
     let gateway = Gateway::start_with(|config| {
         config.ingest.auth = parties.config();
-        config.mysql.servers[0].port = proxy.port;
+        config.ingest.mysql.servers[0].port = proxy.port;
     })
     .await;
     proxy.hold(true);

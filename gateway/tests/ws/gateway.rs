@@ -67,7 +67,7 @@ impl Gateway {
     /// Starts one that does not know where to read from.
     pub async fn start_without_mysql() -> Self {
         let nowhere = "mysql://root:none@127.0.0.1:1".parse().unwrap();
-        let change = |config: &mut Config| config.mysql.servers = vec![nowhere];
+        let change = |config: &mut Config| config.ingest.mysql.servers = vec![nowhere];
         Self::begin_on(Deployment::shared().await, change).await.0
     }
 

@@ -194,7 +194,13 @@ impl BatchReader {
             Ok(post) => {
                 let charged = self.ingest.charge_named(&self.caller, &post);
                 charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
-                self.append(frame.number, post).await
+                match self.ingest.check_added(&self.caller, &post).await {
+                    Ok(()) => self.append(frame.number, post).await,
+                    Err(problem) => {
+                        let problem = problem.within(post.kind().member());
+                        self.refuse(frame.number, &problem).await
+                    }
+                }
             }
             Err(problem) => self.refuse(frame.number, &problem).await,
         }

@@ -5,6 +5,7 @@
     reason = "a test that finds something else has failed"
 )]
 
+mod added_by;
 mod batches;
 mod callers;
 mod changes;

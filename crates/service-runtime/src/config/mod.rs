@@ -27,7 +27,7 @@ pub use secret::Secret;
 use setting::Setting;
 
 /// The sections that a file, the environment or `--set` may name.
-pub const SECTIONS: [&str; 15] = [
+pub const SECTIONS: [&str; 16] = [
     "http",
     "auth",
     "runtime",
@@ -36,6 +36,7 @@ pub const SECTIONS: [&str; 15] = [
     "redis",
     "mysql",
     "ingest",
+    "groups",
     "sequencer",
     "projector_unread",
     "projector_mysql",
