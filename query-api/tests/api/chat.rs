@@ -109,6 +109,23 @@ impl Chat {
         });
     }
 
+    /// A hide or a clear without a number: its offset.
+    pub fn change_alone(&mut self, by: UserId, of: i64, change: Change) -> i64 {
+        // The first row has id 0, which is no change's.
+        NEXT_ID.fetch_max(1, Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        self.changes.push(ChangeRow {
+            id,
+            ts: now(),
+            conversation: self.conversation().into(),
+            by,
+            mid: mid(of),
+            change,
+            chg: Chg::ZERO,
+        });
+        id
+    }
+
     /// How many of the first `mid` messages are the peer's.
     pub fn peer_n(&self, mid: i64) -> Ordinal {
         let theirs = self
@@ -147,7 +164,12 @@ impl Chat {
 
     /// What a change adds to my contact row.
     fn contact_after(&self, row: &ChangeRow) -> ContactDelta {
+        let is_own = row.chg == Chg::ZERO;
+        if is_own && row.by != self.me {
+            return ContactDelta::new(self.me, self.peer);
+        }
         let mut contact = ContactDelta {
+            own_pos: if is_own { row.id } else { 0 },
             last: LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts),
             chg: row.chg,
             pos: row.id,
