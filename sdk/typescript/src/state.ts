@@ -15,6 +15,7 @@ import {
   splitKey,
   takeSyncedGroup,
   takeSyncedUser,
+  type ChangesAfter,
   type Chat,
   type ChatKey,
   type WithGroup,
