@@ -202,8 +202,7 @@ mod tests {
 
     #[test]
     fn what_has_no_number_is_no_business_of_the_other() {
-        for (change, hidden, clear_mid) in
-            [(Change::Hide, 1, Mid::ZERO), (Change::Clear, 0, FIRST)]
+        for (change, hidden, clear_mid) in [(Change::Hide, 1, Mid::ZERO), (Change::Clear, 0, FIRST)]
         {
             let [own] = rows_of_numbered(2, 1, change, Chg::ZERO)
                 .try_into()

@@ -194,7 +194,9 @@ fn assert_right(rows: &Rows) {
         ChangeKind::Hide,
         ChangeKind::Clear,
     ];
-    let changes = [(0, 3), (1, 2), (2, 3), (3, 1), (4, 1)].into_iter().zip(kinds);
+    let changes = [(0, 3), (1, 2), (2, 3), (3, 1), (4, 1)]
+        .into_iter()
+        .zip(kinds);
     let changes: Vec<_> = changes.map(|((chg, mid), kind)| (chg, mid, kind)).collect();
     assert_eq!(rows.changes, changes);
     let read = |pc, mobile| PerDevice {

@@ -1,8 +1,8 @@
 //! Groups, as other programs read them: by the client.
 
 use client::{
-    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, Member, MembersQuery,
-    MessagesQuery, Order, ReadOptions, Retry,
+    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, Member,
+    MembersQuery, MessagesQuery, Order, ReadOptions, Retry,
 };
 use schemas::{Change, Chg, GroupRole, Mid, PerDevice};
 

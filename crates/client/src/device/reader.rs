@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::{DeviceState, outbox::Repeat};
 use crate::{
-    Changes, ChangesAfter, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order, ReadOptions,
-    SyncAnswer,
+    Changes, ChangesAfter, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order,
+    ReadOptions, SyncAnswer,
 };
 
 /// The most messages or changes that a page has.

@@ -293,7 +293,11 @@ fn what_a_head_stands_for_is_counted_and_fetched() {
     assert_eq!(unread(&device, group()), [Some(1); 2]);
     let changed = json!({"chg": 1, "mid": 10, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [changed], "next": null});
-    device.take_changes(group(), ChangesAfter::default(), serde_json::from_value(page).unwrap());
+    device.take_changes(
+        group(),
+        ChangesAfter::default(),
+        serde_json::from_value(page).unwrap(),
+    );
     let chat = &device.chats()[&group()];
     assert!(chat.last.as_ref().unwrap().recalled);
     assert_eq!(chat.missing(), None);
@@ -520,7 +524,11 @@ fn what_is_fetched_anew_is_changed_anew() {
     device.take_messages(group(), serde_json::from_value(page).unwrap());
     let changed = json!({"chg": 2, "mid": 1, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [changed], "next": null});
-    device.take_changes(group(), ChangesAfter::default(), serde_json::from_value(page).unwrap());
+    device.take_changes(
+        group(),
+        ChangesAfter::default(),
+        serde_json::from_value(page).unwrap(),
+    );
     device.take_sync(answer(json!({"groups": [group_row(1, 1, 1, true)]})));
     let missing = device.chats()[&group()].missing().unwrap();
     assert_eq!(

@@ -188,7 +188,9 @@ async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
         (first, 10_005, 9, vec![]),
         (second, 0, 9, vec![4]),
     ] {
-        let own = snapshot.own_changes_after(of, uid, (None, pos), limit).await;
+        let own = snapshot
+            .own_changes_after(of, uid, (None, pos), limit)
+            .await;
         assert_eq!(ids(own.unwrap()), found);
     }
     for (uid, after, found) in [
@@ -197,7 +199,9 @@ async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
         (second, (chg(0), 0), vec![4]),
     ] {
         let (chg, pos) = after;
-        let own = snapshot.own_changes_after(of, uid, (Some(chg), pos), 9).await;
+        let own = snapshot
+            .own_changes_after(of, uid, (Some(chg), pos), 9)
+            .await;
         assert_eq!(ids(own.unwrap()), found);
     }
     let numbered = snapshot.changes_after(of, first, Chg::ZERO, 9).await;

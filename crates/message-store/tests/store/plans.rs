@@ -443,10 +443,7 @@ async fn what_others_have_hidden_is_not_gone_through() {
     write.await.unwrap();
 
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-    let found = snapshot
-        .changes_after(of, me, Chg::ZERO, 50)
-        .await
-        .unwrap();
+    let found = snapshot.changes_after(of, me, Chg::ZERO, 50).await.unwrap();
     let found: Vec<i64> = found.iter().map(|row| row.chg.get()).collect();
     assert_eq!(found, [4_001, 4_002]);
     let all = snapshot.changes_after(of, other, Chg::ZERO, 5_000).await;
