@@ -98,6 +98,8 @@ impl Chat {
 
     /// The next change.
     pub fn change(&mut self, by: UserId, of: i64, change: Change) {
+        let numbered = self.changes.iter().filter(|row| row.chg > Chg::ZERO);
+        let number = numbered.count() as i64 + 1;
         self.changes.push(ChangeRow {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             ts: now(),
@@ -105,7 +107,7 @@ impl Chat {
             by,
             mid: mid(of),
             change,
-            chg: chg(self.changes.len() as i64 + 1),
+            chg: chg(number),
         });
     }
 

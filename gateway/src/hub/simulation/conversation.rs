@@ -304,9 +304,10 @@ impl Seen<'_> {
             Recipient::Group(_) => self.group_row(),
         };
         let at = format!("{}:{at}", self.id.partition());
-        let more = json!({
-            "last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.chg(), "own_pos": self.view.own_pos, "at": at,
-        });
+        let mut more = json!({"last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.chg(), "at": at});
+        if self.view.own_pos > 0 {
+            more["own_pos"] = self.view.own_pos.into();
+        }
         let more = more.as_object().unwrap().clone();
         row.as_object_mut().unwrap().extend(more);
         row
