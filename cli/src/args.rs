@@ -556,6 +556,9 @@ pub(crate) struct ChangesArgs {
     /// Newer than this change
     #[arg(long)]
     pub(crate) after_chg: Option<i64>,
+    /// Of what the user has hidden and cleared without a number: behind this offset
+    #[arg(long)]
+    pub(crate) after_own_pos: Option<i64>,
     /// How many
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=200))]
     pub(crate) limit: Option<u16>,

@@ -117,6 +117,9 @@ pub(crate) enum GroupCommand {
         /// Those after this change
         #[arg(long)]
         after_chg: Option<i64>,
+        /// Of what the user has hidden and cleared without a number: those behind this offset
+        #[arg(long)]
+        after_own_pos: Option<i64>,
         /// How many
         #[arg(long)]
         limit: Option<u32>,

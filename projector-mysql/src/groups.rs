@@ -13,14 +13,16 @@ pub(crate) fn message(rows: &mut ConversationRows, id: i64, ts: TimestampMs, mes
     }
 }
 
-/// The same of a change to a message.
+/// The same of a change to a message: nothing, where it concerns its author alone and has no number.
 pub(crate) fn message_change(
     rows: &mut ConversationRows,
     id: i64,
     ts: TimestampMs,
     change: &MessageChange,
 ) {
-    if let Recipient::Group(gid) = change.to {
+    if let Recipient::Group(gid) = change.to
+        && !change.is_own()
+    {
         let group = rows.groups.entry(gid).or_default();
         group.pos = id;
         group.chg = change.chg;

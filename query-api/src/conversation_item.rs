@@ -37,6 +37,10 @@ pub(crate) struct ConversationItem {
     /// The number of its last change, which its list of changes has; 0 where there is none.
     #[schema(minimum = 0, example = 1)]
     chg: i64,
+    /// Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, example = 57)]
+    own_pos: Option<i64>,
     /// What the user has set for it; nothing in a group.
     #[serde(flatten)]
     flags: Flags,
@@ -99,6 +103,7 @@ impl ConversationItem {
             last: last.and_then(|last| last_item(last, full, conversation)),
             last_mid,
             chg: row.contact.chg.get(),
+            own_pos: Some(row.contact.own_pos).filter(|pos| *pos > 0),
             flags: row.flags().into(),
             unread,
             read_mid: ByClass {
@@ -116,6 +121,7 @@ impl ConversationItem {
             last: group.last(),
             last_mid: group.head.last_mid().get(),
             chg: group.head.chg.get(),
+            own_pos: Some(group.membership.own_pos).filter(|pos| *pos > 0),
             flags: ContactFlags::default().into(),
             unread: unread.map(Some).into(),
             read_mid: read_mid.map(Mid::get).into(),

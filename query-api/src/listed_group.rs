@@ -72,7 +72,7 @@ pub(crate) async fn read_hidden<'a>(
 ) -> Result<(), QueryError> {
     let changed = groups
         .into_iter()
-        .filter(|group| group.head.chg > Chg::ZERO);
+        .filter(|group| group.head.chg > Chg::ZERO || group.membership.own_pos > 0);
     let mut changed: BTreeMap<(GroupId, Mid), &'a mut ListedGroup> = changed
         .map(|group| ((group.head.gid, group.head.last_mid()), group))
         .collect();

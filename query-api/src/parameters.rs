@@ -89,6 +89,11 @@ pub(crate) struct MidBound(pub(crate) Mid);
 #[serde(try_from = "String")]
 pub(crate) struct ChgBound(pub(crate) Chg);
 
+/// `after_own_pos`: an offset in `chat.events`, or 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct OffsetBound(pub(crate) i64);
+
 /// A partition in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathPartition(pub(crate) Partition);
@@ -245,6 +250,14 @@ impl TryFrom<String> for ChgBound {
     fn try_from(text: String) -> Result<Self, String> {
         let chg: i64 = whole_number(&text, 0..=i64::MAX)?;
         Chg::try_from(chg).map(Self).map_err(|e| e.to_string())
+    }
+}
+
+impl TryFrom<String> for OffsetBound {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        whole_number(&text, 0..=i64::MAX).map(Self)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     sink_watermarks,
 };
 
-/// How many changes [`View::catch_up`] reads; with more, `after=` waits for the contact row.
+/// How many hides and clears [`View::catch_up`] reads; with more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
 /// Opens a snapshot of the group's database in which the messages have reached `required`, and reads the group from it.
@@ -49,6 +49,8 @@ pub(crate) struct View {
     pub(crate) floor: Mid,
     /// The changes of the conversation that the contact row reflects; all of a group.
     chg: Chg,
+    /// What the user has hidden and cleared without a number, as far as the row reflects it.
+    own_pos: i64,
     hidden: BTreeSet<Mid>,
 }
 
@@ -71,6 +73,7 @@ impl View {
             read_mids: PerDevice::default(),
             floor: Mid::ZERO,
             chg: Chg::ZERO,
+            own_pos: 0,
             hidden: BTreeSet::new(),
         };
         match conversation {
@@ -78,11 +81,13 @@ impl View {
                 if let Some(row) = tx.contact(uid, direct.peer_of(uid)).await? {
                     view.read_mids = row.read_mids();
                     (view.floor, view.chg) = (row.contact.clear_mid, row.contact.chg);
+                    view.own_pos = row.contact.own_pos;
                 }
             }
             ConversationId::Group(gid) => {
-                let row = tx.membership(uid, gid).await?;
-                view.floor = row.map_or(Mid::ZERO, |row| row.clear_mid);
+                if let Some(row) = tx.membership(uid, gid).await? {
+                    (view.floor, view.own_pos) = (row.clear_mid, row.own_pos);
+                }
             }
         }
         Ok((view, watermarks))
@@ -102,8 +107,9 @@ impl View {
     /// Adds what the user has cleared and hidden since the contact row, and says whether that is all of it. The changes are in the
     /// conversation's own database, with its messages.
     pub(crate) async fn catch_up(&mut self, tx: &mut ReadTx) -> Result<bool, QueryError> {
+        let after = (Some(self.chg), self.own_pos);
         let changes = tx
-            .changes_after(self.conversation, Some(self.uid), self.chg, CATCH_UP_LIMIT)
+            .own_changes_after(self.conversation, self.uid, after, CATCH_UP_LIMIT)
             .await?;
         for change in &changes {
             match change.kind {
@@ -117,13 +123,13 @@ impl View {
         Ok(changes.len() < CATCH_UP_LIMIT as usize)
     }
 
-    /// Reads which of these messages are hidden. Where nothing in the conversation was changed, none is.
+    /// Reads which of these messages are hidden. Where nothing in the conversation was changed, by nobody or the user alone, none is.
     pub(crate) async fn read_hidden(
         &mut self,
         api: &Api,
         mids: impl Iterator<Item = Mid>,
     ) -> Result<(), QueryError> {
-        if self.chg == Chg::ZERO {
+        if self.chg == Chg::ZERO && self.own_pos == 0 {
             return Ok(());
         }
         let mids: BTreeSet<Mid> = mids.collect();

@@ -656,6 +656,14 @@ mod tests {
                 chg: Chg::ZERO.next(),
                 n: None,
             }),
+            Body::MessageChange(MessageChange {
+                by: user(1),
+                to: group,
+                mid: Mid::ZERO.next(),
+                change: Change::Hide,
+                chg: Chg::ZERO,
+                n: None,
+            }),
             Body::ContactChange(ContactChange {
                 uid: user(i64::MAX),
                 peer: user(1),

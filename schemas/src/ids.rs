@@ -214,8 +214,8 @@ counter! {
 }
 
 counter! {
-    /// A change's number among the recalls, edits, hides and clears of its conversation: 1, 2, 3 …; 0 is before the first. A device that has
-    /// a conversation up to (mid, chg) has all of it.
+    /// A change's number among the recalls, deletes and edits of its conversation, and the hides and clears from before rule version 4: 1, 2, 3 …;
+    /// 0 is before the first. A device that has a conversation up to (mid, chg) has all of it that others have, too.
     Chg
 }
 

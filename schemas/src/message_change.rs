@@ -137,7 +137,8 @@ pub struct MessageChange {
     pub mid: Mid,
     /// What became of it.
     pub change: Change,
-    /// Its number among the changes of the conversation: 1, 2, 3 …
+    /// Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on 0 where it [is for one](Change::is_for_one): then the
+    /// offset of its event is all that says where it is among the others of `by`.
     pub chg: Chg,
     /// Of a clear: how many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
     pub n: Option<Ordinal>,
@@ -149,14 +150,20 @@ impl MessageChange {
     pub fn conversation(&self) -> ConversationId {
         self.to.conversation_with(self.by)
     }
+
+    /// Whether it has no number, since it concerns `by` alone (PROTOCOL C1).
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.chg == Chg::ZERO
+    }
 }
 
-pub(crate) fn chg(value: i64) -> Result<Chg, Malformed> {
+fn chg(value: i64, change: &Change) -> Result<Chg, Malformed> {
     match Chg::try_from(value) {
-        Ok(chg) if chg > Chg::ZERO => Ok(chg),
+        Ok(chg) if chg > Chg::ZERO || change.is_for_one() => Ok(chg),
         _ => Err(Malformed::new(
             "chg",
-            format!("is {value}; must be 1 or more"),
+            format!("is {value}; must be 1 or more, or 0 of a hide or a clear"),
         )),
     }
 }
@@ -202,14 +209,15 @@ impl From<ChangeMessage> for proto::ChangeMessage {
 impl TryFrom<proto::MessageChanged> for MessageChange {
     type Error = Malformed;
 
-    fn try_from(change: proto::MessageChanged) -> Result<Self, Malformed> {
+    fn try_from(changed: proto::MessageChanged) -> Result<Self, Malformed> {
+        let change = Change::from_proto(changed.kind, changed.msg)?;
         Ok(Self {
-            by: uid("by", change.by)?,
-            to: Recipient::from_proto("peer", change.peer, change.gid)?,
-            mid: mid(change.mid)?,
-            change: Change::from_proto(change.kind, change.msg)?,
-            chg: chg(change.chg)?,
-            n: ordinal_between_users(change.n, change.gid)?,
+            by: uid("by", changed.by)?,
+            to: Recipient::from_proto("peer", changed.peer, changed.gid)?,
+            mid: mid(changed.mid)?,
+            chg: chg(changed.chg, &change)?,
+            change,
+            n: ordinal_between_users(changed.n, changed.gid)?,
         })
     }
 }
@@ -246,6 +254,30 @@ mod tests {
         assert_eq!((edit.kind(), edit.msg()), ("edit", Some("new")));
         assert_eq!(Change::new("edit", None).unwrap_err().field, "msg");
         assert_eq!(Change::new("undo", None).unwrap_err().field, "kind");
+    }
+
+    #[test]
+    fn only_what_concerns_its_author_alone_has_no_number() {
+        let changed = |kind: proto::ChangeKind, chg| {
+            MessageChange::try_from(proto::MessageChanged {
+                by: 1001,
+                peer: 1000,
+                mid: 3,
+                kind: kind.into(),
+                chg,
+                ..proto::MessageChanged::default()
+            })
+        };
+        for (kind, may_lack_it) in [
+            (proto::ChangeKind::Hide, true),
+            (proto::ChangeKind::Clear, true),
+            (proto::ChangeKind::Recall, false),
+            (proto::ChangeKind::Delete, false),
+        ] {
+            assert!(!changed(kind, 1).unwrap().is_own());
+            assert_eq!(changed(kind, 0).is_ok_and(|own| own.is_own()), may_lack_it);
+            assert_eq!(changed(kind, -1).unwrap_err().field, "chg");
+        }
     }
 
     #[test]

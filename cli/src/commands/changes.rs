@@ -9,6 +9,10 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let mut query: Vec<(&str, String)> = Vec::new();
     query.extend(args.after_chg.map(|chg| ("after_chg", chg.to_string())));
+    query.extend(
+        args.after_own_pos
+            .map(|pos| ("after_own_pos", pos.to_string())),
+    );
     query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
     query.extend(
         args.after
@@ -26,12 +30,18 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// What only its author learns of has none.
+fn number(item: &Value) -> String {
+    let chg = item["chg"].as_i64().filter(|chg| *chg > 0);
+    chg.map_or_else(String::new, |chg| chg.to_string())
+}
+
 pub(super) fn table(answer: &Value) -> Table {
     let mut table = Table::new(["chg", "time", "mid", "kind", "text"]).right(&[0, 2]);
     for item in answer["items"].as_array().into_iter().flatten() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         table.row([
-            item["chg"].to_string(),
+            number(item),
             text("ts"),
             item["mid"].to_string(),
             text("kind"),

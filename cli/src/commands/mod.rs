@@ -254,10 +254,12 @@ fn print_page(answer: &serde_json::Value, table: &Table) {
     let Some(next) = answer["next"].as_str() else {
         return;
     };
-    match next.split_once('=') {
-        Some((name, value)) => println!("there is more: --{} {value}", name.replace('_', "-")),
-        None => println!("there is more: --cursor {next}"),
-    }
+    let option = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) => format!("--{} {value}", name.replace('_', "-")),
+        None => format!("--cursor {parameter}"),
+    };
+    let options: Vec<String> = next.split('&').map(option).collect();
+    println!("there is more: {}", options.join(" "));
 }
 
 /// A path of query-api with its query string. A value may be anything: it ends no parameter and begins no other.

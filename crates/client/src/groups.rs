@@ -120,6 +120,9 @@ pub struct ListedGroup {
     pub last_mid: Mid,
     /// The number of the last change of a message; 0 where there is none.
     pub chg: Chg,
+    /// Where in `chat.events` the user has hidden or cleared something last that has no number; 0 where that never was.
+    #[serde(default)]
+    pub own_pos: i64,
     /// How many messages are unread.
     pub unread: PerDevice<i64>,
     /// Up to where nothing counts as unread.

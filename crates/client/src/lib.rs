@@ -23,8 +23,8 @@ pub use http::{Builder, Client};
 pub use outcome::{InboundOutcome, Outcome};
 pub use profiles::UserProfile;
 pub use queries::{
-    Change, Changes, ChangesQuery, Conversation, Conversations, ConversationsQuery, Flags, Message,
-    Messages, MessagesQuery, Order, ReadOptions, Unread,
+    Change, Changes, ChangesAfter, ChangesQuery, Conversation, Conversations, ConversationsQuery,
+    Flags, Message, Messages, MessagesQuery, Order, ReadOptions, Unread,
 };
 pub use retry::Retry;
 pub use sync::{OwnProfile, SyncAnswer, SyncedConversation, UserDevice};

@@ -178,6 +178,9 @@ pub struct Conversation {
     /// The number of the last change; 0 where there is none.
     #[serde(default)]
     pub chg: Chg,
+    /// Where in `chat.events` the user has hidden or cleared something last that has no number; 0 where that never was.
+    #[serde(default)]
+    pub own_pos: i64,
     /// What the user has set for it.
     #[serde(flatten)]
     pub flags: Flags,
@@ -190,20 +193,29 @@ pub struct Conversation {
 /// Which changes of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangesQuery {
-    /// Those above this number.
-    pub after: Chg,
+    /// Those behind these.
+    pub after: ChangesAfter,
     /// How many at most, up to 200; 50 where absent.
     pub limit: Option<u8>,
+}
+
+/// Up to where the changes of a conversation are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangesAfter {
+    /// Those with a number, up to this one.
+    pub chg: Chg,
+    /// What the user has hidden and cleared without a number, up to this offset in `chat.events`.
+    pub own_pos: i64,
 }
 
 /// Changes of one conversation.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Changes {
-    /// By number. Only `next` says whether this is the last page.
+    /// By number, then those without one in the order of the log. Only `next` says whether this is the last page.
     pub items: Vec<Change>,
     /// [`ChangesQuery::after`] of the next page; `None` where nothing is left.
     #[serde(deserialize_with = "next_changes")]
-    pub next: Option<Chg>,
+    pub next: Option<ChangesAfter>,
     /// Of a group: up to this message it shows the user nothing, who joined behind it; zero where it shows its whole history.
     #[serde(default)]
     pub begins_after_mid: Option<Mid>,
@@ -215,8 +227,11 @@ pub struct Changes {
 /// A change to a message, or to what the user sees of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Change {
-    /// Its number among the changes of the conversation: 1, 2, 3 …
+    /// Its number among the changes of the conversation: 1, 2, 3 …; 0 where it has none.
     pub chg: Chg,
+    /// Of a hide or a clear without a number: where it is in `chat.events`.
+    #[serde(default)]
+    pub own_pos: Option<i64>,
     /// The message; of a clear the newest that is cleared.
     pub mid: Mid,
     /// `recall`, `edit`, `delete`, `hide` or `clear`.
@@ -261,7 +276,10 @@ impl MessagesQuery {
 
 impl ChangesQuery {
     pub(crate) fn add_to(&self, query: &mut Query) {
-        query.add("after_chg", self.after);
+        query.add("after_chg", self.after.chg);
+        if self.after.own_pos > 0 {
+            query.add("after_own_pos", self.after.own_pos);
+        }
         if let Some(limit) = self.limit {
             query.add("limit", limit);
         }
@@ -424,20 +442,31 @@ fn next_page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Order>
     }
 }
 
-/// `after_chg=3`.
-fn next_changes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Chg>, D::Error> {
+/// `after_chg=3` or `after_chg=3&after_own_pos=57`.
+fn next_changes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ChangesAfter>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else {
         return Ok(None);
     };
-    let number = text.strip_prefix("after_chg=");
-    let number: Option<i64> = number.and_then(|number| number.parse().ok());
-    let number =
-        number.ok_or_else(|| D::Error::custom(format!("{text:?} names no page of changes")))?;
-    Chg::try_from(number).map(Some).map_err(D::Error::custom)
+    let parsed = || {
+        let numbers = text.strip_prefix("after_chg=")?;
+        let (chg, own_pos) = numbers
+            .split_once("&after_own_pos=")
+            .unwrap_or((numbers, "0"));
+        Some(ChangesAfter {
+            chg: Chg::try_from(chg.parse::<i64>().ok()?).ok()?,
+            own_pos: own_pos.parse().ok()?,
+        })
+    };
+    let unknown = || D::Error::custom(format!("{text:?} names no page of changes"));
+    parsed().map(Some).ok_or_else(unknown)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -485,7 +514,14 @@ mod tests {
             (1, None)
         );
         assert_eq!(page.items[1].msg.as_deref(), Some("new"));
-        assert_eq!(page.next, Some(page.items[1].chg));
+        let next = |text| {
+            let page = json!({"items": [], "next": text});
+            let page: Changes = serde_json::from_value(page).unwrap();
+            page.next.map(|next| (next.chg.get(), next.own_pos))
+        };
+        assert_eq!(page.next.map(|next| next.chg), Some(page.items[1].chg));
+        assert_eq!(next("after_chg=3"), Some((3, 0)));
+        assert_eq!(next("after_chg=3&after_own_pos=57"), Some((3, 57)));
         let wrong = r#"{"items":[],"next":"after_mid=3"}"#;
         assert!(serde_json::from_str::<Changes>(wrong).is_err());
     }

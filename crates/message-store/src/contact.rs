@@ -140,8 +140,10 @@ pub struct ContactDelta {
     pub own_n: Ordinal,
     /// The read positions of `uid`.
     pub read: PerDevice<ReadUpTo>,
-    /// The last change of the conversation, whoever made it; 0 if there was none.
+    /// The last change of the conversation that has a number, whoever made it; 0 if there was none.
     pub chg: Chg,
+    /// The offset of the last event without a number by which `uid` hid a message or cleared the history; 0 if there was none.
+    pub own_pos: i64,
     /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, or what `uid` has read or says
     /// about the contact. −1 if there was none.
     pub pos: i64,
@@ -168,6 +170,7 @@ impl ContactDelta {
             own_n: Ordinal::ZERO,
             read: PerDevice::default(),
             chg: Chg::ZERO,
+            own_pos: 0,
             pos: -1,
             flags: None,
             deleted_mid: Mid::ZERO,
@@ -187,6 +190,7 @@ impl ContactDelta {
         self.own_n = self.own_n.max(other.own_n);
         self.read = self.read.max(other.read);
         self.chg = self.chg.max(other.chg);
+        self.own_pos = self.own_pos.max(other.own_pos);
         self.pos = self.pos.max(other.pos);
         self.flags = [self.flags, other.flags]
             .into_iter()

@@ -24,7 +24,7 @@ pub struct GroupDelta {
     pub settings: Option<SettingsAt>,
     /// The newest message, or the last change to it.
     pub last: Option<LastMessage>,
-    /// The last change of a message; 0 if there was none.
+    /// The last change of a message that has a number; 0 if there was none.
     pub chg: Chg,
     /// The offset of the last event.
     pub pos: i64,
@@ -62,7 +62,7 @@ pub struct GroupRow {
     pub member_count: i64,
     /// The newest message.
     pub last: Option<LastMessage>,
-    /// The last change of a message; 0 if there was none.
+    /// The last change of a message that has a number; 0 if there was none.
     pub chg: Chg,
     /// The offset of the last event that changed the row.
     pub pos: i64,
@@ -79,7 +79,7 @@ pub struct GroupHead {
     pub member_count: i64,
     /// The newest message.
     pub last: Option<LastMessage>,
-    /// The last change of a message; 0 if there was none.
+    /// The last change of a message that has a number; 0 if there was none.
     pub chg: Chg,
     /// The offset of the last event that changed the group.
     pub pos: i64,
@@ -153,6 +153,8 @@ pub struct Membership {
     pub read: PerDevice<Mid>,
     /// The newest message that the user has cleared.
     pub clear_mid: Mid,
+    /// The offset of the last event without a number by which the user hid a message or cleared the history; 0 if there was none.
+    pub own_pos: i64,
     /// Messages that the user has hidden. They are stored in `hidden_<n>`; reads leave it empty.
     pub hidden: BTreeSet<Mid>,
     /// The offset of the last event.
@@ -172,6 +174,7 @@ impl Membership {
             own_last_mid: Mid::ZERO,
             read: PerDevice::default(),
             clear_mid: Mid::ZERO,
+            own_pos: 0,
             hidden: BTreeSet::new(),
             pos: -1,
         }
@@ -199,6 +202,7 @@ impl Membership {
         self.own_last_mid = self.own_last_mid.max(other.own_last_mid);
         self.read = self.read.max(other.read);
         self.clear_mid = self.clear_mid.max(other.clear_mid);
+        self.own_pos = self.own_pos.max(other.own_pos);
         self.hidden.extend(other.hidden);
         self.pos = self.pos.max(other.pos);
     }

@@ -111,7 +111,7 @@ pub struct ChangeRow {
     pub mid: Mid,
     /// What became of it.
     pub change: Change,
-    /// Its number among the changes of the conversation.
+    /// Its number among the changes of the conversation; 0 where it has none.
     pub chg: Chg,
 }
 
@@ -129,6 +129,15 @@ impl ChangeRow {
             chg: change.chg,
         }
     }
+
+    pub(crate) fn number(&self) -> i64 {
+        number(self.chg, self.id)
+    }
+}
+
+/// The column `chg` of `msg_change_<n>`. Changes of a conversation without a number have different offsets.
+fn number(chg: Chg, id: i64) -> i64 {
+    if chg == Chg::ZERO { -id } else { chg.get() }
 }
 
 /// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
@@ -136,7 +145,7 @@ impl ChangeRow {
 pub struct StoredChange {
     /// The conversation it belongs to.
     pub conversation: ConversationId,
-    /// Its number among the changes of the conversation.
+    /// Its number among the changes of the conversation; 0 where it has none.
     pub chg: Chg,
     /// The message.
     pub mid: Mid,
@@ -167,6 +176,12 @@ impl StoredChange {
             id: row.id,
             msg: None,
         }
+    }
+
+    /// Where it is among the rows of its conversation: its `chg`, or below 0 the later the lower what has none.
+    #[must_use]
+    pub fn number(&self) -> i64 {
+        number(self.chg, self.id)
     }
 }
 

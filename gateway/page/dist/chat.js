@@ -123,10 +123,11 @@ function newChat(key) {
     last: null,
     lastMid: 0,
     chg: 0,
+    ownPos: 0,
     readMid: { pc: 0, mobile: 0 },
     unread: { pc: 0, mobile: 0 },
     messages: /* @__PURE__ */ new Map(),
-    fetched: { mid: 0, chg: 0 },
+    fetched: { mid: 0, chg: 0, ownPos: 0 },
     knownTo: 0
   };
 }
@@ -135,8 +136,9 @@ function joinedChat(key, group, lastMid) {
   return { ...newChat(key), with: group, lastMid, readMid };
 }
 function missing(chat) {
-  const { mid, chg } = chat.fetched;
-  return mid < chat.lastMid || chg < chat.chg ? { mid, chg } : null;
+  const { mid, chg, ownPos } = chat.fetched;
+  const isHere = mid >= chat.lastMid && chg >= chat.chg && ownPos >= chat.ownPos;
+  return isHere ? null : { mid, chg, ownPos };
 }
 function knows(chat, at) {
   chat.knownTo = Math.max(chat.knownTo, parsePosition(at).offset + 1);
@@ -151,6 +153,7 @@ function takeSyncedUser(chat, row) {
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;
+  chat.ownPos = row.own_pos ?? 0;
   chat.readMid = { ...row.read_mid };
   const { pc, mobile } = row.unread;
   chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
@@ -173,6 +176,7 @@ function takeSyncedGroup(chat, row) {
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;
+  chat.ownPos = row.own_pos ?? 0;
   chat.readMid = { ...row.read_mid };
   chat.unread = { ...row.unread };
   showNewest(chat);
@@ -195,7 +199,7 @@ function setGroup(chat, group) {
   chat.with = group;
   const unseen = unseenMid(chat);
   if (unseen < before || group.joinMid !== joinMid) {
-    chat.fetched = { mid: 0, chg: 0 };
+    chat.fetched = { mid: 0, chg: 0, ownPos: 0 };
   }
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen)
@@ -478,7 +482,7 @@ var ChatFetch = class {
   /** Its messages were fetched up to here. */
   #mid = 0;
   /** Where the next page of changes begins; `null` while messages are fetched. */
-  #afterChg = null;
+  #after = null;
   /** The page that is asked for. It is taken by a call, which says whether there is another. */
   #page = null;
   constructor(reader, state, key) {
@@ -503,7 +507,7 @@ var ChatFetch = class {
       if (missing(chat) === null)
         return false;
       this.#chat = chat;
-      this.#afterChg = null;
+      this.#after = null;
     }
     this.#mid = chat.fetched.mid;
     this.#page ??= this.#ask(chat);
@@ -514,7 +518,7 @@ var ChatFetch = class {
     return take();
   }
   #ask(chat) {
-    const after = this.#afterChg;
+    const after = this.#after;
     const page = after === null ? this.#messages(chat) : this.#changes(after);
     page.catch(() => void 0);
     return page;
@@ -526,16 +530,16 @@ var ChatFetch = class {
       if (state.takeMessages(key, page) !== null)
         return true;
       this.#mid = chat.fetched.mid;
-      this.#afterChg = missing(chat)?.chg ?? null;
-      return this.#afterChg !== null;
+      this.#after = missing(chat);
+      return this.#after !== null;
     };
   }
   async #changes(after) {
     const { state, key } = this;
     const page = await this.reader.changes(state, key, after);
     return () => {
-      this.#afterChg = state.takeMessageChanges(key, after, page);
-      return this.#afterChg !== null;
+      this.#after = state.takeMessageChanges(key, after, page);
+      return this.#after !== null;
     };
   }
 };
@@ -1275,10 +1279,17 @@ function takeRead(chat, devices, mid, n) {
     }
   }
 }
-function takeChange(chat, uid, event) {
+function takeChange(chat, uid, offset, event) {
   apply(chat, event);
-  if (chat.fetched.chg + 1 === event.chg)
-    chat.fetched.chg = event.chg;
+  const { fetched } = chat;
+  if (fetched.chg + 1 === event.chg)
+    fetched.chg = event.chg;
+  if (event.chg === 0) {
+    const last = Math.max(chat.ownPos, offset);
+    if (fetched.ownPos === chat.ownPos)
+      fetched.ownPos = last;
+    chat.ownPos = last;
+  }
   chat.chg = Math.max(chat.chg, event.chg);
   showNewest(chat);
   if (event.kind === "clear" && event.by === uid && event.peer !== uid) {
@@ -1287,7 +1298,7 @@ function takeChange(chat, uid, event) {
 }
 function apply(chat, change) {
   const { mid, kind, ts } = change;
-  if (change.chg <= chat.fetched.chg)
+  if (change.chg > 0 && change.chg <= chat.fetched.chg)
     return;
   switch (kind) {
     case "recall":
@@ -1367,14 +1378,31 @@ function takeFetched(chat, uid, messages, next) {
 }
 function takeFetchedChanges(chat, after, changes, next) {
   const { fetched } = chat;
+  const { chg, ownPos } = counted(chat, changes, next);
   for (const change of changes)
     apply(chat, change);
-  if (after > fetched.chg)
-    return;
-  const early = changes.find((change) => change.mid > fetched.mid);
-  const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
-  fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
+  if (after.chg <= fetched.chg)
+    fetched.chg = Math.max(fetched.chg, chg);
+  if (after.ownPos <= fetched.ownPos) {
+    fetched.ownPos = Math.max(fetched.ownPos, ownPos);
+  }
   showNewest(chat);
+}
+function counted(chat, changes, next) {
+  const last = {
+    chg: Math.max(chat.chg, ...changes.map(({ chg }) => chg)),
+    ownPos: Math.max(chat.ownPos, ...changes.map((one) => one.own_pos ?? 0))
+  };
+  const to = { ...next ?? last };
+  for (const early of [...changes].reverse()) {
+    if (early.mid <= chat.fetched.mid)
+      continue;
+    if (typeof early.own_pos === "number")
+      to.ownPos = early.own_pos - 1;
+    else
+      to.chg = early.chg - 1;
+  }
+  return to;
 }
 
 // ../../sdk/typescript/dist/state.js
@@ -1393,8 +1421,11 @@ var DeviceState = class _DeviceState {
   /** Of a device that was stored. */
   static of(head, chats) {
     const state = new _DeviceState(head.uid);
-    for (const chat of chats)
+    for (const chat of chats) {
+      chat.ownPos ??= 0;
+      chat.fetched.ownPos ??= 0;
       state.#chats.set(chat.key, chat);
+    }
     state.#token = head.token === null ? null : SyncToken.parse(head.token);
     state.#returned = new Set(head.returned);
     state.#fullSyncs = head.fullSyncs;
@@ -1532,8 +1563,9 @@ var DeviceState = class _DeviceState {
     if (event.message_change !== void 0) {
       const { by, peer, gid } = event.message_change;
       const chat = this.#chat(gid, peer && other(by, peer));
+      const { offset } = parsePosition(event.at);
       if (chat !== null)
-        takeChange(chat, uid, event.message_change);
+        takeChange(chat, uid, offset, event.message_change);
       return chat?.key ?? null;
     }
     if (event.read_position !== void 0) {
@@ -1643,9 +1675,9 @@ var DeviceState = class _DeviceState {
     this.#changed.add(key);
     return next;
   }
-  /** Takes a page of the changes of a chat above a number, as with messages; above which the next one begins, if there is another. */
+  /** Takes a page of the changes of a chat behind these, as with messages; behind which the next one begins, if there is another. */
   takeMessageChanges(key, after, page) {
-    const next = nextOf(page);
+    const next = nextChangesOf(page);
     const chat = this.#chats.get(key);
     if (chat === void 0 || !beginsAfter(chat, page.begins_after_mid)) {
       return null;
@@ -1661,12 +1693,20 @@ function partitionOf(uid, key) {
   return Number(sum % BigInt(PARTITIONS));
 }
 function nextOf(page) {
-  if (typeof page.next !== "string")
+  return numbersOf(page, /^after_mid=(\d+)$/)?.[0] ?? null;
+}
+function nextChangesOf(page) {
+  const pattern = /^after_chg=(\d+)(?:&after_own_pos=(\d+))?$/;
+  const numbers = numbersOf(page, pattern);
+  return numbers && { chg: numbers[0] ?? 0, ownPos: numbers[1] ?? 0 };
+}
+function numbersOf({ next }, pattern) {
+  if (typeof next !== "string")
     return null;
-  const match = /^after_\w+=(\d+)$/.exec(page.next);
+  const match = pattern.exec(next);
   if (match === null)
-    throw new RangeError(`next is no page: ${page.next}`);
-  return Number(match[1]);
+    throw new RangeError(`next is no page: ${next}`);
+  return match.slice(1).map((text) => Number(text ?? 0));
 }
 
 // ../../sdk/typescript/dist/reader.js
@@ -1718,10 +1758,12 @@ var Reader = class {
     return found;
   }
   /** A page of the changes to a chat's messages, as new as what the device knows of it. */
-  changes(state, key, after_chg) {
+  changes(state, key, { chg: after_chg, ownPos }) {
     const [kind, id] = splitKey(key);
     const { uid } = state;
-    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
+    const own = ownPos > 0 ? { after_own_pos: ownPos } : {};
+    const of = { after_chg, ...own };
+    const query = { ...of, limit: PAGE, ...reflecting(state, key) };
     if (kind === "group") {
       const path2 = "/v1/groups/{gid}/changes";
       return this.#query.get(path2, { gid: id }, { uid, ...query });

@@ -274,6 +274,7 @@ struct ChangeBody<'a> {
     gid: Option<GroupId>,
     mid: i64,
     kind: &'static str,
+    /// 0 of a hide or a clear from rule version 4 on: they have no number among the changes of the conversation.
     chg: i64,
     ts: Time,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -233,14 +233,17 @@ fn body(event: sequenced_event::Event) -> Result<Body, String> {
             max_memberships_by_others: rules.max_memberships_by_others,
         }),
         sequenced_event::Event::Progress(proto::Progress {}) => Body::Progress,
-        sequenced_event::Event::MessageChange(changed) => Body::MessageChange(MessageChange {
-            by: field("by", changed.by)?,
-            to: recipient("peer", changed.peer, changed.gid)?,
-            mid: mid(changed.mid)?,
-            change: change(changed.kind, changed.msg)?,
-            chg: chg(changed.chg)?,
-            n: ordinal(changed.n, changed.gid)?,
-        }),
+        sequenced_event::Event::MessageChange(changed) => {
+            let change = change(changed.kind, changed.msg)?;
+            Body::MessageChange(MessageChange {
+                by: field("by", changed.by)?,
+                to: recipient("peer", changed.peer, changed.gid)?,
+                mid: mid(changed.mid)?,
+                chg: chg(changed.chg, &change)?,
+                change,
+                n: ordinal(changed.n, changed.gid)?,
+            })
+        }
         sequenced_event::Event::ContactChange(changed) => Body::ContactChange(ContactChange {
             uid: field("uid", changed.uid)?,
             peer: field("peer", changed.peer)?,
@@ -355,9 +358,9 @@ fn mid(value: i64) -> Result<Mid, String> {
     Ok(mid)
 }
 
-fn chg(value: i64) -> Result<Chg, String> {
+fn chg(value: i64, change: &Change) -> Result<Chg, String> {
     let chg: Chg = field("chg", value)?;
-    if chg == Chg::ZERO {
+    if chg == Chg::ZERO && !matches!(change, Change::Hide | Change::Clear) {
         return Err("chg is 0".to_owned());
     }
     Ok(chg)

@@ -14,7 +14,7 @@ pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
     };
     let mut rows = match &event.body {
         Body::Message(message) => of_message(id, message, event.ts),
-        Body::MessageChange(change) => of_message_change(id, change, event.ts),
+        Body::MessageChange(change) => of_message_change(id, change, event.ts, offset),
         Body::ContactChange(change) => [Some(of_contact_change(change, offset)), None],
         Body::ReadPosition(position) => {
             let peer = id.peer_of(position.uid);
@@ -62,11 +62,12 @@ fn of_message(
     [Some(senders), receivers]
 }
 
-/// The row of who makes the change, and the peer's.
+/// The row of who makes the change, and the peer's, unless the change has no number since it concerns the former alone.
 fn of_message_change(
     id: DirectConversation,
     change: &MessageChange,
     ts: TimestampMs,
+    offset: i64,
 ) -> [Option<ContactDelta>; 2] {
     let (by, peer) = (change.by, id.peer_of(change.by));
     let last = LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts);
@@ -82,6 +83,10 @@ fn of_message_change(
         }
         Change::Clear => own.clear_mid = change.mid,
         Change::Recall | Change::Delete | Change::Edit(_) => {}
+    }
+    if change.is_own() {
+        own.own_pos = offset;
+        return [Some(own), None];
     }
     let peers = (by != peer).then(|| row(peer, by));
     [Some(own), peers]
@@ -137,12 +142,16 @@ mod tests {
     }
 
     fn rows_of_change(by: i64, peer: i64, change: Change) -> Vec<ContactDelta> {
+        rows_of_numbered(by, peer, change, Chg::ZERO.next())
+    }
+
+    fn rows_of_numbered(by: i64, peer: i64, change: Change, chg: Chg) -> Vec<ContactDelta> {
         rows_of(Body::MessageChange(MessageChange {
             by: by.try_into().unwrap(),
             to: Recipient::User(peer.try_into().unwrap()),
             mid: FIRST,
             change,
-            chg: Chg::ZERO.next(),
+            chg,
             n: None,
         }))
     }
@@ -189,6 +198,19 @@ mod tests {
         };
         assert_eq!(own.read, PerDevice::from_fn(|_| cleared));
         assert_eq!(peers.read, PerDevice::default());
+    }
+
+    #[test]
+    fn what_has_no_number_is_no_business_of_the_other() {
+        for (change, hidden, clear_mid) in [(Change::Hide, 1, Mid::ZERO), (Change::Clear, 0, FIRST)]
+        {
+            let [own] = rows_of_numbered(2, 1, change, Chg::ZERO)
+                .try_into()
+                .unwrap();
+            assert_eq!((own.uid.get(), own.hidden.len()), (2, hidden));
+            assert_eq!((own.clear_mid, own.chg), (clear_mid, Chg::ZERO));
+            assert_eq!((own.own_pos, own.pos), (5, 5));
+        }
     }
 
     #[test]

@@ -124,6 +124,9 @@ fn memberships(gid: GroupId, body: &Body, offset: i64, mut take: impl FnMut(Memb
                 Change::Clear => own.clear_mid = change.mid,
                 Change::Recall | Change::Delete | Change::Edit(_) => return,
             }
+            if change.is_own() {
+                own.own_pos = offset;
+            }
             take(own);
         }
         Body::GroupChange(change) => {

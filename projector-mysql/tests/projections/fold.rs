@@ -18,7 +18,7 @@ use crate::log::Appended;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     pub messages: BTreeMap<(TableNumber, i64), MessageRow>,
-    pub changes: BTreeMap<(ConversationId, Chg), StoredChange>,
+    pub changes: BTreeMap<(ConversationId, i64), StoredChange>,
     pub reads: BTreeMap<(UserId, DirectConversation), PerDevice<Mid>>,
     pub contacts: BTreeMap<(UserId, UserId), ContactDelta>,
     pub hidden: BTreeSet<(UserId, UserId, Mid)>,
@@ -127,7 +127,7 @@ impl Rows {
             id,
             msg: None,
         };
-        self.changes.insert((conversation, change.chg), stored);
+        self.changes.insert((conversation, stored.number()), stored);
         let (text, state, edited_ts) = match &change.change {
             Change::Recall => (String::new(), MessageState::Recalled, None),
             Change::Delete => (String::new(), MessageState::Deleted, None),
@@ -157,9 +157,14 @@ impl Rows {
         });
     }
 
-    /// Both users' rows.
+    /// Both users' rows, or that of the author alone where the change has no number.
     fn touch(&mut self, change: &MessageChange, offset: i64, on_last: impl Fn(&mut LastMessage)) {
         let (by, to) = (change.by, user_of(change.to));
+        if change.is_own() {
+            let row = self.contact(by, to);
+            (row.own_pos, row.pos) = (offset, offset);
+            return;
+        }
         for (uid, peer) in [(by, to), (to, by)] {
             let row = self.contact(uid, peer);
             row.chg = change.chg;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{ChangeKind, GroupMemberRow, GroupRow, Membership, MessageRow, MessageState};
 use schemas::{
-    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole,
+    Change, DeviceClass, GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole,
     GroupSettings, MessageChange, Mid, Ordinal, PerDevice, Recipient, TableNumber, UserId,
     event::{Body, Message, ReadPosition},
 };
@@ -21,7 +21,7 @@ struct Rows {
     messages: Vec<(i64, UserId, String, MessageState, bool)>,
     members: Vec<(UserId, Option<GroupRole>, bool, Mid)>,
     changes: Vec<(i64, i64, ChangeKind)>,
-    memberships: BTreeMap<UserId, (bool, PerDevice<Mid>, Mid)>,
+    memberships: BTreeMap<UserId, (bool, PerDevice<Mid>, Mid, bool)>,
     hidden: BTreeSet<(UserId, Mid)>,
 }
 
@@ -48,7 +48,7 @@ async fn rows(env: &TestEnv) -> Rows {
     let members = tx.scan_group_members(number, None, 100).await.unwrap();
     let member = |row: GroupMemberRow| (row.uid, row.role, row.muted, row.join_mid);
     rows.members = members.into_iter().map(member).collect();
-    let changes = tx.changes_after(gid(), None, Chg::ZERO, 100).await.unwrap();
+    let changes = tx.changes_of_all(gid(), i64::MIN, 100).await.unwrap();
     let changes = changes.iter();
     rows.changes = changes
         .map(|row| (row.chg.get(), row.mid.get(), row.kind))
@@ -57,7 +57,10 @@ async fn rows(env: &TestEnv) -> Rows {
         let shard = env.store.layout().shard_of_user(user(uid));
         let mut tx = env.store.snapshot(shard).await.unwrap();
         for row in tx.memberships(user(uid), None, 10).await.unwrap() {
-            let of_row = |row: &Membership| (row.is_member(), row.read_mids(), row.clear_mid);
+            let of_row = |row: &Membership| {
+                let has_own = row.own_pos > 0;
+                (row.is_member(), row.read_mids(), row.clear_mid, has_own)
+            };
             rows.memberships.insert(row.uid, of_row(&row));
         }
         let hidden = tx.hidden(user(uid), gid(), mid(1)..=mid(100));
@@ -153,6 +156,7 @@ fn story() -> Vec<Body> {
         }),
         change(3, 3, 1, Change::Hide),
         change(2, 4, 1, Change::Clear),
+        change(1, 0, 3, Change::Hide),
         changed(1, Remove, settings("Dinner"), (3, 3), &[(4, None, false)]),
     ]
 }
@@ -184,12 +188,15 @@ fn assert_right(rows: &Rows) {
         ]
     );
     let kinds = [
+        ChangeKind::Hide,
         ChangeKind::Recall,
         ChangeKind::Edit,
         ChangeKind::Hide,
         ChangeKind::Clear,
     ];
-    let changes = [(1, 2), (2, 3), (3, 1), (4, 1)].into_iter().zip(kinds);
+    let changes = [(0, 3), (1, 2), (2, 3), (3, 1), (4, 1)]
+        .into_iter()
+        .zip(kinds);
     let changes: Vec<_> = changes.map(|((chg, mid), kind)| (chg, mid, kind)).collect();
     assert_eq!(rows.changes, changes);
     let read = |pc, mobile| PerDevice {
@@ -197,13 +204,13 @@ fn assert_right(rows: &Rows) {
         mobile: mid(mobile),
     };
     let memberships = [
-        (user(1), (true, read(3, 3), Mid::ZERO)),
-        (user(2), (true, read(2, 2), mid(1))),
-        (user(3), (true, read(3, 2), Mid::ZERO)),
-        (user(4), (false, read(2, 2), Mid::ZERO)),
+        (user(1), (true, read(3, 3), Mid::ZERO, true)),
+        (user(2), (true, read(2, 2), mid(1), false)),
+        (user(3), (true, read(3, 2), Mid::ZERO, false)),
+        (user(4), (false, read(2, 2), Mid::ZERO, false)),
     ];
     assert_eq!(rows.memberships, memberships.into());
-    assert_eq!(rows.hidden, [(user(3), mid(1))].into());
+    assert_eq!(rows.hidden, [(user(1), mid(3)), (user(3), mid(1))].into());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -107,14 +107,17 @@ impl Log {
     pub async fn change(&mut self, by: i64, peer: i64, mid: Mid, change: Change, n: Option<i64>) {
         let (by, peer) = (user(by), user(peer));
         let conversation = DirectConversation::new(by, peer);
-        let chg = self.chgs.entry(conversation).or_default();
-        *chg = chg.next();
+        // As under an earlier rule version, or not.
+        let is_own = change.is_for_one() && self.events.len() % 2 == 0;
+        let last = self.chgs.entry(conversation).or_default();
+        *last = if is_own { *last } else { last.next() };
+        let chg = if is_own { Chg::ZERO } else { *last };
         let change = MessageChange {
             by,
             to: Recipient::User(peer),
             mid,
             change,
-            chg: *chg,
+            chg,
             n: n.map(|n| n.try_into().unwrap()),
         };
         self.append(Body::MessageChange(change)).await;

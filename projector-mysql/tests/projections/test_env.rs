@@ -186,7 +186,7 @@ impl TestEnv {
                     rows.messages.insert((table, row.id), row);
                 }
                 for row in tx.scan_changes(table, None, 100_000).await.unwrap() {
-                    rows.changes.insert((row.conversation, row.chg), row);
+                    rows.changes.insert((row.conversation, row.number()), row);
                 }
                 let hidden = tx.scan_hidden(table, None, 100_000).await.unwrap();
                 rows.hidden.extend(hidden);

@@ -100,8 +100,8 @@ pub(crate) enum Outcome {
         /// `recall`, `edit`, `delete`, `hide` or `clear`.
         #[schema(value_type = String, example = "recall")]
         kind: &'static str,
-        /// Its number among the changes of the conversation.
-        #[schema(minimum = 1, example = 1)]
+        /// Its number among the changes of the conversation; 0 of a hide or a clear from rule version 4 on, which have none.
+        #[schema(minimum = 0, example = 1)]
         chg: i64,
         /// The offset of the change in the same partition of `chat.events`.
         #[schema(minimum = 0, example = 57)]

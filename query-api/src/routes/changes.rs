@@ -12,7 +12,7 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     message_item::utc,
-    parameters::{ChgBound, ConversationPath, Limit, TimeoutMs},
+    parameters::{ChgBound, ConversationPath, Limit, OffsetBound, TimeoutMs},
     sink_watermarks,
     view::{View, open_group},
 };
@@ -25,6 +25,9 @@ pub(crate) struct ChangesQuery {
     /// Those above this number; all where absent.
     #[param(value_type = Option<i64>, minimum = 0)]
     pub(super) after_chg: Option<ChgBound>,
+    /// Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    pub(super) after_own_pos: Option<OffsetBound>,
     /// How many at most; 50 where absent.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
     pub(super) limit: Option<Limit>,
@@ -41,7 +44,7 @@ pub(crate) struct ChangesQuery {
 /// Changes of one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChangesPage {
-    /// The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
+    /// The changes, by number, then what the user has hidden and cleared without one, in the order of the log. What other users hide and clear is left out, and of a group what concerns messages from before
     /// joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
     items: Vec<ChangeItem>,
     /// The parameter that goes on where this page ends; null where nothing is left.
@@ -60,9 +63,13 @@ pub(crate) struct ChangesPage {
 /// A change to a message, or to what the user sees of the conversation.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChangeItem {
-    /// Its number among the changes of the conversation: 1, 2, 3 …
-    #[schema(minimum = 1, example = 1)]
+    /// Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on a hide and a clear have none: 0.
+    #[schema(minimum = 0, example = 1)]
     chg: i64,
+    /// Of one without a number: where it is in `chat.events`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, example = 57)]
+    own_pos: Option<i64>,
     /// The message; of a clear the newest that is cleared.
     #[schema(minimum = 1, example = 3)]
     mid: i64,
@@ -80,7 +87,7 @@ struct ChangeItem {
 
 /// List what was changed in a conversation
 ///
-/// A device that has all messages of a conversation and all changes up to its `chg` (see the list of conversations) has all of it.
+/// A device that has all messages of a conversation and all changes up to its `chg` and `own_pos` (see the list of conversations) has all of it.
 /// Changes are kept as long as the configuration says; a device that is further behind reads the messages again.
 #[utoipa::path(
     get,
@@ -116,7 +123,10 @@ pub(super) async fn page(
     let partition = conversation.partition();
     let required =
         RequiredWatermarks::parse(&query.after, api.epoch.get())?.restrict_to(|p| p == partition);
-    let after = query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg);
+    let after = After {
+        chg: query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg),
+        own_pos: query.after_own_pos.unwrap_or_default().0,
+    };
     let limit = query.limit.unwrap_or_default();
 
     let attempt = || changes(api, uid, conversation, after, limit, &required);
@@ -124,7 +134,7 @@ pub(super) async fn page(
     let mut as_of = AsOf::from(watermarks);
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
-    let next = rows.last().filter(|_| more).map(|row| row.chg);
+    let next = more.then(|| after.behind(&rows).parameters());
     if let Some(head) = &head {
         rows.retain(|row| row.mid > head.unseen_mid());
     }
@@ -138,10 +148,36 @@ pub(super) async fn page(
     }
     Ok(Json(ChangesPage {
         items: rows.into_iter().map(ChangeItem::from).collect(),
-        next: next.map(|chg| format!("after_chg={chg}")),
+        next,
         begins_after_mid: head.map(|head| head.unseen_mid().get()),
         as_of,
     }))
+}
+
+/// Up to where a device has the changes.
+#[derive(Clone, Copy)]
+struct After {
+    chg: Chg,
+    own_pos: i64,
+}
+
+impl After {
+    fn behind(mut self, rows: &[StoredChange]) -> Self {
+        for row in rows {
+            match row.chg {
+                Chg::ZERO => self.own_pos = row.id,
+                chg => self.chg = chg,
+            }
+        }
+        self
+    }
+
+    fn parameters(self) -> String {
+        match self {
+            Self { chg, own_pos: 0 } => format!("after_chg={chg}"),
+            Self { chg, own_pos } => format!("after_chg={chg}&after_own_pos={own_pos}"),
+        }
+    }
 }
 
 /// Reads one row more than the page shows, which tells whether there is a next page, and of a group what its member may see.
@@ -149,7 +185,7 @@ async fn changes(
     api: &Api,
     uid: UserId,
     conversation: ConversationId,
-    after: Chg,
+    after: After,
     limit: Limit,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<StoredChange>, Option<GroupHead>, Watermarks), QueryError> {
@@ -165,9 +201,14 @@ async fn changes(
             (tx, Some(head), watermarks)
         }
     };
-    let rows = tx
-        .changes_after(conversation, Some(uid), after, limit.and_one())
+    let mut rows = tx
+        .changes_after(conversation, uid, after.chg, limit.and_one())
         .await?;
+    if rows.len() <= limit.get() {
+        let own_after = (None, after.own_pos);
+        let own = tx.own_changes_after(conversation, uid, own_after, limit.and_one());
+        rows.extend(own.await?);
+    }
     Ok((rows, head, watermarks))
 }
 
@@ -194,6 +235,7 @@ impl From<StoredChange> for ChangeItem {
     fn from(row: StoredChange) -> Self {
         Self {
             chg: row.chg.get(),
+            own_pos: (row.chg == Chg::ZERO).then_some(row.id),
             mid: row.mid.get(),
             kind: row.kind.as_str(),
             ts: utc(row.ts),

@@ -9,7 +9,7 @@ use super::changes::{self, ChangesPage, ChangesQuery};
 use crate::{
     api::Api,
     error::QueryError,
-    parameters::{ChgBound, GroupPath, Limit, TimeoutMs},
+    parameters::{ChgBound, GroupPath, Limit, OffsetBound, TimeoutMs},
 };
 
 /// Which changes.
@@ -23,6 +23,9 @@ pub(crate) struct GroupChangesQuery {
     /// Those above this number; all where absent.
     #[param(value_type = Option<i64>, minimum = 0)]
     after_chg: Option<ChgBound>,
+    /// Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent.
+    #[param(value_type = Option<i64>, minimum = 0)]
+    after_own_pos: Option<OffsetBound>,
     /// How many at most; 50 where absent.
     #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
@@ -62,6 +65,7 @@ pub(crate) async fn get_group_changes(
     caller.may_read(query.uid)?;
     let of_conversation = ChangesQuery {
         after_chg: query.after_chg,
+        after_own_pos: query.after_own_pos,
         limit: query.limit,
         after: query.after,
         timeout_ms: query.timeout_ms,

@@ -87,6 +87,10 @@ pub(crate) struct GroupItem {
     /// The number of its last change of a message; 0 where there is none.
     #[schema(minimum = 0, example = 1)]
     chg: i64,
+    /// Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, example = 57)]
+    own_pos: Option<i64>,
     /// Unread messages, by class of device.
     unread: ByClass<i64>,
     /// Up to where nothing counts as unread, by class of device: read, sent, cleared, or there before the user joined.
@@ -164,7 +168,8 @@ impl From<ListedGroup> for GroupItem {
     fn from(group: ListedGroup) -> Self {
         let last = group.last();
         let (unread, read_mid) = (group.unread(), group.read_mids());
-        let (pos, head) = (group.membership.pos.max(group.head.pos), group.head);
+        let (own_pos, pos) = (group.membership.own_pos, group.membership.pos);
+        let (pos, head) = (pos.max(group.head.pos), group.head);
         Self {
             gid: head.gid,
             last,
@@ -176,6 +181,7 @@ impl From<ListedGroup> for GroupItem {
             whole_history: head.settings.whole_history,
             join_mid: head.join_mid.get(),
             chg: head.chg.get(),
+            own_pos: Some(own_pos).filter(|pos| *pos > 0),
             at: format!("{}:{pos}", head.gid.partition()),
             name: head.settings.name,
             unread: unread.into(),

@@ -3,7 +3,7 @@ use schemas::Change;
 use serde_json::{Value, json};
 
 use crate::{
-    chat::Chat,
+    chat::{Chat, mids},
     deployment::{Deployment, partition},
     service::Service,
 };
@@ -102,6 +102,67 @@ async fn changes_are_listed_as_far_as_they_concern_the_user() {
     assert_eq!(found, kinds);
 }
 
+/// From rule version 4 on; there may be numbers from before.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_hides_and_clears_without_a_number_is_no_business_of_the_other() {
+    let (deployment, service) = env().await;
+    let mut chat = Chat::new();
+    for text in ["one", "two", "three", "four", "five"] {
+        chat.say(chat.peer, text, 1_000);
+    }
+    chat.change(chat.me, 1, Change::Hide);
+    chat.change(chat.peer, 5, edit("cinq"));
+    let first = chat.change_alone(chat.me, 5, Change::Hide);
+    chat.change_alone(chat.peer, 4, Change::Hide);
+    let last = chat.change_alone(chat.me, 2, Change::Clear);
+    chat.change(chat.peer, 3, Change::Recall);
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+    // The contact row is behind what was hidden last.
+    let late = chat.changes.split_off(3);
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    let shown = service.ok(&format!("{}?before_mid=9", chat.path())).await;
+    assert_eq!(mids(&shown), [4, 3]);
+    chat.changes.extend(late);
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+
+    let own_pos = |body: &Value| -> Vec<Option<i64>> {
+        let items = body["items"].as_array().unwrap();
+        items.iter().map(|item| item["own_pos"].as_i64()).collect()
+    };
+    let all = [
+        (1, 1, "hide", None),
+        (2, 5, "edit", None),
+        (3, 3, "recall", None),
+        (0, 5, "hide", None),
+        (0, 2, "clear", None),
+    ];
+    let pos = [None, None, None, Some(first), Some(last)];
+    for limit in [1, 2, 3, 4, 5, 9] {
+        let mut found = Vec::new();
+        let mut next = Some(String::new());
+        while let Some(from) = next {
+            let path = format!("{}?limit={limit}&{from}", chat.changes_path());
+            let body = service.ok(path.trim_end_matches('&')).await;
+            next = body["next"].as_str().map(str::to_owned);
+            found.extend(body["items"].as_array().unwrap().clone());
+        }
+        let found = json!({ "items": found });
+        assert_eq!(items(&found), all, "{limit} at a time");
+        assert_eq!(own_pos(&found), pos);
+    }
+    let newest = format!("{}?after_chg=3&after_own_pos={first}", chat.changes_path());
+    assert_eq!(items(&service.ok(&newest).await), all[4..]);
+
+    let list = |uid| format!("/v1/users/{uid}/conversations");
+    let mine = &service.ok(&list(chat.me)).await["items"][0];
+    assert_eq!((&mine["chg"], &mine["own_pos"]), (&json!(3), &json!(last)));
+    let theirs = Chat::between(chat.peer, chat.me).changes_path();
+    let theirs = service.ok(&format!("{theirs}?after_chg=3")).await;
+    let kinds: Vec<&str> = items(&theirs).into_iter().map(|item| item.2).collect();
+    assert_eq!(kinds, ["hide"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_changed_and_parameters_that_are_wrong() {
     let (_, service) = env().await;
@@ -112,6 +173,7 @@ async fn nothing_changed_and_parameters_that_are_wrong() {
         ("after_chg=-1", "after_chg"),
         ("after_chg=01", "after_chg"),
         ("after_chg=9223372036854775808", "after_chg"),
+        ("after_own_pos=-1", "after_own_pos"),
         ("limit=0", "limit"),
         ("limit=201", "limit"),
         ("after=64:1", "after"),

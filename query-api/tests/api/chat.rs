@@ -98,6 +98,8 @@ impl Chat {
 
     /// The next change.
     pub fn change(&mut self, by: UserId, of: i64, change: Change) {
+        let numbered = self.changes.iter().filter(|row| row.chg > Chg::ZERO);
+        let number = numbered.count() as i64 + 1;
         self.changes.push(ChangeRow {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             ts: now(),
@@ -105,8 +107,25 @@ impl Chat {
             by,
             mid: mid(of),
             change,
-            chg: chg(self.changes.len() as i64 + 1),
+            chg: chg(number),
         });
+    }
+
+    /// A hide or a clear without a number: its offset.
+    pub fn change_alone(&mut self, by: UserId, of: i64, change: Change) -> i64 {
+        // The first row has id 0, which is no change's.
+        NEXT_ID.fetch_max(1, Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        self.changes.push(ChangeRow {
+            id,
+            ts: now(),
+            conversation: self.conversation().into(),
+            by,
+            mid: mid(of),
+            change,
+            chg: Chg::ZERO,
+        });
+        id
     }
 
     /// How many of the first `mid` messages are the peer's.
@@ -147,7 +166,12 @@ impl Chat {
 
     /// What a change adds to my contact row.
     fn contact_after(&self, row: &ChangeRow) -> ContactDelta {
+        let is_own = row.chg == Chg::ZERO;
+        if is_own && row.by != self.me {
+            return ContactDelta::new(self.me, self.peer);
+        }
         let mut contact = ContactDelta {
+            own_pos: if is_own { row.id } else { 0 },
             last: LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts),
             chg: row.chg,
             pos: row.id,

@@ -1,8 +1,8 @@
 //! Groups, as other programs read them: by the client.
 
 use client::{
-    ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, Member, MembersQuery,
-    MessagesQuery, Order, ReadOptions, Retry,
+    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, Member,
+    MembersQuery, MessagesQuery, Order, ReadOptions, Retry,
 };
 use schemas::{Change, Chg, GroupRole, Mid, PerDevice};
 
@@ -82,7 +82,10 @@ async fn the_client_reads_a_group() {
     let changes = changes.await.unwrap();
     assert_eq!(changes.items[0].msg.as_deref(), Some("zwei"));
     let which = ChangesQuery {
-        after: chg(1),
+        after: ChangesAfter {
+            chg: chg(1),
+            own_pos: 0,
+        },
         limit: None,
     };
     let changes = client.group_changes(group.gid, me, &which, &now);

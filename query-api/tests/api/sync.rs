@@ -204,6 +204,45 @@ async fn a_conversation_comes_once_with_every_change_that_a_device_must_learn_of
     assert_eq!(count(&device.page(&service, 200).await), 0);
 }
 
+/// From rule version 4 on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_hides_or_clears_wakes_nobody_else() {
+    let (mut log, service) = env().await;
+    let [me, other] = users(2).try_into().unwrap();
+    let gid = group_of(me);
+    log.is_of_version_4 = true;
+    log.create(gid, me, &[other]);
+    log.send(other, me, "one");
+    log.say(gid, other, "two");
+    log.project_all().await;
+    let [mut mine, mut theirs] = [me, other].map(Device::new);
+    mine.page(&service, 200).await;
+    theirs.page(&service, 200).await;
+    type Step = fn(&mut SyncLog, UserId, UserId, GroupId, Change);
+    let steps: [(&str, Step); 2] = [
+        ("conversations", |l, me, other, _, change| {
+            l.change(me, other, 1, change);
+        }),
+        ("groups", |l, me, _, gid, change| {
+            l.change_in_group(gid, me, change);
+        }),
+    ];
+    for (list, step) in steps {
+        let mut last = 0;
+        for change in [Change::Hide, Change::Clear] {
+            step(&mut log, me, other, gid, change);
+            log.project_all().await;
+            assert_eq!(count(&theirs.page(&service, 200).await), 0, "{list}");
+            let answer = mine.page(&service, 200).await;
+            let row = only(&answer, list);
+            let own_pos = row["own_pos"].as_i64().unwrap();
+            assert!(own_pos > last, "{list}: {own_pos} behind {last}");
+            assert_eq!((&row["chg"], &row["last"]), (&json!(0), &json!(null)));
+            last = own_pos;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_contact_is_in_a_full_answer_with_what_the_user_has_set() {
     let (mut log, service) = env().await;
@@ -798,7 +837,8 @@ async fn a_device_that_syncs_now_and_then_has_what_a_new_device_gets() {
     let (mut log, service) = env().await;
     for seed in 1..=3_u64 {
         let mut model = Model::new(&mut log, seed);
-        for _ in 0..50 {
+        for step in 0..50 {
+            log.is_of_version_4 = step >= 20;
             model.step(&mut log);
             model.project(&log).await;
             model.sync(&service).await;

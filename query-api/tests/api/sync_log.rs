@@ -35,6 +35,8 @@ pub struct SyncLog {
     senders: BTreeMap<DirectConversation, Vec<UserId>>,
     chgs: BTreeMap<DirectConversation, Chg>,
     groups: BTreeMap<GroupId, Group>,
+    /// Hides and clears have no number.
+    pub is_of_version_4: bool,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -68,6 +70,7 @@ impl SyncLog {
             senders: BTreeMap::new(),
             chgs: BTreeMap::new(),
             groups: BTreeMap::new(),
+            is_of_version_4: false,
             _turn: turn,
         };
         log.pass_over_earlier().await;
@@ -247,14 +250,14 @@ impl SyncLog {
     pub fn change(&mut self, by: UserId, peer: UserId, of: i64, change: Change) {
         let conversation = DirectConversation::new(by, peer);
         let n = (change == Change::Clear).then(|| self.peer_n(by, peer, of));
-        let chg = self.chgs.entry(conversation).or_default();
-        *chg = chg.next();
+        let is_own = self.is_of_version_4 && change.is_for_one();
+        let last = self.chgs.entry(conversation).or_default();
         let change = MessageChange {
             by,
             to: Recipient::User(peer),
             mid: mid(of),
             change,
-            chg: *chg,
+            chg: next_chg(last, is_own),
             n,
         };
         self.append(conversation.partition(), Body::MessageChange(change));
@@ -397,17 +400,25 @@ impl SyncLog {
         if group.last_mid == Mid::ZERO {
             return;
         }
-        group.chg = group.chg.next();
+        let is_own = self.is_of_version_4 && change.is_for_one();
         let change = MessageChange {
             by,
             to: Recipient::Group(gid),
             mid: group.last_mid,
             change,
-            chg: group.chg,
+            chg: next_chg(&mut group.chg, is_own),
             n: None,
         };
         self.append(gid.partition(), Body::MessageChange(change));
     }
+}
+
+fn next_chg(last: &mut Chg, is_own: bool) -> Chg {
+    if is_own {
+        return Chg::ZERO;
+    }
+    *last = last.next();
+    *last
 }
 
 fn member(uid: UserId, role: Option<GroupRole>, joined: bool) -> GroupMember {

@@ -3,6 +3,7 @@ import {
   knows,
   preview,
   showNewest,
+  type ChangesAfter,
   type Chat,
   type WithUser,
 } from "./chat.js";
@@ -76,14 +77,22 @@ export function takeRead(
   }
 }
 
-/** A message changed, or what the user sees. */
+/** A message changed, or what the user sees, by the event at an offset. */
 export function takeChange(
   chat: Chat,
   uid: string,
+  offset: number,
   event: MessageChangeEvent,
 ): void {
   apply(chat, event);
-  if (chat.fetched.chg + 1 === event.chg) chat.fetched.chg = event.chg;
+  const { fetched } = chat;
+  if (fetched.chg + 1 === event.chg) fetched.chg = event.chg;
+  if (event.chg === 0) {
+    const last = Math.max(chat.ownPos, offset);
+    // The stream has all of them.
+    if (fetched.ownPos === chat.ownPos) fetched.ownPos = last;
+    chat.ownPos = last;
+  }
   chat.chg = Math.max(chat.chg, event.chg);
   showNewest(chat);
   // A note to oneself has no read positions.
@@ -92,13 +101,13 @@ export function takeChange(
   }
 }
 
-/** Of what was handled already the messages have what came behind it, too. */
+/** Of what was handled already the messages have what came behind it, too. What has no number is final, and may come again. */
 function apply(
   chat: Chat,
   change: Pick<ChangeItem, "chg" | "mid" | "kind" | "ts" | "msg">,
 ): void {
   const { mid, kind, ts } = change;
-  if (change.chg <= chat.fetched.chg) return;
+  if (change.chg > 0 && change.chg <= chat.fetched.chg) return;
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => {
@@ -194,21 +203,41 @@ export function takeFetched(
 }
 
 /**
- * The changes above `after`, up to `next`, or all. From the first of a message that has yet to be fetched on they are not counted, and come again
+ * The changes behind `after`, up to `next`, or all. From the first of a message that has yet to be fetched on they are not counted, and come again
  * once it is.
  */
 export function takeFetchedChanges(
   chat: Chat,
-  after: number,
+  after: ChangesAfter,
   changes: ChangeItem[],
-  next: number | null,
+  next: ChangesAfter | null,
 ): void {
   const { fetched } = chat;
+  const { chg, ownPos } = counted(chat, changes, next);
   for (const change of changes) apply(chat, change);
-  // One of the pages before was not counted to its end.
-  if (after > fetched.chg) return;
-  const early = changes.find((change) => change.mid > fetched.mid);
-  const last = next ?? Math.max(chat.chg, changes.at(-1)?.chg ?? 0);
-  fetched.chg = Math.max(fetched.chg, early ? early.chg - 1 : last);
+  // Or one of the pages before was not counted to its end.
+  if (after.chg <= fetched.chg) fetched.chg = Math.max(fetched.chg, chg);
+  if (after.ownPos <= fetched.ownPos) {
+    fetched.ownPos = Math.max(fetched.ownPos, ownPos);
+  }
   showNewest(chat);
+}
+
+/** Up to where the changes of a page count. */
+function counted(
+  chat: Chat,
+  changes: ChangeItem[],
+  next: ChangesAfter | null,
+): ChangesAfter {
+  const last = {
+    chg: Math.max(chat.chg, ...changes.map(({ chg }) => chg)),
+    ownPos: Math.max(chat.ownPos, ...changes.map((one) => one.own_pos ?? 0)),
+  };
+  const to = { ...(next ?? last) };
+  for (const early of [...changes].reverse()) {
+    if (early.mid <= chat.fetched.mid) continue;
+    if (typeof early.own_pos === "number") to.ownPos = early.own_pos - 1;
+    else to.chg = early.chg - 1;
+  }
+  return to;
 }

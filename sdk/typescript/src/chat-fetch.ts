@@ -1,4 +1,9 @@
-import { missing, type Chat, type ChatKey } from "./chat.js";
+import {
+  missing,
+  type ChangesAfter,
+  type Chat,
+  type ChatKey,
+} from "./chat.js";
 import type { Reader } from "./reader.js";
 import type { DeviceState } from "./state.js";
 
@@ -9,7 +14,7 @@ export class ChatFetch {
   /** Its messages were fetched up to here. */
   #mid = 0;
   /** Where the next page of changes begins; `null` while messages are fetched. */
-  #afterChg: number | null = null;
+  #after: ChangesAfter | null = null;
   /** The page that is asked for. It is taken by a call, which says whether there is another. */
   #page: Promise<() => boolean> | null = null;
 
@@ -36,7 +41,7 @@ export class ChatFetch {
     if (chat !== this.#chat || chat.fetched.mid < this.#mid) {
       if (missing(chat) === null) return false;
       this.#chat = chat;
-      this.#afterChg = null;
+      this.#after = null;
     }
     this.#mid = chat.fetched.mid;
     this.#page ??= this.#ask(chat);
@@ -47,7 +52,7 @@ export class ChatFetch {
   }
 
   #ask(chat: Chat): Promise<() => boolean> {
-    const after = this.#afterChg;
+    const after = this.#after;
     const page = after === null ? this.#messages(chat) : this.#changes(after);
     // Nobody waits for it between two steps.
     page.catch(() => undefined);
@@ -60,17 +65,17 @@ export class ChatFetch {
     return () => {
       if (state.takeMessages(key, page) !== null) return true;
       this.#mid = chat.fetched.mid;
-      this.#afterChg = missing(chat)?.chg ?? null;
-      return this.#afterChg !== null;
+      this.#after = missing(chat);
+      return this.#after !== null;
     };
   }
 
-  async #changes(after: number): Promise<() => boolean> {
+  async #changes(after: ChangesAfter): Promise<() => boolean> {
     const { state, key } = this;
     const page = await this.reader.changes(state, key, after);
     return () => {
-      this.#afterChg = state.takeMessageChanges(key, after, page);
-      return this.#afterChg !== null;
+      this.#after = state.takeMessageChanges(key, after, page);
+      return this.#after !== null;
     };
   }
 }

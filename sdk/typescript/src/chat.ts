@@ -58,6 +58,8 @@ export interface Chat {
   lastMid: number;
   /** The number of the last change that the user has to know of; 0 where there is none. */
   chg: number;
+  /** Where in `chat.events` the user has hidden or cleared something last that has no number; 0 where that never was. */
+  ownPos: number;
   /** Up to where the user has read. */
   readMid: PerDevice<number>;
   /** How many messages are unread; `null` where that cannot be counted. */
@@ -71,9 +73,16 @@ export interface Chat {
 }
 
 /** Up to where all messages and changes were handled. */
-export interface Fetched {
+export interface Fetched extends ChangesAfter {
   mid: number;
+}
+
+/** Up to where changes are known. */
+export interface ChangesAfter {
+  /** Those with a number, up to this one. */
   chg: number;
+  /** What the user has hidden and cleared without a number, up to this offset in `chat.events`. */
+  ownPos: number;
 }
 
 /** With a user, before the first message. */
@@ -90,10 +99,11 @@ export function newChat(key: ChatKey): Chat {
     last: null,
     lastMid: 0,
     chg: 0,
+    ownPos: 0,
     readMid: { pc: 0, mobile: 0 },
     unread: { pc: 0, mobile: 0 },
     messages: new Map(),
-    fetched: { mid: 0, chg: 0 },
+    fetched: { mid: 0, chg: 0, ownPos: 0 },
     knownTo: 0,
   };
 }
@@ -110,8 +120,10 @@ export function joinedChat(
 
 /** What a device has to fetch of a chat, so that it has everything: messages and changes above these; `null` where everything is here. */
 export function missing(chat: Chat): Fetched | null {
-  const { mid, chg } = chat.fetched;
-  return mid < chat.lastMid || chg < chat.chg ? { mid, chg } : null;
+  const { mid, chg, ownPos } = chat.fetched;
+  const isHere =
+    mid >= chat.lastMid && chg >= chat.chg && ownPos >= chat.ownPos;
+  return isHere ? null : { mid, chg, ownPos };
 }
 
 /** What is known of it reflects the event there. */
@@ -129,6 +141,7 @@ export function takeSyncedUser(chat: Chat, row: SyncedConversation): void {
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;
+  chat.ownPos = row.own_pos ?? 0;
   chat.readMid = { ...row.read_mid };
   const { pc, mobile } = row.unread;
   chat.unread = { pc: pc ?? null, mobile: mobile ?? null };
@@ -153,6 +166,7 @@ export function takeSyncedGroup(chat: Chat, row: ListedGroup): void {
   chat.last = row.last ?? null;
   chat.lastMid = row.last_mid;
   chat.chg = row.chg;
+  chat.ownPos = row.own_pos ?? 0;
   chat.readMid = { ...row.read_mid };
   chat.unread = { ...row.unread };
   showNewest(chat);
@@ -183,7 +197,7 @@ export function setGroup(chat: Chat, group: WithGroup): void {
   chat.with = group;
   const unseen = unseenMid(chat);
   if (unseen < before || group.joinMid !== joinMid) {
-    chat.fetched = { mid: 0, chg: 0 };
+    chat.fetched = { mid: 0, chg: 0, ownPos: 0 };
   }
   for (const mid of chat.messages.keys()) {
     if (mid <= unseen) chat.messages.delete(mid);

@@ -1,4 +1,4 @@
-import { splitKey, type ChatKey } from "./chat.js";
+import { splitKey, type ChangesAfter, type ChatKey } from "./chat.js";
 import {
   Service,
   type ChangesPage,
@@ -77,11 +77,14 @@ export class Reader {
   changes(
     state: DeviceState,
     key: ChatKey,
-    after_chg: number,
+    { chg: after_chg, ownPos }: ChangesAfter,
   ): Promise<ChangesPage> {
     const [kind, id] = splitKey(key);
     const { uid } = state;
-    const query = { after_chg, limit: PAGE, ...reflecting(state, key) };
+    // An earlier query API does not know it.
+    const own = ownPos > 0 ? { after_own_pos: ownPos } : {};
+    const of = { after_chg, ...own };
+    const query = { ...of, limit: PAGE, ...reflecting(state, key) };
     if (kind === "group") {
       const path = "/v1/groups/{gid}/changes";
       return this.#query.get(path, { gid: id }, { uid, ...query });

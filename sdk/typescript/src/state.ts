@@ -15,6 +15,7 @@ import {
   splitKey,
   takeSyncedGroup,
   takeSyncedUser,
+  type ChangesAfter,
   type Chat,
   type ChatKey,
   type WithGroup,
@@ -66,7 +67,12 @@ export class DeviceState {
   /** Of a device that was stored. */
   static of(head: StoredHead, chats: Iterable<Chat>): DeviceState {
     const state = new DeviceState(head.uid);
-    for (const chat of chats) state.#chats.set(chat.key, chat);
+    for (const chat of chats) {
+      // Programs of an earlier version have stored none.
+      chat.ownPos ??= 0;
+      chat.fetched.ownPos ??= 0;
+      state.#chats.set(chat.key, chat);
+    }
     state.#token = head.token === null ? null : SyncToken.parse(head.token);
     state.#returned = new Set(head.returned);
     state.#fullSyncs = head.fullSyncs;
@@ -211,7 +217,8 @@ export class DeviceState {
     if (event.message_change !== undefined) {
       const { by, peer, gid } = event.message_change;
       const chat = this.#chat(gid, peer && other(by, peer));
-      if (chat !== null) takeChange(chat, uid, event.message_change);
+      const { offset } = parsePosition(event.at);
+      if (chat !== null) takeChange(chat, uid, offset, event.message_change);
       return chat?.key ?? null;
     }
     if (event.read_position !== undefined) {
@@ -322,13 +329,13 @@ export class DeviceState {
     return next;
   }
 
-  /** Takes a page of the changes of a chat above a number, as with messages; above which the next one begins, if there is another. */
+  /** Takes a page of the changes of a chat behind these, as with messages; behind which the next one begins, if there is another. */
   takeMessageChanges(
     key: ChatKey,
-    after: number,
+    after: ChangesAfter,
     page: ChangesPage,
-  ): number | null {
-    const next = nextOf(page);
+  ): ChangesAfter | null {
+    const next = nextChangesOf(page);
     const chat = this.#chats.get(key);
     if (chat === undefined || !beginsAfter(chat, page.begins_after_mid)) {
       return null;
@@ -345,10 +352,24 @@ function partitionOf(uid: string, key: ChatKey): number {
   return Number(sum % BigInt(PARTITIONS));
 }
 
-/** `after_mid=3` or `after_chg=3`. A page may be empty and not the last. */
+/** `after_mid=3`. A page may be empty and not the last. */
 export function nextOf(page: { next?: string | null }): number | null {
-  if (typeof page.next !== "string") return null;
-  const match = /^after_\w+=(\d+)$/.exec(page.next);
-  if (match === null) throw new RangeError(`next is no page: ${page.next}`);
-  return Number(match[1]);
+  return numbersOf(page, /^after_mid=(\d+)$/)?.[0] ?? null;
+}
+
+/** `after_chg=3` or `after_chg=3&after_own_pos=57`. */
+function nextChangesOf(page: ChangesPage): ChangesAfter | null {
+  const pattern = /^after_chg=(\d+)(?:&after_own_pos=(\d+))?$/;
+  const numbers = numbersOf(page, pattern);
+  return numbers && { chg: numbers[0] ?? 0, ownPos: numbers[1] ?? 0 };
+}
+
+function numbersOf(
+  { next }: { next?: string | null },
+  pattern: RegExp,
+): number[] | null {
+  if (typeof next !== "string") return null;
+  const match = pattern.exec(next);
+  if (match === null) throw new RangeError(`next is no page: ${next}`);
+  return match.slice(1).map((text) => Number(text ?? 0));
 }

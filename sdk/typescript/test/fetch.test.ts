@@ -14,6 +14,7 @@ import {
   head,
   chat,
   unread,
+  behind,
 } from "./state-fixture.js";
 
 test("what a head stands for is counted and fetched", () => {
@@ -24,7 +25,7 @@ test("what a head stands for is counted and fetched", () => {
   assert.equal(SyncToken.parse(state.token!).get(8), 16);
   // A page that is older would be taken for all there is.
   assert.equal(SyncToken.parse(state.knownOf(GROUP) ?? "").get(8), 20);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0, ownPos: 0 });
   const items = [
     groupMessage(8, "1001").message,
     groupMessage(9, ME).message,
@@ -33,7 +34,7 @@ test("what a head stands for is counted and fetched", () => {
   state.takeMessages(GROUP, { items, next: null });
   assert.deepEqual(unread(state, GROUP), [1, 1]);
   const recall = { chg: 1, mid: 10, kind: "recall", ts: TS };
-  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
+  state.takeMessageChanges(GROUP, behind(0), { items: [recall], next: null });
   assert.equal(chat(state, GROUP).last?.recalled, true);
   assert.equal(missing(chat(state, GROUP)), null);
 });
@@ -79,7 +80,7 @@ test("an event does not undo what a page has of its message", () => {
     const msg = mid === 9 ? edited.msg : "other";
     return { chg, mid, kind: "edit", ts: TS, msg };
   };
-  state.takeMessageChanges(GROUP, 0, { items: [edit(8, 1), edit(9, 2)] });
+  state.takeMessageChanges(GROUP, behind(0), { items: [edit(8, 1), edit(9, 2)] });
   take(state, 16, groupMessage(9, "1001"));
   head(state, 17, 9, 2);
   assert.equal(chat(state, GROUP).messages.get(9)?.msg, "edited");
@@ -96,11 +97,11 @@ test("a change of a message that is not known yet comes again", () => {
     return { chg, mid, kind: "recall", ts: TS };
   };
   // The ninth message was sent and recalled after the messages were read.
-  state.takeMessageChanges(GROUP, 0, { items: [recall(8, 1), recall(9, 2)] });
-  state.takeMessageChanges(GROUP, 2, { items: [recall(8, 3)] });
+  state.takeMessageChanges(GROUP, behind(0), { items: [recall(8, 1), recall(9, 2)] });
+  state.takeMessageChanges(GROUP, behind(2), { items: [recall(8, 3)] });
   take(state, 16, groupMessage(9, "1001"));
   head(state, 17, 9, 3);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1 });
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 1, ownPos: 0 });
 });
 
 test("a head counts although a sync has moved the token over it", () => {
@@ -109,7 +110,7 @@ test("a head counts although a sync has moved the token over it", () => {
   state.takePing(token(30));
   // It stands for messages behind its own position, too.
   assert.equal(head(state, 29, 10, 1), GROUP);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0, ownPos: 0 });
   assert.equal(chat(state, GROUP).lastMid, 10);
 });
 
@@ -120,11 +121,11 @@ test("a page of another part of the history is not taken", () => {
   // The group has been switched to its whole history, or back, and the device has yet to hear of it.
   for (const begins_after_mid of [0, 7]) {
     const before = missing(chat(state, GROUP));
-    assert.deepEqual(before, { mid: 0, chg: 0 });
+    assert.deepEqual(before, { mid: 0, chg: 0, ownPos: 0 });
     const items = [groupMessage(8, "1001").message];
     state.takeMessages(GROUP, { items, begins_after_mid });
     const recall = { chg: 1, mid: 8, kind: "recall", ts: TS };
-    state.takeMessageChanges(GROUP, 0, { items: [recall], begins_after_mid });
+    state.takeMessageChanges(GROUP, behind(0), { items: [recall], begins_after_mid });
   }
   assert.equal(missing(chat(state, GROUP)), null);
 });
@@ -135,12 +136,15 @@ test("a page may be empty and not the last", () => {
   head(state, 15, 9, 6);
   const hidden = { items: [], next: "after_mid=8" };
   assert.equal(state.takeMessages(GROUP, hidden), 8);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 8, chg: 0 });
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 8, chg: 0, ownPos: 0 });
   const items = [groupMessage(9, "1001").message];
   assert.equal(state.takeMessages(GROUP, { items }), null);
   const ofOthers = { items: [], next: "after_chg=5" };
-  assert.equal(state.takeMessageChanges(GROUP, 0, ofOthers), 5);
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 5 });
-  assert.equal(state.takeMessageChanges(GROUP, 5, { items: [] }), null);
+  assert.deepEqual(
+    state.takeMessageChanges(GROUP, behind(0), ofOthers),
+    behind(5),
+  );
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 9, chg: 5, ownPos: 0 });
+  assert.equal(state.takeMessageChanges(GROUP, behind(5), { items: [] }), null);
   assert.equal(missing(chat(state, GROUP)), null);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Chat, ChatKey } from "../src/chat.js";
+import type { ChangesAfter, Chat, ChatKey } from "../src/chat.js";
 import type { EventFrame } from "../src/frames.js";
 import type { Message, SyncAnswer } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
@@ -70,6 +70,11 @@ export function change(
 ): Body {
   const msg = kind === "edit" ? { msg: "edited" } : {};
   return { message_change: { by, peer, mid, kind, chg, ts: TS, n: 2, ...msg } };
+}
+
+/** Changes with a number, up to this one. */
+export function behind(chg: number): ChangesAfter {
+  return { chg, ownPos: 0 };
 }
 
 export function read(mid: number, n?: number): Body {

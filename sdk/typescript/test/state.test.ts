@@ -23,6 +23,7 @@ import {
   head,
   chat,
   unread,
+  behind,
 } from "./state-fixture.js";
 
 test("what is below the token is ignored, and what is handled moves it", () => {
@@ -101,7 +102,7 @@ test("changes show in messages and in the newest", () => {
   assert.equal(missing(chat(state, PEER)), null);
   // One in between was of the other user alone, and is not sent.
   take(state, 24, change("edit", 2, 6, "1001", ME));
-  assert.deepEqual(missing(chat(state, PEER)), { mid: 3, chg: 4 });
+  assert.deepEqual(missing(chat(state, PEER)), { mid: 3, chg: 4, ownPos: 0 });
 });
 
 test("the newest message is shown with its first 200 characters", () => {
@@ -354,7 +355,7 @@ test("a change that a page had does not undo a later one", () => {
       { ...known, chg: 2, kind: "edit" },
       { ...known, chg: 3, kind },
     ];
-    state.takeMessageChanges(PEER, 1, { items, next: null });
+    state.takeMessageChanges(PEER, behind(1), { items, next: null });
     // A sync that is behind the page.
     state.takeSync(answer({ conversations: [row("1001", 1, "edited")] }));
     take(state, 12, change("edit", 1, 2, "1001", ME));
@@ -367,8 +368,35 @@ test("a change that a page had does not undo a later one", () => {
     }
     // The other user's is not sent.
     take(state, 13, change("edit", 1, 5, "1001", ME));
-    assert.deepEqual(missing(chat(state, PEER)), { mid: 1, chg: 3 });
+    assert.deepEqual(missing(chat(state, PEER)), { mid: 1, chg: 3, ownPos: 0 });
   }
+});
+
+test("what has no number is fetched up to its offset", () => {
+  const state = device();
+  const mids = () => [...chat(state, PEER).messages.keys()].sort();
+  for (const mid of [1, 2, 3]) {
+    take(state, 9 + mid, message(mid, "1001", ME, mid));
+  }
+  take(state, 13, change("hide", 1, 0, ME, "1001"));
+  assert.equal(chat(state, PEER).ownPos, 13);
+  assert.equal(missing(chat(state, PEER)), null);
+  const told = { ...row("1001", 0, "text"), last_mid: 3, own_pos: 20 };
+  state.takeSync(answer({ conversations: [told] }));
+  const after = missing(chat(state, PEER));
+  assert.deepEqual(after, { mid: 3, chg: 0, ownPos: 13 });
+  // A page has a hide of a message that has yet to be fetched, and then the stream has both.
+  const own = (mid: number, own_pos: number) => {
+    return { chg: 0, own_pos, mid, kind: "hide", ts: TS };
+  };
+  const items = [own(2, 20), own(4, 24)];
+  state.takeMessageChanges(PEER, after!, { items, next: null });
+  assert.deepEqual(mids(), [3]);
+  assert.equal(missing(chat(state, PEER)), null);
+  take(state, 23, message(4, "1001", ME, 4));
+  take(state, 24, change("hide", 4, 0, ME, "1001"));
+  assert.deepEqual(mids(), [3]);
+  assert.equal(chat(state, PEER).ownPos, 24);
 });
 
 test("a recalled message does not get its text back", () => {
@@ -402,9 +430,9 @@ test("what is fetched anew is changed anew", () => {
   const items = [groupMessage(1, "1001").message];
   state.takeMessages(GROUP, { items, next: null });
   const recall = { chg: 2, mid: 1, kind: "recall", ts: TS };
-  state.takeMessageChanges(GROUP, 0, { items: [recall], next: null });
+  state.takeMessageChanges(GROUP, behind(0), { items: [recall], next: null });
   state.takeSync(answer({ groups: [groupRow(1, 1, 1, true)] }));
-  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0 });
+  assert.deepEqual(missing(chat(state, GROUP)), { mid: 0, chg: 0, ownPos: 0 });
 });
 
 function row(peer: string, chg: number, msg: string) {

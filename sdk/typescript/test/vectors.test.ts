@@ -17,15 +17,20 @@ type Step =
   | { sync: SyncAnswer }
   | { frame: EventFrame | HeadFrame | { type: "ping"; token: string } }
   | { messages: MessagesPage; of: ChatKey }
-  | { changes: ChangesPage; of: ChatKey; after: number }
+  | {
+      changes: ChangesPage;
+      of: ChatKey;
+      after: { chg: number; own_pos: number };
+    }
   | { chats: object; token: string | null; full_syncs: number };
 
 function take(state: DeviceState, step: Step): void {
   if ("sync" in step) state.takeSync(step.sync);
   else if ("messages" in step) state.takeMessages(step.of, step.messages);
-  else if ("changes" in step)
-    state.takeMessageChanges(step.of, step.after, step.changes);
-  else if ("chats" in step) {
+  else if ("changes" in step) {
+    const { chg, own_pos: ownPos } = step.after;
+    state.takeMessageChanges(step.of, { chg, ownPos }, step.changes);
+  } else if ("chats" in step) {
     const { token, fullSyncs: full_syncs } = state;
     const chats = Object.fromEntries(
       [...state.chats].map(([key, chat]) => [key, known(chat)]),
@@ -39,15 +44,20 @@ function take(state: DeviceState, step: Step): void {
 /** A chat in the words of the vectors. */
 function known(chat: Chat): object {
   const { last, lastMid: last_mid, chg, readMid: read_mid, unread } = chat;
+  const { ownPos: own_pos } = chat;
   const lacks = missing(chat);
   return {
     ...knownOfOther(chat.with),
-    ...{ last_mid, chg, read_mid, unread },
+    ...{ last_mid, chg, own_pos, read_mid, unread },
     last: last && knownOfMessage(last),
     messages: [...chat.messages.values()]
       .sort((a, b) => a.mid - b.mid)
       .map(knownOfMessage),
-    missing: lacks && { after_mid: lacks.mid, after_chg: lacks.chg },
+    missing: lacks && {
+      after_mid: lacks.mid,
+      after_chg: lacks.chg,
+      after_own_pos: lacks.ownPos,
+    },
   };
 }
 

@@ -112,7 +112,9 @@ impl Group {
     }
 
     pub(super) fn change_message(&mut self, change: &MessageChange) {
-        self.chg = self.chg.next();
+        if !change.is_own() {
+            self.chg = self.chg.next();
+        }
         match change.change {
             Change::Recall | Change::Delete => self.recall(change.mid),
             Change::Clear => self.read_everywhere(change.by, change.mid),

@@ -9,7 +9,7 @@ use schemas::{
     AppliedCommand, Change, ChangeContact, ChangeMessage, ConversationId, DeviceClass, GroupId,
     Mid, Partition, Profile, Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
-    event::{Body, Event, KNOWN_RULE_VERSION, Source, SourceOffset, UnknownRules},
+    event::{Body, Event, KNOWN_RULE_VERSION, Rules, Source, SourceOffset, UnknownRules},
     proto::SequencerSnapshot,
 };
 
@@ -275,7 +275,7 @@ proptest! {
         let mut last_mids: BTreeMap<ConversationId, Mid> = BTreeMap::new();
         let mut positions: BTreeMap<(UserId, ConversationId, DeviceClass), Mid> = BTreeMap::new();
         let mut chgs: BTreeMap<ConversationId, i64> = BTreeMap::new();
-        let mut clock = TimestampMs(0);
+        let (mut clock, mut rules) = (TimestampMs(0), Rules::VERSION_1);
         for event in run(&mut State::default(), &records) {
             prop_assert!(event.ts >= clock);
             clock = event.ts;
@@ -295,17 +295,16 @@ proptest! {
                 Body::MessageChange(change) => {
                     prop_assert!(change.mid <= last_mids[&change.conversation()]);
                     let chg = chgs.entry(change.conversation()).or_default();
-                    *chg += 1;
-                    prop_assert_eq!(change.chg.get(), *chg);
+                    let is_own = change.change.is_for_one() && rules.rule_version >= 4;
+                    *chg += i64::from(!is_own);
+                    prop_assert_eq!(change.chg.get(), if is_own { 0 } else { *chg });
                 }
                 Body::GroupChange(change) => {
                     let dissolved = change.settings.dissolved;
                     prop_assert_eq!(change.member_count == 0, dissolved);
                 }
-                Body::Control(_)
-                | Body::Progress
-                | Body::ContactChange(_)
-                | Body::Profile(_) => {}
+                Body::Control(later) => rules = later,
+                Body::Progress | Body::ContactChange(_) | Body::Profile(_) => {}
             }
         }
     }
@@ -368,7 +367,7 @@ proptest! {
 fn any_event() -> impl Strategy<Value = Event> {
     use schemas::{
         Chg, ContactChange, ContactFlags, DeletedContact, MessageChange, Ordinal,
-        event::{Message, ReadPosition, Rules},
+        event::{Message, ReadPosition},
     };
     let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
     let message = (sender(), mid(), 0..3_u8).prop_map(|((srcid, to), mid, id)| {
@@ -403,14 +402,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         })
     });
     let changes = [Change::Recall, Change::Hide, Change::Clear];
-    let change = (sender(), mid(), prop::sample::select(changes.to_vec()));
-    let change = change.prop_map(|((by, to), mid, change)| {
+    let change = prop::sample::select(changes.to_vec());
+    let change = (sender(), mid(), change, 0..2_i64);
+    let change = change.prop_map(|((by, to), mid, change, chg)| {
         Body::MessageChange(MessageChange {
             by,
             to,
             mid,
             change,
-            chg: Chg::ZERO,
+            chg: Chg::try_from(chg).unwrap(),
             n: None,
         })
     });

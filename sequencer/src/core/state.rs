@@ -223,13 +223,16 @@ impl State {
             return;
         };
         let (side, last) = (id.side_of(change.by), conversation.last_mid);
-        let changes = conversation.changes_mut();
-        changes.chg = changes.chg.next();
+        if !change.is_own() {
+            let changes = conversation.changes_mut();
+            changes.chg = changes.chg.next();
+        }
         match &change.change {
             Change::Recall | Change::Delete => {
-                changes.recall(change.mid, last);
+                conversation.changes_mut().recall(change.mid, last);
             }
             Change::Clear => {
+                let changes = conversation.changes_mut();
                 let cleared = &mut changes.contact_mut(side).cleared;
                 *cleared = (*cleared).max(change.mid.min(last));
                 conversation.read_everywhere(side, change.mid);

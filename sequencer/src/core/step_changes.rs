@@ -1,7 +1,7 @@
 //! The decisions about changes to messages and contacts (PROTOCOL C, K).
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ContactChange, DeletedContact, DirectConversation,
+    Change, ChangeContact, ChangeMessage, Chg, ContactChange, DeletedContact, DirectConversation,
     MessageChange, Side, TimestampMs, dead_letter::Reason, event::Body,
 };
 
@@ -38,14 +38,23 @@ pub(super) fn step_message_change(
             None
         }
     };
+    let change = asked.change;
     stamp.emit(Body::MessageChange(MessageChange {
         by: asked.by,
         to: asked.to,
         mid: asked.mid,
-        change: asked.change,
-        chg: conversation.chg().next(),
+        chg: number(state, &change, conversation.chg()),
+        change,
         n,
     }))
+}
+
+/// The number of a change that follows `last`: none, from rule version 4 on, where it concerns its author alone (PROTOCOL C1).
+pub(super) fn number(state: &State, change: &Change, last: Chg) -> Chg {
+    match change.is_for_one() && state.rules.rule_version >= 4 {
+        true => Chg::ZERO,
+        false => last.next(),
+    }
 }
 
 /// Whether a user may recall, delete or edit a message that is there; why not otherwise.

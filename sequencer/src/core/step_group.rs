@@ -16,7 +16,7 @@ use super::{
     step::{
         EventStamp, NoEvent, NoOp, Refusal, begins_too_many, check_msg_bytes, refuse, step_repeat,
     },
-    step_changes::check_recall_window,
+    step_changes::{check_recall_window, number},
 };
 
 type Result<T> = std::result::Result<T, NoEvent>;
@@ -162,8 +162,8 @@ pub(super) fn change_message(
         by,
         to: asked.to,
         mid,
+        chg: number(state, &asked.change, group.chg),
         change: asked.change,
-        chg: group.chg.next(),
         n: None,
     }))
 }

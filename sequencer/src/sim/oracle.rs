@@ -497,10 +497,20 @@ impl Oracle {
             by: asked.by,
             to: asked.to,
             mid: asked.mid,
+            chg: self.next_chg(conversation, &asked.change),
             change: asked.change,
-            chg: Chg::try_from(changes().count() as i64 + 1).unwrap(),
             n,
         })))
+    }
+
+    /// What only its author learns of takes no number from version 4 on.
+    fn next_chg(&self, conversation: ConversationId, change: &Change) -> Chg {
+        if change.is_for_one() && self.is_version_4() {
+            return Chg::ZERO;
+        }
+        let changes = self.message_changes();
+        let numbered = changes.filter(|c| c.conversation() == conversation && c.chg > Chg::ZERO);
+        Chg::try_from(numbered.count() as i64 + 1).unwrap()
     }
 
     fn is_recallable(&self, ts: i64, conversation: ConversationId, mid: Mid) -> Result<(), Reason> {

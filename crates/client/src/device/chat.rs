@@ -6,7 +6,7 @@ use schemas::{Chg, DeviceClass, GroupRole, Mid, NextOffset, Partition, PerDevice
 use serde::{Deserialize, Serialize};
 
 use super::frame::{ContactChangeEvent, HeadFrame, MessageChangeEvent, MessageEvent};
-use crate::{Change, Flags, ListedGroup, Message, SyncedConversation};
+use crate::{Change, ChangesAfter, Flags, ListedGroup, Message, SyncedConversation};
 
 /// How many characters of the newest message a list shows.
 const PREVIEW_CHARS: usize = 200;
@@ -23,6 +23,9 @@ pub struct Chat {
     pub last_mid: Mid,
     /// The number of the last change that the user has to know of; 0 where there is none.
     pub chg: Chg,
+    /// Where the user has hidden or cleared something last that has no number, as an offset in `chat.events`; 0 where that never was.
+    #[serde(default)]
+    pub own_pos: i64,
     /// Up to where the user has read.
     pub read_mid: PerDevice<Mid>,
     /// How many messages are unread; `None` where it cannot be counted.
@@ -31,6 +34,9 @@ pub struct Chat {
     pub messages: BTreeMap<Mid, Message>,
     /// All messages and changes up to here were handled.
     fetched: (Mid, Chg),
+    /// All hides and clears without a number up to here were handled.
+    #[serde(default)]
+    fetched_own_pos: i64,
     /// Nothing is known of events from here on, but what the device's token covers.
     known_to: NextOffset,
 }
@@ -71,8 +77,8 @@ pub enum ChatWith {
 pub struct Missing {
     /// Messages above this number.
     pub after_mid: Mid,
-    /// Changes above this number.
-    pub after_chg: Chg,
+    /// Changes behind these.
+    pub after_changes: ChangesAfter,
 }
 
 impl Chat {
@@ -82,10 +88,12 @@ impl Chat {
             last: None,
             last_mid: Mid::ZERO,
             chg: Chg::ZERO,
+            own_pos: 0,
             read_mid: PerDevice::default(),
             unread: PerDevice::default().map(|()| Some(0)),
             messages: BTreeMap::new(),
             fetched: (Mid::ZERO, Chg::ZERO),
+            fetched_own_pos: 0,
             known_to: NextOffset::START,
         }
     }
@@ -140,6 +148,7 @@ impl Chat {
         let unseen = self.unseen_mid();
         if unseen < before.0 || self.join_mid() != before.1 {
             self.fetched = (Mid::ZERO, Chg::ZERO);
+            self.fetched_own_pos = 0;
         }
         self.drop_messages(|mid| mid <= unseen);
         self.count_group();
@@ -148,10 +157,12 @@ impl Chat {
     /// What is to be fetched; `None` where everything is here.
     #[must_use]
     pub fn missing(&self) -> Option<Missing> {
-        let (after_mid, after_chg) = self.fetched;
-        (after_mid < self.last_mid || after_chg < self.chg).then_some(Missing {
+        let (after_mid, chg) = self.fetched;
+        let own_pos = self.fetched_own_pos;
+        let is_missing = after_mid < self.last_mid || chg < self.chg || own_pos < self.own_pos;
+        is_missing.then_some(Missing {
             after_mid,
-            after_chg,
+            after_changes: ChangesAfter { chg, own_pos },
         })
     }
 
@@ -177,6 +188,7 @@ impl Chat {
         self.last = conversation.last;
         self.last_mid = conversation.last_mid;
         self.chg = conversation.chg;
+        self.own_pos = conversation.own_pos;
         self.read_mid = conversation.read_mid;
         self.unread = conversation.unread;
         self.show_newest();
@@ -197,6 +209,7 @@ impl Chat {
         self.last = answer.last;
         self.last_mid = answer.last_mid;
         self.chg = answer.chg;
+        self.own_pos = answer.own_pos;
         self.read_mid = answer.read_mid;
         self.unread = answer.unread.map(Some);
         self.show_newest();
@@ -262,12 +275,19 @@ impl Chat {
         }
     }
 
-    /// A message changed, or what the user sees.
-    pub(super) fn take_change(&mut self, uid: UserId, event: MessageChangeEvent) {
+    /// A message changed, or what the user sees, by the event at an offset.
+    pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: MessageChangeEvent) {
         let msg = event.msg.as_deref();
         self.apply(event.chg, event.mid, &event.kind, &event.ts, msg);
         if self.fetched.1.next() == event.chg {
             self.fetched.1 = event.chg;
+        }
+        if event.chg == Chg::ZERO {
+            // The stream has all of them.
+            if self.fetched_own_pos == self.own_pos {
+                self.fetched_own_pos = self.own_pos.max(offset);
+            }
+            self.own_pos = self.own_pos.max(offset);
         }
         self.chg = self.chg.max(event.chg);
         self.show_newest();
@@ -278,9 +298,9 @@ impl Chat {
         }
     }
 
-    /// Of what was handled already the messages have what came behind it, too.
+    /// Of what was handled already the messages have what came behind it, too. What has no number is final, and may come again.
     fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
-        if chg <= self.fetched.1 {
+        if chg > Chg::ZERO && chg <= self.fetched.1 {
             return;
         }
         let all = self.messages.values_mut().chain(&mut self.last);
@@ -362,33 +382,47 @@ impl Chat {
         }
     }
 
-    /// The changes above `after`, up to `next`, or all; the answer to [`Missing::after_chg`]. From the first of a message that has yet to be fetched
-    /// on they are not counted, and come again once it is.
+    /// The changes behind `after`, up to `next`, or all; the answer to [`Missing::after_changes`]. From the first of a message that has yet to be
+    /// fetched on they are not counted, and come again once it is.
     pub(super) fn take_fetched_changes(
         &mut self,
-        after: Chg,
-        changes: Vec<Change>,
-        next: Option<Chg>,
+        after: ChangesAfter,
+        changes: &[Change],
+        next: Option<ChangesAfter>,
     ) {
-        let newest = changes.last().map_or(Chg::ZERO, |change| change.chg);
-        let mut early = None;
+        let counted = self.counted(changes, next);
         for change in changes {
-            if early.is_none() && change.mid > self.fetched.0 {
-                early = Some(change.chg);
-            }
             let msg = change.msg.as_deref();
             self.apply(change.chg, change.mid, &change.kind, &change.ts, msg);
         }
-        // One of the pages before was not counted to its end.
-        if after > self.fetched.1 {
-            return;
+        // Or one of the pages before was not counted to its end.
+        if after.chg <= self.fetched.1 {
+            self.fetched.1 = self.fetched.1.max(counted.chg);
         }
-        let counted = match early {
-            Some(early) => Chg::try_from(early.get() - 1).unwrap_or_default(),
-            None => next.unwrap_or_else(|| self.chg.max(newest)),
-        };
-        self.fetched.1 = self.fetched.1.max(counted);
+        if after.own_pos <= self.fetched_own_pos {
+            self.fetched_own_pos = self.fetched_own_pos.max(counted.own_pos);
+        }
         self.show_newest();
+    }
+
+    /// Up to where the changes of a page count.
+    fn counted(&self, changes: &[Change], next: Option<ChangesAfter>) -> ChangesAfter {
+        let newest = || ChangesAfter {
+            chg: changes.iter().map(|one| one.chg).fold(self.chg, Chg::max),
+            own_pos: changes
+                .iter()
+                .filter_map(|one| one.own_pos)
+                .fold(self.own_pos, i64::max),
+        };
+        let mut counted = next.unwrap_or_else(newest);
+        let is_early = |change: &&Change| change.mid > self.fetched.0;
+        for early in changes.iter().rev().filter(is_early) {
+            match early.own_pos {
+                Some(own_pos) => counted.own_pos = own_pos - 1,
+                None => counted.chg = Chg::try_from(early.chg.get() - 1).unwrap_or_default(),
+            }
+        }
+        counted
     }
 
     /// Where nothing is missing the newest message is known; a sync that was behind a page may have had it as it was before.

@@ -225,7 +225,7 @@ pub struct MessageChangeEvent {
     pub mid: Mid,
     /// `recall`, `edit`, `delete`, `hide` or `clear`.
     pub kind: String,
-    /// Its number.
+    /// Its number; 0 of a hide or a clear that has none.
     pub chg: Chg,
     /// When: RFC 3339, UTC.
     pub ts: String,

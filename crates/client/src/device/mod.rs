@@ -248,7 +248,7 @@ impl Device {
             }
         }
         let begun = self.missing(key);
-        let mut next = begun.map(|missing| missing.after_chg);
+        let mut next = begun.map(|missing| missing.after_changes);
         while let Some(after) = next {
             let changes = |reader: ChatReader, _| reader.changes(after);
             let Some(page) = self.page(key, changes).await? else {

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use schemas::{Chg, Mid, Recipient, UserId};
+use schemas::{Mid, Recipient, UserId};
 use tokio::time::sleep;
 
 use super::{DeviceState, outbox::Repeat};
 use crate::{
-    Changes, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order, ReadOptions,
-    SyncAnswer,
+    Changes, ChangesAfter, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order,
+    ReadOptions, SyncAnswer,
 };
 
 /// The most messages or changes that a page has.
@@ -119,7 +119,7 @@ impl ChatReader {
         Ok(found)
     }
 
-    pub(super) async fn changes(self, after: Chg) -> Result<Changes, ClientError> {
+    pub(super) async fn changes(self, after: ChangesAfter) -> Result<Changes, ClientError> {
         let (client, uid, options) = (self.client, self.uid, self.options);
         let which = ChangesQuery {
             after,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemas::{
-    Chg, ClientMsgId, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId,
+    ClientMsgId, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::{
     chat::{Chat, ChatWith},
     frame::{ChangedMember, EventFrame, GroupChangeEvent, HeadFrame},
 };
-use crate::{Changes, Message, Messages, Order, OwnProfile, SyncAnswer};
+use crate::{Changes, ChangesAfter, Message, Messages, Order, OwnProfile, SyncAnswer};
 
 /// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -169,7 +169,7 @@ impl DeviceState {
                 (Some(gid), _) => Recipient::Group(gid),
                 (None, peer) => Recipient::User(other(change.by, peer?)),
             };
-            self.chat(key)?.take_change(uid, change);
+            self.chat(key)?.take_change(uid, event.at.1, change);
             return Some(key);
         }
         if let Some(read) = event.read_position {
@@ -306,13 +306,18 @@ impl DeviceState {
         next
     }
 
-    /// Takes a page of the changes of a chat above `after`, as [`Self::take_messages`] does; above which the next one begins, if there is another.
-    pub fn take_changes(&mut self, key: Recipient, after: Chg, page: Changes) -> Option<Chg> {
+    /// Takes a page of the changes of a chat behind `after`, as [`Self::take_messages`] does; behind which the next one begins, if there is another.
+    pub fn take_changes(
+        &mut self,
+        key: Recipient,
+        after: ChangesAfter,
+        page: Changes,
+    ) -> Option<ChangesAfter> {
         let chat = self.chats.get_mut(&key)?;
         if !chat.begins_after(page.begins_after_mid) {
             return None;
         }
-        chat.take_fetched_changes(after, page.items, page.next);
+        chat.take_fetched_changes(after, &page.items, page.next);
         page.next
     }
 }

@@ -1,7 +1,8 @@
-use schemas::{Chg, DeviceClass, NextOffset, PartitionMap, SyncToken, UserId};
+use schemas::{DeviceClass, NextOffset, PartitionMap, SyncToken, UserId};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ChangesAfter;
 
 const ME: i64 = 1000;
 const GROUP: i64 = 5000;
@@ -283,8 +284,8 @@ fn what_a_head_stands_for_is_counted_and_fetched() {
     assert_eq!(known.get(8.try_into().unwrap()).get(), 20);
     let missing = device.chats()[&group()].missing().unwrap();
     assert_eq!(
-        (missing.after_mid, missing.after_chg),
-        (Mid::ZERO, Chg::ZERO)
+        (missing.after_mid, missing.after_changes),
+        (Mid::ZERO, ChangesAfter::default())
     );
     let item = |mid: i64, srcid: i64| group_message(mid, srcid)["message"].clone();
     let page = json!({"items": [item(8, 1001), item(9, ME), item(10, 1001)], "next": null});
@@ -292,7 +293,11 @@ fn what_a_head_stands_for_is_counted_and_fetched() {
     assert_eq!(unread(&device, group()), [Some(1); 2]);
     let changed = json!({"chg": 1, "mid": 10, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [changed], "next": null});
-    device.take_changes(group(), Chg::ZERO, serde_json::from_value(page).unwrap());
+    device.take_changes(
+        group(),
+        ChangesAfter::default(),
+        serde_json::from_value(page).unwrap(),
+    );
     let chat = &device.chats()[&group()];
     assert!(chat.last.as_ref().unwrap().recalled);
     assert_eq!(chat.missing(), None);
@@ -417,7 +422,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         device.take_sync(answer(json!({"conversations": [row_of(1, 3, "newest")]})));
         let known = |mid: i64, chg: i64, kind: &str| json!({"chg": chg, "mid": mid, "kind": kind, "ts": "2026-11-26T00:00:02Z", "msg": "newest"});
         let page = json!({"items": [known(1, 2, "edit"), known(1, 3, kind)], "next": null});
-        let after = device.chats()[&peer()].missing().unwrap().after_chg;
+        let after = device.chats()[&peer()].missing().unwrap().after_changes;
         device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
         // A sync that is behind the page.
         device.take_sync(answer(json!({"conversations": [row_of(1, 1, "edited")]})));
@@ -435,11 +440,40 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         }
         // The other user's is not sent.
         take(&mut device, 13, change("edit", 1, 5, 1001, ME));
-        assert_eq!(
-            device.chats()[&peer()].missing().unwrap().after_chg.get(),
-            3
-        );
+        let missing = device.chats()[&peer()].missing().unwrap();
+        assert_eq!(missing.after_changes.chg.get(), 3);
     }
+}
+
+/// A sync has said of a hide without a number, a page has it and one of a message that has yet to be fetched, and then the stream has both.
+#[test]
+fn what_has_no_number_is_fetched_up_to_its_offset() {
+    let mut device = device();
+    for mid in 1..=3 {
+        take(&mut device, 9 + mid, message(mid, 1001, ME, mid));
+    }
+    let (own_pos, missing) = (
+        |device: &DeviceState| device.chats()[&peer()].own_pos,
+        |device: &DeviceState| device.chats()[&peer()].missing(),
+    );
+    take(&mut device, 13, change("hide", 1, 0, ME, 1001));
+    assert_eq!((own_pos(&device), missing(&device)), (13, None));
+    let mut row = row_of(3, 0, "hello");
+    row["own_pos"] = 20.into();
+    device.take_sync(answer(json!({"conversations": [row]})));
+    let after = missing(&device).unwrap().after_changes;
+    assert_eq!((after.chg.get(), after.own_pos), (0, 13));
+    let own = |mid: i64, own_pos: i64| json!({"chg": 0, "own_pos": own_pos, "mid": mid, "kind": "hide", "ts": "2026-11-26T00:00:02Z"});
+    let page = json!({"items": [own(2, 20), own(4, 24)], "next": null});
+    device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
+    let mids = |device: &DeviceState| -> Vec<i64> {
+        let messages = &device.chats()[&peer()].messages;
+        messages.keys().map(|mid| mid.get()).collect()
+    };
+    assert_eq!((mids(&device), missing(&device)), (vec![3], None));
+    take(&mut device, 23, message(4, 1001, ME, 4));
+    take(&mut device, 24, change("hide", 4, 0, ME, 1001));
+    assert_eq!((mids(&device), own_pos(&device)), (vec![3], 24));
 }
 
 fn row_of(last_mid: i64, chg: i64, msg: &str) -> Value {
@@ -490,12 +524,16 @@ fn what_is_fetched_anew_is_changed_anew() {
     device.take_messages(group(), serde_json::from_value(page).unwrap());
     let changed = json!({"chg": 2, "mid": 1, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [changed], "next": null});
-    device.take_changes(group(), Chg::ZERO, serde_json::from_value(page).unwrap());
+    device.take_changes(
+        group(),
+        ChangesAfter::default(),
+        serde_json::from_value(page).unwrap(),
+    );
     device.take_sync(answer(json!({"groups": [group_row(1, 1, 1, true)]})));
     let missing = device.chats()[&group()].missing().unwrap();
     assert_eq!(
-        (missing.after_mid, missing.after_chg),
-        (Mid::ZERO, Chg::ZERO)
+        (missing.after_mid, missing.after_changes),
+        (Mid::ZERO, ChangesAfter::default())
     );
 }
 
@@ -595,7 +633,7 @@ fn a_page_of_another_part_of_the_history_is_not_taken() {
         device.take_messages(group(), serde_json::from_value(messages).unwrap());
         let recall = json!({"chg": 1, "mid": 8, "kind": "recall", "ts": "2026-11-26T00:00:02Z"});
         let changes = serde_json::from_value(page(&recall)).unwrap();
-        device.take_changes(group(), Chg::ZERO, changes);
+        device.take_changes(group(), ChangesAfter::default(), changes);
         let expected = before.filter(|_| !is_taken);
         assert_eq!(missing(&device), expected, "{begins_after_mid}");
     }

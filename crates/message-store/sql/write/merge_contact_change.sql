@@ -6,5 +6,6 @@ ON DUPLICATE KEY UPDATE
     blocked   = IF(VALUES(pos) > pos, VALUES(blocked), blocked),
     pos       = GREATEST(pos, VALUES(pos)),
     chg         = GREATEST(chg, VALUES(chg)),
+    own_pos     = GREATEST(own_pos, VALUES(own_pos)),
     deleted_mid = GREATEST(deleted_mid, VALUES(deleted_mid)),
     clear_mid   = GREATEST(clear_mid, VALUES(clear_mid))

@@ -6,4 +6,5 @@ ON DUPLICATE KEY UPDATE
     pc_read_mid     = GREATEST(pc_read_mid, VALUES(pc_read_mid)),
     mobile_read_mid = GREATEST(mobile_read_mid, VALUES(mobile_read_mid)),
     clear_mid       = GREATEST(clear_mid, VALUES(clear_mid)),
+    own_pos         = GREATEST(own_pos, VALUES(own_pos)),
     pos             = GREATEST(pos, VALUES(pos))

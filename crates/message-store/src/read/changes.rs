@@ -11,15 +11,15 @@ use crate::{
 };
 
 impl ReadTx {
-    /// Up to `limit` changes of a conversation above `after`, in order, whoever made them; with `of_user` without what others hide and clear.
-    /// Those that are older than the retention of messages may be gone.
+    /// Up to `limit` changes of a conversation above `after`, in order, without what others hide and clear, and what has no number. Those
+    /// that are older than the retention of messages may be gone.
     ///
     /// # Errors
     /// As all reads; fatal where the conversation is in another database.
     pub async fn changes_after(
         &mut self,
         conversation: impl Into<ConversationId>,
-        of_user: Option<UserId>,
+        uid: UserId,
         after: Chg,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
@@ -27,32 +27,55 @@ impl ReadTx {
         let (kind, (lo, hi)) = (Kind::of(conversation), lo_and_hi(conversation));
         let table = self.table(Table::MsgChange, conversation.partition())?;
         let messages = self.table(kind.messages(), conversation.partition())?;
-        let of_conversation = |arguments: Arguments| arguments.with(lo).with(hi);
-        let (sql, arguments) = match of_user {
-            None => {
-                let arguments = of_conversation(Arguments::default())
-                    .with(after.get())
-                    .with(limit);
-                (include_str!("../../sql/read/changes_after.sql"), arguments)
-            }
-            Some(uid) => {
-                let of_all = of_conversation(Arguments::default())
-                    .with(after.get())
-                    .with(limit);
-                let own = of_conversation(of_all)
-                    .with(uid.get())
-                    .with(after.get())
-                    .with(limit);
-                (
-                    include_str!("../../sql/read/changes_seen_by.sql"),
-                    own.with(limit),
-                )
-            }
-        };
-        let sql = sql
+        let of_all = Arguments::default().with(lo).with(hi).with(after.get());
+        let own = of_all.with(limit).with(lo).with(hi).with(uid.get());
+        let arguments = own.with(after.get()).with(limit).with(limit);
+        let sql = include_str!("../../sql/read/changes_seen_by.sql")
             .replace("{messages}", &messages)
             .replace("{is_of_editor}", kind.is_of_editor());
         let rows = self.fetch(&sql, &table, arguments).await?;
+        rows.iter().map(decode::change).collect()
+    }
+
+    /// What `uid` has hidden and cleared in a conversation: up to `limit` changes without a number behind the event at `pos`, in order, and before
+    /// them those with a number above `chg`; none of the latter where that is `None`.
+    ///
+    /// # Errors
+    /// As [`changes_after`](Self::changes_after).
+    pub async fn own_changes_after(
+        &mut self,
+        conversation: impl Into<ConversationId>,
+        uid: UserId,
+        (chg, pos): (Option<Chg>, i64),
+        limit: u32,
+    ) -> Result<Vec<StoredChange>, StoreError> {
+        let conversation = conversation.into();
+        let (lo, hi) = lo_and_hi(conversation);
+        let table = self.table(Table::MsgChange, conversation.partition())?;
+        let own = Arguments::default().with(lo).with(hi).with(uid.get());
+        let chg = chg.map_or(i64::MAX, Chg::get);
+        let arguments = own.with(chg).with(-pos).with(limit);
+        let sql = include_str!("../../sql/read/own_changes_after.sql");
+        let rows = self.fetch(sql, &table, arguments).await?;
+        rows.iter().map(decode::change).collect()
+    }
+
+    /// Up to `limit` rows of a conversation with a [number](StoredChange::number) above `number`, in that order, whoever made the changes.
+    ///
+    /// # Errors
+    /// As [`changes_after`](Self::changes_after).
+    pub async fn changes_of_all(
+        &mut self,
+        conversation: impl Into<ConversationId>,
+        number: i64,
+        limit: u32,
+    ) -> Result<Vec<StoredChange>, StoreError> {
+        let conversation = conversation.into();
+        let (lo, hi) = lo_and_hi(conversation);
+        let table = self.table(Table::MsgChange, conversation.partition())?;
+        let arguments = Arguments::default().with(lo).with(hi).with(number);
+        let sql = include_str!("../../sql/read/changes_of_all.sql");
+        let rows = self.fetch(sql, &table, arguments.with(limit)).await?;
         rows.iter().map(decode::change).collect()
     }
 

@@ -89,15 +89,20 @@ pub(super) fn profile(row: &MySqlRow) -> Result<StoredProfile, StoreError> {
 
 pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     let kind: String = row.try_get("change_kind")?;
+    let id: i64 = row.try_get("id")?;
+    let chg = match row.try_get::<i64, _>("chg")? {
+        own if own < 0 && own == -id => Chg::ZERO,
+        _ => chg(row, "chg")?,
+    };
     Ok(StoredChange {
         conversation: conversation(row)?,
-        chg: chg(row, "chg")?,
+        chg,
         mid: mid(row, "mid")?,
         by: uid(row, "uid")?,
         kind: ChangeKind::from_column(&kind)
             .ok_or_else(|| refused("change_kind", format!("there is no {kind:?}")))?,
         ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
-        id: row.try_get("id")?,
+        id,
         msg: row.try_get("msg")?,
     })
 }
@@ -193,6 +198,7 @@ pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
             mobile: mid(row, "mobile_read_mid")?,
         },
         clear_mid: mid(row, "clear_mid")?,
+        own_pos: row.try_get("own_pos")?,
         hidden: BTreeSet::new(),
         pos: row.try_get("pos")?,
     })
@@ -216,6 +222,7 @@ pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
             mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
         },
         chg: chg(row, "chg")?,
+        own_pos: row.try_get("own_pos")?,
         pos,
         flags: (flags != ContactFlags::default()).then_some(FlagsAt { pos, flags }),
         deleted_mid: mid(row, "deleted_mid")?,

@@ -1,6 +1,6 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
-use schemas::{Chg, ConversationId, GroupId, Mid, TableNumber, UserId};
+use schemas::{ConversationId, GroupId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
 use super::{ReadTx, decode};
@@ -54,20 +54,20 @@ impl ReadTx {
         rows.iter().map(|row| decode::message(kind, row)).collect()
     }
 
-    /// The next `limit` rows of `msg_change_<n>` behind that of `after`, by conversation and chg.
+    /// The next `limit` rows of `msg_change_<n>` behind that of `after`, by conversation and [number](StoredChange::number).
     ///
     /// # Errors
     /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_changes(
         &mut self,
         number: TableNumber,
-        after: Option<(ConversationId, Chg)>,
+        after: Option<(ConversationId, i64)>,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
         let table = self.table(Table::MsgChange, number)?;
         let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
             let (lo, hi) = lo_and_hi(conversation);
-            (lo, hi, chg.get())
+            (lo, hi, chg)
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
         let values = [

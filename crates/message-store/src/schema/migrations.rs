@@ -92,12 +92,20 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 6,
-        name: "reads that cost what they return",
+        name: "reads that cost what they return, and own changes",
         once: &[],
         per_table: &[
             (
                 Table::MsgChange,
                 include_str!("../../sql/schema/msg_change_seen_by.sql"),
+            ),
+            (
+                Table::Contact,
+                include_str!("../../sql/schema/contact_own_pos.sql"),
+            ),
+            (
+                Table::Membership,
+                include_str!("../../sql/schema/membership_own_pos.sql"),
             ),
             (
                 Table::Group,

@@ -35,7 +35,7 @@ pub(super) fn inserts(
         tail: "",
         sizes: Preparation::Once,
     };
-    let keys = rows.iter().map(|row| (row.conversation, row.chg));
+    let keys = rows.iter().map(|row| (row.conversation, row.number()));
     let keys = RemovedKeys::Changes(keys.collect());
     Ok((insert.statements(&rows, bind_row)?, keys))
 }
@@ -45,7 +45,7 @@ fn bind_row(arguments: Arguments, row: &&ChangeRow) -> Result<Arguments, StoreEr
     Ok(arguments
         .with(lo)
         .with(hi)
-        .with(row.chg.get())
+        .with(row.number())
         .with(row.mid.get())
         .with(row.by.get())
         .with(row.change.kind())

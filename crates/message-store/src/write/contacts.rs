@@ -23,7 +23,7 @@ const COLUMNS_OF_CHANGED: &str = "uid, kind, peer, last_mid, last_ts, last_srcid
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos, last_chg, last_state";
 
 const COLUMNS_OF_CHANGES: &str =
-    "uid, kind, peer, pos, favourite, pinned, muted, blocked, chg, deleted_mid, clear_mid";
+    "uid, kind, peer, pos, favourite, pinned, muted, blocked, chg, own_pos, deleted_mid, clear_mid";
 
 /// The rows that users have, of one database.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +113,8 @@ impl MessageStore {
 /// Comes before [`merge`], which raises `pos`: flags are compared with it.
 fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
     let is_changed = |row: &&&ContactDelta| {
-        row.flags.is_some() || row.chg > Chg::ZERO || row.deleted_mid.max(row.clear_mid) > Mid::ZERO
+        let is_counted = row.chg > Chg::ZERO || row.own_pos > 0;
+        row.flags.is_some() || is_counted || row.deleted_mid.max(row.clear_mid) > Mid::ZERO
     };
     let changed: Vec<&ContactDelta> = rows.iter().filter(is_changed).copied().collect();
     let insert = Insert {
@@ -134,6 +135,7 @@ fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, S
             .with(flags.muted)
             .with(flags.blocked)
             .with(row.chg.get())
+            .with(row.own_pos)
             .with(row.deleted_mid.get())
             .with(row.clear_mid.get()))
     })

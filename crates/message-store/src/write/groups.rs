@@ -101,7 +101,7 @@ pub(super) fn merge_memberships(
 ) -> Result<Vec<MultiRow>, StoreError> {
     let insert = Insert {
         table,
-        columns: "uid, gid, join_pos, left_pos, join_mid, own_last_mid, pc_read_mid, mobile_read_mid, clear_mid, pos",
+        columns: "uid, gid, join_pos, left_pos, join_mid, own_last_mid, pc_read_mid, mobile_read_mid, clear_mid, own_pos, pos",
         tail: include_str!("../../sql/write/merge_membership.sql"),
         sizes: Preparation::Once,
     };
@@ -116,6 +116,7 @@ pub(super) fn merge_memberships(
             .with(row.read.pc.get())
             .with(row.read.mobile.get())
             .with(row.clear_mid.get())
+            .with(row.own_pos)
             .with(row.pos))
     })
 }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use schemas::{Chg, ConversationId};
+use schemas::ConversationId;
 use sqlx::MySqlPool;
 
 use crate::{
@@ -35,8 +35,8 @@ pub(super) enum RemovedKeys {
         ids: Vec<i64>,
         changes: String,
     },
-    /// Of `msg_change_<n>`.
-    Changes(Vec<(ConversationId, Chg)>),
+    /// Of `msg_change_<n>`: its column `chg`.
+    Changes(Vec<(ConversationId, i64)>),
 }
 
 /// How many keys a statement names.

@@ -2,7 +2,7 @@
 
 use message_store::{
     ChangeKind, ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage,
-    Membership, MessageRow, MessageState, UserRows,
+    Membership, MessageRow, MessageState, StoredChange, UserRows,
 };
 use schemas::{Change, Chg, ContactFlags, ConversationId, Mid, TableNumber, TimestampMs, UserId};
 use sqlx::{AssertSqlSafe, Row as _};
@@ -124,7 +124,7 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
 
         let shard = fixture.shard(conversation.partition());
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-        let found = snapshot.changes_after(conversation, None, chg(1), 6).await;
+        let found = snapshot.changes_after(conversation, first, chg(1), 6).await;
         let found: Vec<_> = found
             .unwrap()
             .into_iter()
@@ -145,18 +145,70 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
         let last = snapshot.messages_by_mid(&[(conversation, mid(5))]).await;
         assert_eq!(last.unwrap()[&(conversation, mid(5))].msg, "by the other");
         // What the other user hides and clears is none of one's own.
-        for (of_user, kinds) in [
-            (None, vec![Hide, Edit, Clear]),
-            (Some(first), vec![Hide, Edit]),
-            (Some(second), vec![Edit, Clear]),
-        ] {
-            let last = snapshot
-                .changes_after(conversation, of_user, chg(5), 3)
-                .await;
+        for (uid, kinds) in [(first, [Hide, Edit]), (second, [Edit, Clear])] {
+            let last = snapshot.changes_after(conversation, uid, chg(5), 3).await;
             let found: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
             assert_eq!(found, kinds);
         }
+        let last = snapshot.changes_of_all(conversation, 5, 3).await;
+        let found: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
+        assert_eq!(found, [Hide, Edit, Clear]);
     }
+}
+
+/// Some hides and clears have a number, from before rule version 4, and the later ones none.
+#[tokio::test]
+async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
+    let fixture = Fixture::shared().await;
+    let users @ (first, second) = fixture.users(33);
+    let own = |users, number, of, what| ChangeRow {
+        chg: Chg::ZERO,
+        ..change(users, number, of, what)
+    };
+    let changes = [
+        change(users, 1, 1, Change::Hide),
+        change((second, first), 2, 2, edit("numbered")),
+        own(users, 3, 2, Change::Hide),
+        own((second, first), 4, 3, Change::Hide),
+        own(users, 5, 3, Change::Clear),
+        change(users, 6, 1, Change::Recall),
+    ];
+    let of = conversation(users);
+    write(&fixture, &[], &changes).await;
+    let mut snapshot = fixture.store.snapshot(fixture.shard(of.partition())).await;
+    let snapshot = snapshot.as_mut().unwrap();
+    let ids = |rows: Vec<StoredChange>| -> Vec<i64> {
+        let ids = rows.iter().map(|row| row.id - 10_000);
+        ids.collect()
+    };
+    for (uid, pos, limit, found) in [
+        (first, 0, 9, vec![3, 5]),
+        (first, 0, 1, vec![3]),
+        (first, 10_003, 9, vec![5]),
+        (first, 10_005, 9, vec![]),
+        (second, 0, 9, vec![4]),
+    ] {
+        let own = snapshot
+            .own_changes_after(of, uid, (None, pos), limit)
+            .await;
+        assert_eq!(ids(own.unwrap()), found);
+    }
+    for (uid, after, found) in [
+        (first, (chg(0), 10_003), vec![1, 5]),
+        (first, (chg(1), 0), vec![3, 5]),
+        (second, (chg(0), 0), vec![4]),
+    ] {
+        let (chg, pos) = after;
+        let own = snapshot
+            .own_changes_after(of, uid, (Some(chg), pos), 9)
+            .await;
+        assert_eq!(ids(own.unwrap()), found);
+    }
+    let numbered = snapshot.changes_after(of, first, Chg::ZERO, 9).await;
+    assert_eq!(ids(numbered.unwrap()), [1, 2, 6]);
+    let all = snapshot.changes_of_all(of, i64::MIN, 9).await.unwrap();
+    assert!(all.is_sorted_by_key(StoredChange::number));
+    assert_eq!(ids(all), [5, 4, 3, 1, 2, 6]);
 }
 
 /// As where the log is read again.
@@ -259,14 +311,14 @@ async fn scans_are_paged_in_order() {
     for users in [two, one] {
         for number in 1..=3 {
             let row = change(users, number, 1, Change::Hide);
-            expected.push((row.conversation, row.chg));
+            expected.push((row.conversation, number));
             write(&fixture, &[], &[row]).await;
         }
     }
     expected.sort();
     let partition = conversation(one).partition();
     let mut snapshot = store.snapshot(fixture.shard(partition)).await.unwrap();
-    let mut scanned: Vec<(ConversationId, Chg)> = Vec::new();
+    let mut scanned: Vec<(ConversationId, i64)> = Vec::new();
     loop {
         let after = scanned.last().copied();
         let page = snapshot.scan_changes(partition.into(), after, 2).await;
@@ -274,7 +326,7 @@ async fn scans_are_paged_in_order() {
         if page.is_empty() {
             break;
         }
-        scanned.extend(page.iter().map(|row| (row.conversation, row.chg)));
+        scanned.extend(page.iter().map(|row| (row.conversation, row.number())));
     }
     assert_eq!(scanned, expected);
 

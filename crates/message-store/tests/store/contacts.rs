@@ -73,6 +73,7 @@ fn any_delta(uid: UserId, peer: UserId) -> impl Strategy<Value = ContactDelta> {
                 own_n: ordinal(own_n),
                 read: PerDevice { pc, mobile },
                 chg,
+                own_pos: pos.max(0),
                 pos,
                 deleted_mid: mid(deleted),
                 clear_mid: mid(cleared),

@@ -5,6 +5,7 @@ use std::{
     ops::RangeInclusive,
 };
 
+use client::ChangesAfter;
 use message_store::PREVIEW_CHARS;
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, GroupChange, GroupMember, GroupSettings,
@@ -81,6 +82,8 @@ pub(super) struct View {
     read: PerDevice<(Mid, Ordinal)>,
     pub(super) clear_mid: Mid,
     hidden: BTreeSet<Mid>,
+    /// The last hide or clear without a number.
+    pub(super) own_pos: i64,
     own_mid: Mid,
     join_mid: Mid,
     /// The events by which the user joined last, and left last.
@@ -172,8 +175,13 @@ impl Conversation {
         }
     }
 
+    /// The number of the last change that has one.
+    pub(super) fn chg(&self) -> Chg {
+        let chgs = self.changes.iter().map(|(change, _)| change.chg);
+        chgs.max().unwrap_or_default()
+    }
+
     fn apply_change(&mut self, offset: i64, change: &MessageChange) {
-        self.pos = offset;
         let message = &mut self.messages[change.mid.get() as usize - 1];
         match &change.change {
             Change::Recall | Change::Delete => {
@@ -189,6 +197,11 @@ impl Conversation {
             Change::Clear => self.touch(change.by, offset).clear_mid = change.mid,
         }
         self.changes.push((change.clone(), offset));
+        if change.is_own() {
+            self.touch(change.by, offset).own_pos = offset;
+            return;
+        }
+        self.pos = offset;
         if let Recipient::User(peer) = change.to {
             self.touch(change.by, offset);
             self.touch(peer, offset);
@@ -291,7 +304,10 @@ impl Seen<'_> {
             Recipient::Group(_) => self.group_row(),
         };
         let at = format!("{}:{at}", self.id.partition());
-        let more = json!({"last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.changes.len(), "at": at});
+        let mut more = json!({"last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.chg(), "at": at});
+        if self.view.own_pos > 0 {
+            more["own_pos"] = self.view.own_pos.into();
+        }
         let more = more.as_object().unwrap().clone();
         row.as_object_mut().unwrap().extend(more);
         row
@@ -363,15 +379,22 @@ impl Seen<'_> {
     }
 
     /// A page of the changes that concern the user, in the same way.
-    pub(super) fn changes(&self, after: i64, limit: usize) -> Value {
-        let changes = self.contents.changes.iter().skip(after as usize);
-        let mut changes: Vec<_> = changes
-            .filter(|(change, _)| change.by == self.user || !change.change.is_for_one())
-            .collect();
+    pub(super) fn changes(&self, after: ChangesAfter, limit: usize) -> Value {
+        let mut changes: Vec<_> = self.contents.changes.iter().collect();
+        changes.retain(|(change, at)| match change.is_own() {
+            true => change.by == self.user && *at > after.own_pos,
+            false => self.concerns(change) && change.chg > after.chg,
+        });
+        changes.sort_by_key(|(change, _)| change.is_own());
         let more = changes.len() > limit;
         changes.truncate(limit);
-        let next = changes.last().filter(|_| more);
-        let next = next.map(|(change, _)| format!("after_chg={}", change.chg));
+        let next = more.then(|| {
+            let own = changes.iter().filter(|(change, _)| change.is_own());
+            let own_pos = own.map(|(_, at)| *at).fold(after.own_pos, i64::max);
+            let chgs = changes.iter().map(|(change, _)| change.chg);
+            let chg = chgs.fold(after.chg, Chg::max);
+            format!("after_chg={chg}&after_own_pos={own_pos}")
+        });
         let seen = changes
             .into_iter()
             .filter(|(change, _)| change.mid > self.unseen_mid());
@@ -381,6 +404,9 @@ impl Seen<'_> {
 
     fn change(&self, change: &MessageChange, at: i64) -> Value {
         let mut item = json!({"chg": change.chg, "mid": change.mid, "kind": change.change.kind(), "ts": ts(at)});
+        if change.is_own() {
+            item["own_pos"] = at.into();
+        }
         let message = self.contents.message(change.mid);
         let has_text = change.change.msg().is_some() && message.is_there();
         if has_text && self.shows(change.mid) {
@@ -389,15 +415,23 @@ impl Seen<'_> {
         item
     }
 
+    fn concerns(&self, change: &MessageChange) -> bool {
+        change.by == self.user || !change.change.is_for_one()
+    }
+
     /// Between the last change that concerns the user since joining, and the last one.
     pub(super) fn last_chgs(&self) -> RangeInclusive<Chg> {
-        let changes = &self.contents.changes;
-        let concerns = |(change, at): &(MessageChange, i64)| {
-            (change.by == self.user || !change.change.is_for_one()) && *at >= self.view.join_pos
-        };
-        let least = changes.iter().rfind(|one| concerns(one));
-        let chg = |one: Option<&(MessageChange, i64)>| one.map_or(Chg::ZERO, |(one, _)| one.chg);
-        chg(least)..=chg(changes.last())
+        let since = self.contents.changes.iter();
+        let since = since.filter(|(change, at)| self.concerns(change) && *at >= self.view.join_pos);
+        let least = since.map(|(change, _)| change.chg).max();
+        least.unwrap_or_default()..=self.contents.chg()
+    }
+
+    /// Of the user's own changes without a number, the last one; who has joined again may have learned of none of before.
+    pub(super) fn own_pos(&self) -> RangeInclusive<i64> {
+        let last = self.view.own_pos;
+        let least = if last > self.view.join_pos { last } else { 0 };
+        least..=last
     }
 }
 

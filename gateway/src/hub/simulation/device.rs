@@ -11,7 +11,7 @@ use client::{
     device::{DeviceState, ServerFrame as Frame},
 };
 use schemas::{
-    Chg, ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, Recipient,
+    ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, Recipient,
     SyncToken, UserId, event::Body,
 };
 use serde_json::{Value, json};
@@ -212,17 +212,18 @@ impl Device {
             self.record(json!({"messages": page, "of": key_text(key)}));
         }
         let missing = self.state.chats().get(&key).and_then(|chat| chat.missing());
-        let mut next: Option<Chg> = missing
-            .map(|missing| missing.after_chg)
+        let mut next = missing
+            .map(|missing| missing.after_changes)
             .filter(|_| next.is_none());
         while let (Some(after), Some(seen)) = (next, self.seen(key, log, stores)) {
             if left == 0 {
                 return;
             }
             left -= 1;
-            let page = seen.changes(after.get(), PAGE);
+            let page = seen.changes(after, PAGE);
             let taken = serde_json::from_value(page.clone()).unwrap();
             next = self.state.take_changes(key, after, taken);
+            let after = json!({"chg": after.chg, "own_pos": after.own_pos});
             self.record(json!({"changes": page, "of": key_text(key), "after": after}));
         }
     }
@@ -271,6 +272,12 @@ impl Device {
             "{whose}: {}, not {lasts:?}",
             chat.chg
         );
+        let own = seen.own_pos();
+        assert!(
+            own.contains(&chat.own_pos),
+            "{whose}: {}, not {own:?}",
+            chat.own_pos
+        );
         let [mut last, messages] = ["last", "messages"].map(|field| known[field].take());
         let newest: Option<client::Message> = serde_json::from_value(row["last"].take()).unwrap();
         let mut newest = message_json(newest.as_ref());
@@ -292,7 +299,9 @@ impl Device {
                 .collect();
             assert_eq!(messages, Value::from(all), "{whose}");
         }
-        for field in ["last", "messages", "missing", "chg", "peer", "gid", "at"] {
+        for field in [
+            "last", "messages", "missing", "chg", "own_pos", "peer", "gid", "at",
+        ] {
             for side in [&mut known, &mut row] {
                 side.as_object_mut().unwrap().remove(field);
             }

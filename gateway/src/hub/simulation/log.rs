@@ -20,6 +20,9 @@ pub(super) const USERS: i64 = 5;
 /// Two share a partition, and two are in some with conversations of users.
 const GROUPS: [i64; 4] = [69, 102, 134, 166];
 
+/// Rule version 4 begins at this offset of each partition.
+const VERSION_4: i64 = 6;
+
 /// An event.
 pub(super) struct Logged {
     pub(super) body: Body,
@@ -284,8 +287,11 @@ impl Now<'_> {
             by: self.by,
             to: self.to,
             mid,
+            chg: match change.is_for_one() && self.offset >= VERSION_4 {
+                true => Chg::ZERO,
+                false => self.known.chg().next(),
+            },
             change,
-            chg: Chg::try_from(self.known.changes.len() as i64 + 1).unwrap(),
             n: self.ordinal(mid).filter(|_| is_clear),
         };
         (Body::MessageChange(change), users)

@@ -86,9 +86,11 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
     let messages = chat.messages.values();
     let missing = chat.missing();
     let more = json!({
-        "last": message_json(chat.last.as_ref()), "last_mid": chat.last_mid, "chg": chat.chg, "unread": chat.unread, "read_mid": chat.read_mid,
+        "last": message_json(chat.last.as_ref()), "last_mid": chat.last_mid, "chg": chat.chg, "own_pos": chat.own_pos, "unread": chat.unread, "read_mid": chat.read_mid,
         "messages": messages.map(|message| message_json(Some(message))).collect::<Vec<_>>(),
-        "missing": missing.map(|missing| json!({"after_mid": missing.after_mid, "after_chg": missing.after_chg})),
+        "missing": missing.map(|missing| json!({
+            "after_mid": missing.after_mid, "after_chg": missing.after_changes.chg, "after_own_pos": missing.after_changes.own_pos,
+        })),
     });
     let Value::Object(more) = more else {
         unreachable!()

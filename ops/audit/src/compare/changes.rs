@@ -44,11 +44,16 @@ pub(crate) async fn compare_changes(
     }
 }
 
-fn key(change: &LoggedChange) -> (ConversationId, Chg) {
-    (change.conversation, change.chg)
+/// As [`StoredChange::number`].
+fn key(change: &LoggedChange) -> (ConversationId, i64) {
+    let number = match change.chg {
+        Chg::ZERO => -change.id,
+        chg => chg.get(),
+    };
+    (change.conversation, number)
 }
 
-/// Merges the rows with the log's changes; both ascend by conversation and chg.
+/// Merges the rows with the log's changes; both ascend by conversation and number.
 struct ChangeMerge<'a> {
     table: &'a MessageTable<'a>,
     /// The resume offset of the snapshot.
@@ -66,7 +71,7 @@ impl ChangeMerge<'_> {
             let number = self.table.partition.into();
             let page = snapshot.scan_changes(number, after, PAGE).await?;
             let Some(last) = page.last() else { break };
-            after = Some((last.conversation, last.chg));
+            after = Some((last.conversation, last.number()));
             for row in &page {
                 if scope.has(row.conversation) {
                     self.match_row(row);
@@ -80,17 +85,17 @@ impl ChangeMerge<'_> {
     /// Those of the expected changes; earlier ones were compared.
     async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let changes = self.expected;
-        for of_one in changes.chunk_by(|one, next| one.conversation == next.conversation) {
+        // Between those with a number and those without there may be earlier ones.
+        let range = |change: &LoggedChange| (change.conversation, change.chg == Chg::ZERO);
+        for of_one in changes.chunk_by(|one, next| range(one) == range(next)) {
             for some in of_one.chunks(PAGE as usize) {
-                let (first, last) = (some[0], some[some.len() - 1]);
-                let mut after = first.chg.get() - 1;
-                while after < last.chg.get() {
-                    let above = Chg::try_from(after).unwrap_or(Chg::ZERO);
-                    let found = snapshot.changes_after(first.conversation, None, above, PAGE);
-                    let found = found.await?;
+                let ((conversation, first), (_, last)) = (key(some[0]), key(some[some.len() - 1]));
+                let mut after = first - 1;
+                while after < last {
+                    let found = snapshot.changes_of_all(conversation, after, PAGE).await?;
                     let Some(newest) = found.last() else { break };
-                    after = newest.chg.get();
-                    for row in found.iter().filter(|row| row.chg <= last.chg) {
+                    after = newest.number();
+                    for row in found.iter().filter(|row| row.number() <= last) {
                         self.match_row(row);
                     }
                 }
@@ -101,7 +106,7 @@ impl ChangeMerge<'_> {
     }
 
     fn match_row(&mut self, row: &StoredChange) {
-        let place = (row.conversation, row.chg);
+        let place = (row.conversation, row.number());
         self.report_missing_up_to(Some(place));
         match self.expected.split_first() {
             Some((change, rest)) if key(change) == place => {
@@ -134,7 +139,7 @@ impl ChangeMerge<'_> {
     }
 
     /// Reports the changes before this one that have no row; `None` is the end.
-    fn report_missing_up_to(&mut self, place: Option<(ConversationId, Chg)>) {
+    fn report_missing_up_to(&mut self, place: Option<(ConversationId, i64)>) {
         while let Some((missing, rest)) = self.expected.split_first()
             && place.is_none_or(|place| key(missing) < place)
         {

@@ -105,6 +105,7 @@ impl Value {
             own_last_mid: row.own_last_mid.get(),
             reads: row.read.map(Mid::get),
             clear_mid: row.clear_mid.get(),
+            own_pos: row.own_pos,
             pos: row.pos,
             ..Member::default()
         };
@@ -183,7 +184,7 @@ impl GroupColumns {
 }
 
 /// The columns of `group_member_<n>` and of `membership_<n>`.
-fn equal(found: &Member, right: &Member) -> [(&'static str, bool); 10] {
+fn equal(found: &Member, right: &Member) -> [(&'static str, bool); 11] {
     let read = |device| found.reads[device] == right.reads[device];
     [
         ("role", found.role == right.role),
@@ -195,6 +196,7 @@ fn equal(found: &Member, right: &Member) -> [(&'static str, bool); 10] {
         ("pc_read_mid", read(DeviceClass::Pc)),
         ("mobile_read_mid", read(DeviceClass::Mobile)),
         ("clear_mid", found.clear_mid == right.clear_mid),
+        ("own_pos", found.own_pos == right.own_pos),
         ("pos", found.pos == right.pos),
     ]
 }

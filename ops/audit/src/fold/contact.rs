@@ -45,8 +45,10 @@ pub(crate) struct Contact {
     /// n of the user's own newest message.
     pub(crate) own_n: i64,
     pub(crate) reads: PerDevice<LastRead>,
-    /// How many changes the conversation has.
+    /// How many changes with a number the conversation has.
     pub(crate) chg: i64,
+    /// The offset of the last event without one by which the user hid or cleared something; 0 for none.
+    pub(crate) own_pos: i64,
     /// The offset of the last event that changed any of this.
     pub(crate) pos: i64,
     pub(crate) flags: Flags,
@@ -75,6 +77,7 @@ impl Contact {
             own_n: contact.own_n.get(),
             reads: PerDevice::from_fn(|device| LastRead::from(row.contact.read[device])),
             chg: contact.chg.get(),
+            own_pos: contact.own_pos,
             pos: contact.pos,
             flags: Flags {
                 set: row.flags(),
@@ -101,6 +104,7 @@ impl Contact {
             ("peer_n", low.peer_n, high.peer_n, self.peer_n),
             ("own_n", low.own_n, high.own_n, self.own_n),
             ("chg", low.chg, high.chg, self.chg),
+            ("own_pos", low.own_pos, high.own_pos, self.own_pos),
             (
                 "deleted_mid",
                 low.deleted_mid,
@@ -138,7 +142,7 @@ impl Contact {
 
     /// Whether nobody has changed anything in it.
     fn is_plain(&self) -> bool {
-        self.chg == 0 && self.deleted_mid == 0 && self.flags == Flags::default()
+        self.chg.max(self.own_pos) == 0 && self.deleted_mid == 0 && self.flags == Flags::default()
     }
 
     /// Flags go back and forth: between two states they may be any.

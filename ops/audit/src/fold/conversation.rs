@@ -79,6 +79,8 @@ struct UserChanges {
     deleted_mid: i64,
     clear_mid: i64,
     hidden: BTreeSet<i64>,
+    /// The offset of the last hide or clear without a number; 0 for none.
+    own_pos: i64,
 }
 
 impl Conversation {
@@ -292,7 +294,7 @@ impl Conversation {
             Change::Clear => Some(self.sent_between(id, id.peer_of(change.by), 0, mid)),
             _ => None,
         };
-        let wrong = if chg != before + 1 && (is_whole || before > 0) {
+        let wrong = if !change.is_own() && chg != before + 1 && (is_whole || before > 0) {
             Some(format!("chg {chg} of {id} follows {before}"))
         } else if is_whole && !self.may_state(change, n) {
             let stated = change.n;
@@ -314,7 +316,12 @@ impl Conversation {
                 self.raise_reads(id, change.by, mid);
             }
         }
-        self.touch_both(id, at);
+        if change.is_own() {
+            self.user_mut(side).pos = at;
+            self.user_changes_mut(side).own_pos = at;
+        } else {
+            self.touch_both(id, at);
+        }
         wrong
     }
 
@@ -414,6 +421,7 @@ impl Conversation {
                 .reads
                 .map(|Read { mid, n }| LastRead { mid, n: Some(n) }),
             chg: changes.map_or(0, |changes| changes.chg),
+            own_pos: own_changes.map_or(0, |own| own.own_pos),
             pos: own.pos,
             flags: own_changes.map_or_else(Flags::default, |own| own.flags),
             deleted_mid: self.deleted_mid(side),

@@ -67,6 +67,8 @@ pub(crate) struct Member {
     pub(crate) own_last_mid: i64,
     pub(crate) reads: PerDevice<i64>,
     pub(crate) clear_mid: i64,
+    /// The offset of the last hide or clear without a number; 0 for none.
+    pub(crate) own_pos: i64,
     /// The messages that he has hidden, ascending.
     pub(crate) hidden: Vec<i64>,
     /// The offset of the last change that named him; −1 for none.
@@ -86,6 +88,7 @@ impl Default for Member {
             own_last_mid: 0,
             reads: PerDevice::default(),
             clear_mid: 0,
+            own_pos: 0,
             hidden: Vec::new(),
             changed_at: -1,
             pos: -1,
@@ -200,6 +203,11 @@ impl Group {
                 let chg = changed.chg.get();
                 self.chg = before.max(chg);
                 self.message_change(changed.by, changed.mid.get(), &changed.change, chg, at);
+                if changed.is_own() {
+                    self.touch(changed.by, at).own_pos = at;
+                    return None;
+                }
+                self.pos = at;
                 let is_wrong = chg != before + 1 && (is_whole || before > 0);
                 is_wrong.then(|| format!("chg {chg} of g:{gid} follows {before}"))
             }
@@ -242,7 +250,6 @@ impl Group {
     }
 
     fn message_change(&mut self, by: UserId, mid: i64, change: &Change, chg: i64, at: i64) {
-        self.pos = at;
         match change {
             Change::Recall => self.change_text(mid, chg, "", MessageState::Recalled),
             Change::Delete => self.change_text(mid, chg, "", MessageState::Deleted),
@@ -323,6 +330,6 @@ mod tests {
     /// With a hash table's slot, which is between 7/16 and 7/8 full.
     #[test]
     fn a_member_costs_what_the_docs_say() {
-        assert!(size_of::<(UserId, Member)>() <= 120);
+        assert!(size_of::<(UserId, Member)>() <= 128);
     }
 }

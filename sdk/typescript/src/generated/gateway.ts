@@ -11,7 +11,10 @@ export interface components {
         At: string;
         ChangeBody: {
             by: components["schemas"]["Id"];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description 0 of a hide or a clear from rule version 4 on: they have no number among the changes of the conversation.
+             */
             chg: number;
             gid?: components["schemas"]["Id"];
             kind: string;

@@ -205,7 +205,7 @@ export interface paths {
         };
         /**
          * List what was changed in a conversation
-         * @description A device that has all messages of a conversation and all changes up to its `chg` (see the list of conversations) has all of it.
+         * @description A device that has all messages of a conversation and all changes up to its `chg` and `own_pos` (see the list of conversations) has all of it.
          *     Changes are kept as long as the configuration says; a device that is further behind reads the messages again.
          */
         get: operations["get_changes"];
@@ -363,7 +363,7 @@ export interface components {
         ChangeItem: {
             /**
              * Format: int64
-             * @description Its number among the changes of the conversation: 1, 2, 3 …
+             * @description Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on a hide and a clear have none: 0.
              * @example 1
              */
             chg: number;
@@ -383,6 +383,12 @@ export interface components {
              *     user does not see it any more.
              */
             msg?: string | null;
+            /**
+             * Format: int64
+             * @description Of one without a number: where it is in `chat.events`.
+             * @example 57
+             */
+            own_pos?: number | null;
             /**
              * @description When, UTC.
              * @example 2025-11-21T08:01:00.123Z
@@ -405,7 +411,7 @@ export interface components {
              */
             begins_after_mid?: number | null;
             /**
-             * @description The changes, by number. What other users hide and clear is left out, and of a group what concerns messages from before
+             * @description The changes, by number, then what the user has hidden and cleared without one, in the order of the log. What other users hide and clear is left out, and of a group what concerns messages from before
              *     joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
              */
             items: components["schemas"]["ChangeItem"][];
@@ -440,6 +446,12 @@ export interface components {
              * @example Lunch
              */
             name?: string | null;
+            /**
+             * Format: int64
+             * @description Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
+             * @example 57
+             */
+            own_pos?: number | null;
             /**
              * @description The other side; the user in a note to oneself. Absent in a group.
              * @example 1001
@@ -635,6 +647,12 @@ export interface components {
              * @example Lunch
              */
             name: string;
+            /**
+             * Format: int64
+             * @description Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
+             * @example 57
+             */
+            own_pos?: number | null;
             /** @description Up to where nothing counts as unread, by class of device: read, sent, cleared, or there before the user joined. */
             read_mid: components["schemas"]["ByClass_i64"];
             /**
@@ -882,7 +900,7 @@ export interface components {
         }) | {
             /**
              * Format: int64
-             * @description Its number among the changes of the conversation.
+             * @description Its number among the changes of the conversation; 0 of a hide or a clear from rule version 4 on, which have none.
              * @example 1
              */
             chg: number;
@@ -1490,6 +1508,8 @@ export interface operations {
                 uid: string;
                 /** @description Those above this number; all where absent. */
                 after_chg?: number;
+                /** @description Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent. */
+                after_own_pos?: number;
                 /** @description How many at most; 50 where absent. */
                 limit?: number;
                 /**
@@ -2102,6 +2122,8 @@ export interface operations {
             query?: {
                 /** @description Those above this number; all where absent. */
                 after_chg?: number;
+                /** @description Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent. */
+                after_own_pos?: number;
                 /** @description How many at most; 50 where absent. */
                 limit?: number;
                 /**

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemas::{
-    Change, ChangeGroup, ChangeMessage, Chg, ConversationId, CreateGroup, GroupAction, GroupChange,
+    Change, ChangeGroup, ChangeMessage, ConversationId, CreateGroup, GroupAction, GroupChange,
     GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal,
     UserId,
     command::{ReadAck, SendMessage},
@@ -40,7 +40,7 @@ impl Oracle {
         Ok(change.map(|change| Body::GroupChange(Box::new(change))))
     }
 
-    fn is_version_4(&self) -> bool {
+    pub(super) fn is_version_4(&self) -> bool {
         self.rules.rule_version >= 4
     }
 
@@ -364,8 +364,8 @@ impl Oracle {
             by,
             to,
             mid: target,
+            chg: self.next_chg(gid.into(), &change),
             change,
-            chg: Chg::try_from(changes().count() as i64 + 1).unwrap(),
             n: None,
         })))
     }

@@ -57,8 +57,12 @@ pub(super) async fn differences(
 /// A chat without what only fetching needs, and what counts are made of.
 fn known(chat: &Chat) -> Result<Value> {
     let mut chat = serde_json::to_value(chat)?;
-    for own in ["fetched", "known_to"] {
+    for own in ["fetched", "fetched_own_pos", "known_to"] {
         chat[own].take();
+    }
+    // Absent in a row.
+    if chat["own_pos"] == 0 {
+        chat["own_pos"].take();
     }
     if let Some(with) = chat["with"].get_mut("User") {
         with["peer_n"].take();
@@ -75,7 +79,8 @@ async fn rows(client: &Client, model: &Model, uid: i64) -> Result<BTreeMap<Recip
             .into_iter()
             .collect();
         let chat = json!({
-            "with": {"Group": with}, "last_mid": row["last_mid"], "chg": row["chg"], "read_mid": row["read_mid"], "unread": row["unread"],
+            "with": {"Group": with}, "last_mid": row["last_mid"], "chg": row["chg"], "own_pos": row["own_pos"],
+            "read_mid": row["read_mid"], "unread": row["unread"],
         });
         let gid = serde_json::from_value(row["gid"].clone())?;
         rows.insert(Recipient::Group(gid), chat);
@@ -109,8 +114,8 @@ fn with_user(model: &Model, uid: i64, peer: i64, row: &Value) -> Value {
         sent => sent.into(),
     };
     json!({
-        "with": {"User": {"flags": flags}}, "last_mid": last_mid, "chg": row["chg"], "read_mid": row["read_mid"],
-        "unread": PerDevice::from_fn(unread),
+        "with": {"User": {"flags": flags}}, "last_mid": last_mid, "chg": row["chg"], "own_pos": row["own_pos"],
+        "read_mid": row["read_mid"], "unread": PerDevice::from_fn(unread),
     })
 }
 
@@ -141,8 +146,13 @@ async fn complete(
         .into_iter()
         .map(|item| (item["mid"].to_string(), item));
     chat["messages"] = by_mid.collect::<Map<_, _>>().into();
+    // Who has joined a group again may know nothing of before; the messages say what is hidden.
+    if matches!(key, Recipient::Group(_)) && found["own_pos"].is_null() {
+        chat["own_pos"].take();
+    }
     if found["chg"].as_i64() < chat["chg"].as_i64() {
-        let above = format!("{path}after_chg={}&limit=200", found["chg"]);
+        let after = format!("after_chg={}&after_own_pos={}", found["chg"], i64::MAX);
+        let above = format!("{path}{after}&limit=200");
         let above = client.ask(&above).await?;
         if above["items"] == json!([]) && above["next"].is_null() {
             chat["chg"] = found["chg"].clone();

@@ -28,6 +28,7 @@ impl PartitionFold<'_> {
         }
         self.clock = self.clock.max(event.ts.0);
         self.judge_change(at, &event);
+        self.judge_number(at, &event);
         self.note_begun(&event.body);
         self.note_members(&event.body);
         self.note_send(at, &event.body);
@@ -147,6 +148,18 @@ impl PartitionFold<'_> {
             Expected::Repeat | Expected::WithoutEffect => {
                 self.note_event(at, Kind::Extra, "a change that changes nothing");
             }
+        }
+    }
+
+    /// From rule version 4 on what concerns its author alone has no number (PROTOCOL C1).
+    fn judge_number(&mut self, at: i64, event: &Event) {
+        let Body::MessageChange(change) = &event.body else {
+            return;
+        };
+        let is_own = change.change.is_for_one() && self.rules.rule_version >= 4;
+        if self.knows_rules && change.is_own() != is_own {
+            let what = format!("chg is {} in a {}", change.chg, change.change.kind());
+            self.note_event(at, Kind::Different, what);
         }
     }
 

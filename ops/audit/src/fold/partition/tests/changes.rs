@@ -15,7 +15,7 @@ pub(super) struct Log {
     inbound: Vec<Record>,
     refused: Vec<(Record, Reason)>,
     pub(super) now: i64,
-    rules: Rules,
+    pub(super) rules: Rules,
     /// Who sent each message.
     senders: Vec<i64>,
     chg: Chg,
@@ -183,7 +183,7 @@ impl Log {
 
     pub(super) fn change(&mut self, by: i64, mid: i64, change: Change) {
         let event = self.next_change(by, mid, change.clone());
-        self.chg = event.chg;
+        self.chg = self.chg.max(event.chg);
         self.sequence(asked(by, mid, change), Body::MessageChange(event));
     }
 
@@ -193,10 +193,15 @@ impl Log {
             by: user(by),
             to: Recipient::User(user(3 - by)),
             mid: mid(of),
-            chg: self.chg.next(),
+            chg: self.next_chg(self.chg, &change),
             n: (change == Change::Clear).then(|| self.sent(3 - by, upto)),
             change,
         }
+    }
+
+    pub(super) fn next_chg(&self, last: Chg, change: &Change) -> Chg {
+        let is_own = change.is_for_one() && self.rules.rule_version >= 4;
+        if is_own { Chg::ZERO } else { last.next() }
     }
 
     fn contact(&mut self, uid: i64, ask: fn(&mut ChangeContact), flags: ContactFlags) {
@@ -547,6 +552,37 @@ fn changes_are_counted_without_gaps() {
     log.chg = Chg::ZERO;
     log.change(1, 2, Change::Hide);
     log.assert_finds("chg 1 of 1,2 follows 1");
+}
+
+#[test]
+fn what_one_user_hides_or_clears_has_a_number_below_rule_version_4_only() {
+    let mut log = Log::of_version_3();
+    log.change(2, 1, Change::Hide);
+    let mut early = log.clone();
+    let own = MessageChange {
+        chg: Chg::ZERO,
+        ..early.next_change(2, 2, Change::Hide)
+    };
+    early.sequence(asked(2, 2, Change::Hide), Body::MessageChange(own));
+    early.assert_finds("chg is 0 in a hide");
+
+    log.begin_version_4();
+    log.change(2, 2, Change::Hide);
+    log.change(2, 3, Change::Clear);
+    log.change(1, 1, Change::Recall);
+    let numbered = MessageChange {
+        chg: log.chg.next(),
+        ..log.next_change(1, 3, Change::Hide)
+    };
+    let folded = log.assert_sound();
+    let id = DirectConversation::new(user(1), user(2));
+    let conversation = &folded.conversations[&id];
+    let [one, two] = [1, 2].map(|uid| conversation.contact(id, user(uid)));
+    assert_eq!((one.chg, two.chg), (2, 2));
+    assert_eq!((one.own_pos, two.hidden), (0, vec![1, 2]));
+    assert!(two.own_pos > 0 && two.own_pos < two.pos);
+    log.sequence(asked(1, 3, Change::Hide), Body::MessageChange(numbered));
+    log.assert_finds("chg is 3 in a hide");
 }
 
 #[test]

@@ -67,7 +67,9 @@ impl GroupLog {
     fn change_message(&mut self, by: i64, of: i64, change: Change) {
         let asked = changing(of, change);
         let body = self.body_of(by, &asked);
-        self.chg = self.chg.next();
+        if let Body::MessageChange(change) = &body {
+            self.chg = self.chg.max(change.chg);
+        }
         self.log.sequence(command(by, asked), body);
     }
 
@@ -88,7 +90,7 @@ impl GroupLog {
                 to: to(),
                 mid: *mid,
                 change: change.clone(),
-                chg: self.chg.next(),
+                chg: self.log.next_chg(self.chg, change),
                 n: None,
             }),
             Asked::Group(action) => {
