@@ -96,6 +96,9 @@ pub struct ProjectorMySqlConfig {
     /// For how many days a device is remembered that no gateway has seen. One that comes back later syncs from the start.
     #[garde(range(min = 1, max = 3_650))]
     pub devices_kept_days: u16,
+    /// For how many days of log time it is remembered who left a group. A device that was away for longer syncs from the start.
+    #[garde(range(min = 1, max = 3_650))]
+    pub left_kept_days: u16,
     /// How often the months are looked after, seconds.
     #[garde(range(min = 1, max = 86_400))]
     pub janitor_interval_s: u32,
@@ -118,6 +121,7 @@ impl Default for ProjectorMySqlConfig {
             months_ahead: 2,
             months_kept: None,
             devices_kept_days: 30,
+            left_kept_days: 30,
             janitor_interval_s: 3_600,
         }
     }

@@ -1,7 +1,11 @@
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use event_log::{KafkaConfig, LogReader};
 use message_store::{ClearedCursors, MessageStore, StoreError};
-use schemas::TimestampMs;
+use schemas::{Partition, TimestampMs, topics::Topic};
 use service_runtime::ReadinessCheck;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +20,8 @@ const DEVICES_OF_USER: u32 = 100;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
-/// go with the months of messages, whoever dropped those, hidden messages once they are cleared, and devices that nobody has seen for long.
+/// go with the months of messages, whoever dropped those, hidden messages once they are cleared, devices that nobody has seen for long, and rows of
+/// who left a group long ago.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
@@ -24,6 +29,10 @@ pub(crate) struct Janitor {
     pub(crate) months_kept: Option<u16>,
     /// For how many days devices stay that are not seen.
     pub(crate) devices_kept_days: u16,
+    /// For how many days of log time rows of who left a group stay.
+    pub(crate) left_kept_days: u16,
+    /// Where the log says which offsets are so old.
+    pub(crate) kafka: KafkaConfig,
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
     pub(crate) clock: fn() -> TimestampMs,
@@ -36,7 +45,7 @@ impl Janitor {
             // Another program may hold the schema's lock for minutes.
             let outcome = tokio::select! {
                 () = soft.cancelled() => return Ok(()),
-                outcome = self.maintain((self.clock)()) => outcome,
+                outcome = self.look_after((self.clock)()) => outcome,
             };
             let next = match outcome {
                 Ok(()) => {
@@ -53,6 +62,32 @@ impl Janitor {
                 () = tokio::time::sleep(next) => {}
             }
         }
+    }
+
+    async fn look_after(&mut self, now: TimestampMs) -> Result<(), String> {
+        self.maintain(now).await?;
+        let forgotten = self.forget_left(now).await;
+        let deleted =
+            forgotten.map_err(|why| format!("who left groups is not forgotten: {why}"))?;
+        if deleted > 0 {
+            let days = self.left_kept_days;
+            tracing::info!(days, deleted, "rows of who left groups deleted");
+        }
+        Ok(())
+    }
+
+    /// Deletes rows of who left a group so long before the newest message (PROTOCOL Y8).
+    async fn forget_left(&self, now: TimestampMs) -> anyhow::Result<u64> {
+        let Some(present) = self.store.present(now).await? else {
+            return Ok(0);
+        };
+        let since = TimestampMs(present.0 - i64::from(self.left_kept_days) * DAY_MS);
+        let reader = Arc::new(LogReader::new(&self.kafka)?);
+        let all: Vec<Partition> = Partition::all().collect();
+        let below = reader.blocking(move |reader| reader.offsets_at(Topic::Events, &all, since));
+        let below = below.await?;
+        let topic = self.kafka.topic(Topic::Events);
+        Ok(self.store.forget_left(&topic, &below).await?)
     }
 
     /// Adds missing months; where that fails, reports those that stay missing.
@@ -152,10 +187,16 @@ pub(crate) fn wall_clock() -> TimestampMs {
 #[cfg(test)]
 mod tests {
     use dev_stack::TestServers;
+    use event_log::{AppendRecord, Appender, ProducerSettings, TestTopics};
     use message_store::{
-        ContactDelta, ConversationRows, DeviceRow, MessageRow, MySqlConfig, Shard, UserRows,
+        ContactDelta, ConversationRows, DeviceRow, Membership, MessageRow, MySqlConfig,
+        OffsetUpdate, Shard, Sink, UserRows,
     };
-    use schemas::{DeviceClass, DeviceId, Mid, Ordinal, Recipient, TableNumber, event::Message};
+    use schemas::{
+        DeviceClass, DeviceId, GroupId, LogPosition, Mid, NextOffset, Ordinal, Recipient,
+        TableNumber, UserId,
+        event::{Message, SourceOffset},
+    };
     use service_runtime::Health;
     use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
@@ -209,6 +250,8 @@ mod tests {
                     months_ahead: 2,
                     months_kept: None,
                     devices_kept_days: 30,
+                    left_kept_days: 30,
+                    kafka: KafkaConfig::default(),
                     interval: Duration::from_secs(1),
                     gate: Health::default().check("months"),
                     clock: || TimestampMs(NEW_YEAR - 1),
@@ -263,6 +306,83 @@ mod tests {
         env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.months().await, [&months[..], &["2027-03"]].concat());
         assert_eq!(env.ids().await, [1, 2, 3]);
+    }
+
+    /// Appends records of these times to a partition of `chat.events`.
+    async fn append_at(kafka: &KafkaConfig, partition: Partition, times: &[i64]) {
+        let settings = ProducerSettings {
+            linger_ms: 0,
+            message_timeout_ms: 20_000,
+            queue_bytes: 1 << 20,
+            max_message_bytes: 1_000_000,
+            gapless: false,
+        };
+        let appender = Appender::new(kafka, &settings).unwrap();
+        for ts in times {
+            let record = AppendRecord {
+                topic: &kafka.topic(Topic::Events),
+                partition,
+                key: b"",
+                value: Some(b""),
+                headers: &[],
+                timestamp: Some(TimestampMs(*ts)),
+            };
+            appender.append(record).await.unwrap();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_left_long_before_the_newest_message_is_forgotten() {
+        let env = TestEnv::new().await;
+        let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
+        let (kafka, store) = (topics.config().clone(), &env.janitor.store);
+        let topic = kafka.topic(Topic::Events);
+        let gid = GroupId::try_from(3).unwrap();
+        let days_ago = [31, 31, 29].map(|days| NEW_YEAR - days * DAY);
+        append_at(&kafka, gid.partition(), &days_ago).await;
+        let users: [UserId; 3] = [5, 6, 7].map(|uid| uid.try_into().unwrap());
+        let rows = users.iter().zip(0..).map(|(uid, offset)| Membership {
+            left_pos: offset,
+            pos: offset,
+            ..Membership::new(*uid, gid)
+        });
+        let rows: Vec<Membership> = rows.collect();
+        let rows = UserRows {
+            memberships: rows.iter().collect(),
+            ..UserRows::default()
+        };
+        let moves = [OffsetUpdate {
+            partition: gid.partition(),
+            from: LogPosition::default(),
+            to: LogPosition {
+                next: NextOffset::new(3),
+                watermark: SourceOffset::START,
+            },
+        }];
+        let written = store.write_user_rows(env.shard, &topic, rows, &moves);
+        written.await.unwrap();
+        let moved = store.update_resume_offsets(env.shard, Sink::Messages, &topic, &moves);
+        moved.await.unwrap();
+        let janitor = Janitor {
+            kafka,
+            ..env.janitor
+        };
+        let forget = async |now| janitor.forget_left(TimestampMs(now)).await.unwrap();
+        assert_eq!(forget(NEW_YEAR).await, 0, "nobody says what time it is");
+        let (newest, shard) = ([row(1, NEW_YEAR - 1)], env.shard);
+        let newest = ConversationRows {
+            messages: newest.to_vec(),
+            ..ConversationRows::default()
+        };
+        let written = janitor.store.write_messages(shard, "t", &newest, &[]);
+        written.await.unwrap();
+        // A clock that is ahead makes nobody forget, nor one that is behind.
+        for (now, deleted) in [(NEW_YEAR - 2 * DAY, 0), (NEW_YEAR + 365 * DAY, 2)] {
+            assert_eq!(forget(now).await, deleted);
+        }
+        let mut snapshot = janitor.store.snapshot(shard).await.unwrap();
+        let left = snapshot.memberships_of(users[2], &[gid]).await.unwrap();
+        assert_eq!(left.len(), 1);
     }
 
     #[tokio::test]

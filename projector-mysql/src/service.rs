@@ -136,6 +136,8 @@ impl Projections<'_> {
             months_ahead: self.own.months_ahead,
             months_kept: self.own.months_kept,
             devices_kept_days: self.own.devices_kept_days,
+            left_kept_days: self.own.left_kept_days,
+            kafka: self.kafka.clone(),
             clock: janitor::wall_clock,
             interval: self.own.janitor_interval(),
             gate: self.health.check("projector-mysql.months"),

@@ -22,6 +22,9 @@ pub(crate) enum QueryError {
     /// A store has not reached `after=` or `since=`. The call is repeated until its deadline.
     #[error("{0}")]
     Lagging(Lag),
+    /// Of what happened since `since=` rows are deleted (PROTOCOL Y8): everything is returned.
+    #[error("since is from before what is still known")]
+    Forgotten,
     /// A store had not reached it at the deadline.
     #[error("{lag} within {timeout_ms} ms")]
     StoreLags { lag: Lag, timeout_ms: u16 },
@@ -115,7 +118,9 @@ impl From<QueryError> for Problem {
                 Self::unavailable("Kafka does not answer at present", RETRY_AFTER_S)
             }
             QueryError::NewerEvent(_) => Self::unavailable(detail, RETRY_AFTER_S),
-            QueryError::Store(_) | QueryError::Defect(_) => Self::internal(),
+            QueryError::Forgotten | QueryError::Store(_) | QueryError::Defect(_) => {
+                Self::internal()
+            }
         }
     }
 }

@@ -68,7 +68,8 @@ pub(crate) struct Page {
 /// Reads a page of up to `limit` rows. Of the user's memberships no more are in memory than [`MEMBERSHIPS_AT_ONCE`].
 ///
 /// # Errors
-/// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7); those of the stores.
+/// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7), [`QueryError::Forgotten`] where one has deleted what the
+/// device has to know (Y8); those of the stores.
 pub(crate) async fn read(
     api: &Api,
     uid: UserId,
@@ -144,7 +145,14 @@ impl Reading<'_> {
     async fn open_users(&mut self) -> Result<Snapshot, QueryError> {
         let shard = self.api.store.layout().shard_of_user(self.uid);
         let all: Vec<Partition> = Partition::all().collect();
-        let (tx, _) = self.open(shard, Sink::Contacts, &all).await?;
+        let (mut tx, _) = self.open(shard, Sink::Contacts, &all).await?;
+        let topic = &self.api.events_topic;
+        if self
+            .cursor
+            .precedes(&tx.forgotten_below(Sink::Contacts, topic).await?)
+        {
+            return Err(QueryError::Forgotten);
+        }
         Ok(tx)
     }
 

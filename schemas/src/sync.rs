@@ -86,6 +86,17 @@ impl SyncCursor {
         Some((partition, since))
     }
 
+    /// Whether the device may lack a leave of which the store has no row any more: those below these offsets may be deleted (PROTOCOL Y8). Who is
+    /// told everything needs none of them.
+    #[must_use]
+    pub fn precedes(&self, forgotten_below: &PartitionMap<i64>) -> bool {
+        let (first, ..) = self.begin();
+        let lacks = |(partition, below): (Partition, &i64)| {
+            partition >= first && self.since.get(partition).get() < *below
+        };
+        !self.full && forgotten_below.iter().any(lacks)
+    }
+
     /// The token behind an answer that ended at `end`, or with the last row. An entry is what was applied when its partition was begun: what
     /// moves meanwhile comes at the next sync (PROTOCOL Y2, Y5, Y6).
     #[must_use]
@@ -192,6 +203,22 @@ mod tests {
         let cursor = SyncCursor::new(Some(page), 0);
         let behind = Some((partition(6), NextOffset::new(15)));
         assert_eq!(cursor.first_behind(&one), behind);
+    }
+
+    #[test]
+    fn a_token_from_before_what_is_forgotten_precedes_it() {
+        let below: PartitionMap<i64> = [(partition(5), 10)].into_iter().collect();
+        let token = SyncCursor::new(None, 0).next(None, &applied(10));
+        assert!(!SyncCursor::new(Some(token), 0).precedes(&below));
+        let token = SyncCursor::new(None, 0).next(None, &applied(9));
+        let cursor = SyncCursor::new(Some(token), 0);
+        assert!(cursor.precedes(&below));
+        // Between pages it matters until the partition is done, and never where everything is returned.
+        for (end, precedes) in [(5, true), (6, false)] {
+            let page = cursor.next(Some((partition(end), true, 1)), &applied(20));
+            assert_eq!(SyncCursor::new(Some(page), 0).precedes(&below), precedes);
+        }
+        assert!(!SyncCursor::new(None, 0).precedes(&below));
     }
 
     #[test]

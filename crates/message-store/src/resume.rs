@@ -43,6 +43,8 @@ pub struct StoredOffset {
     pub partition: u8,
     /// The position.
     pub position: LogPosition,
+    /// Of who left a group of the partition below this offset rows of the sink may be deleted.
+    pub forgotten_below: i64,
 }
 
 impl StoredOffset {

@@ -2,7 +2,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use event_log::LogReader;
 use message_store::Month;
-use schemas::{OffsetRange, Partition, PartitionMap, event::Body, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, event::Body, topics::Topic};
 
 use crate::{
     Area, AuditError, Check, Finding, InboundAccount, Kind, Options, Progress, Report, Scope,
@@ -53,6 +53,8 @@ struct Audit<'a> {
     dropped: BTreeMap<Month, Vec<Partition>>,
     /// The month of the newest message.
     newest_month: Option<Month>,
+    /// When it was sent.
+    newest: Option<TimestampMs>,
     /// Partitions whose oldest dead letters were deleted.
     letters_deleted: Vec<Partition>,
 }
@@ -79,6 +81,7 @@ impl<'a> Audit<'a> {
             unchecked: Vec::new(),
             dropped: BTreeMap::new(),
             newest_month: None,
+            newest: None,
             letters_deleted: Vec::new(),
         })
     }
@@ -206,6 +209,7 @@ impl<'a> Audit<'a> {
         self.repeated += repeated;
         let newest = messages.months.keys().next_back();
         self.newest_month = self.newest_month.max(newest.copied());
+        self.newest = self.newest.max(messages.newest);
         let mut table = MessageTable {
             rows: MessageRows::Direct,
             sources: self.sources,
@@ -271,7 +275,8 @@ impl<'a> Audit<'a> {
         }
         let (sources, reader) = (self.sources, &self.events_reader);
         let checks = &mut self.comparison.checks;
-        compare_resume_offsets(sources, reader, checks.of(Area::ResumeOffsets)).await?;
+        let check = checks.of(Area::ResumeOffsets);
+        compare_resume_offsets(sources, reader, self.newest, check).await?;
         let ends = self.ends.event_ends();
         let newest_now = async || newest_month_since(reader, &ends).await;
         let check = checks.of(Area::Retention);

@@ -100,7 +100,7 @@ struct SyncedConversation {
 /// What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now, and the
 /// user's own profile where it was set since.
 /// Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
-/// version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
+/// version of Tidemark that is not known here, one that is ahead of the log (of another installation), or one from before what is remembered of groups left (30 days), everything is returned. The call waits until
 /// every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
 #[utoipa::path(
     get,
@@ -147,9 +147,23 @@ pub(crate) async fn get_sync(
     Ok(Json(answer))
 }
 
+/// A page from a token on; from nothing on, where rows of what happened since were deleted (PROTOCOL Y8).
+async fn read(
+    api: &Api,
+    uid: UserId,
+    since: Option<SyncToken>,
+    limit: usize,
+    deadline: Deadline,
+) -> Result<(SyncCursor, Page), QueryError> {
+    match read_since(api, uid, since, limit, deadline).await {
+        Err(QueryError::Forgotten) => read_since(api, uid, None, limit, deadline).await,
+        read => read,
+    }
+}
+
 /// A page from a token on; from nothing on, where the token is ahead of `chat.events`: then it is of another log, and no store will ever have what it
 /// covers (PROTOCOL Y7).
-async fn read(
+async fn read_since(
     api: &Api,
     uid: UserId,
     since: Option<SyncToken>,

@@ -394,6 +394,55 @@ async fn who_leaves_and_joins_again_has_the_group_or_not_as_it_was_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_from_before_what_is_forgotten_is_full() {
+    let (mut log, service) = env().await;
+    let [me, owner, other] = users(3).try_into().unwrap();
+    let gid = group_of(owner);
+    // What other tests left.
+    log.forget_left().await;
+    log.create(gid, owner, &[me]);
+    log.create(group_of(other), other, &[me]);
+    log.project_all().await;
+    let mut before = Device::new(me);
+    before.page(&service, 200).await;
+    log.say(group_of(other), other, "hello");
+    log.leave(gid, me);
+    log.project_all().await;
+    let mut between = before.clone();
+    let answer = between.page(&service, 1).await;
+    assert_eq!(
+        (&answer["left"], &answer["full"], &answer["more"]),
+        (&json!([gid]), &json!(false), &json!(true))
+    );
+    let mut behind = between.clone();
+    behind.page(&service, 200).await;
+
+    // His membership, and what the group has of him.
+    assert_eq!(log.forget_left().await, 2);
+    for device in [&mut before, &mut between] {
+        let answer = device.page(&service, 200).await;
+        assert_eq!(
+            (&answer["left"], &answer["full"]),
+            (&json!([]), &json!(true))
+        );
+    }
+    let answer = behind.page(&service, 200).await;
+    assert_eq!((count(&answer), &answer["full"]), (0, &json!(false)));
+    for device in [&before, &between, &behind] {
+        let groups: Vec<&String> = device.groups.keys().collect();
+        assert_eq!(groups, [&group_of(other).to_string()]);
+    }
+
+    // Nothing else is forgotten, and nothing twice.
+    assert_eq!(log.forget_left().await, 0);
+    log.join(gid, me);
+    log.project_all().await;
+    assert_eq!(log.forget_left().await, 0);
+    let answer = behind.page(&service, 200).await;
+    assert_eq!(only(&answer, "groups")["gid"], json!(gid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_have_every_row_once_in_the_order_of_partitions() {
     let (mut log, service) = env().await;
     let me = users(1)[0];
@@ -955,9 +1004,10 @@ impl Model {
     }
 
     async fn project(&mut self, log: &SyncLog) {
-        match self.draw(6) {
-            0 => log.project(Sink::Contacts).await,
-            1 => log.project(Sink::Messages).await,
+        match self.draw(8) {
+            0..=1 => log.project(Sink::Contacts).await,
+            2..=3 => log.project(Sink::Messages).await,
+            4 => drop(log.forget_left().await),
             _ => {}
         }
     }

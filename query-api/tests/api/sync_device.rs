@@ -16,6 +16,8 @@ pub struct Device {
     pub groups: BTreeMap<String, Value>,
     /// In the middle of an answer.
     is_under_way: bool,
+    /// The answer returns everything.
+    is_full: bool,
 }
 
 impl Device {
@@ -26,6 +28,7 @@ impl Device {
             conversations: BTreeMap::new(),
             groups: BTreeMap::new(),
             is_under_way: false,
+            is_full: false,
         }
     }
 
@@ -68,10 +71,12 @@ impl Device {
     }
 
     fn take(&mut self, answer: &Value) {
-        if answer["full"] == true && !self.is_under_way {
+        let is_full = answer["full"] == true;
+        if is_full && !(self.is_under_way && self.is_full) {
             self.conversations.clear();
             self.groups.clear();
         }
+        self.is_full = is_full;
         for row in rows(answer, "conversations") {
             let peer = row["peer"].as_str().unwrap().to_owned();
             self.conversations.insert(peer, row.clone());

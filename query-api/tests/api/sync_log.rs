@@ -167,6 +167,13 @@ impl SyncLog {
         }
     }
 
+    /// The janitor deletes who left by what both sinks have stored.
+    pub async fn forget_left(&self) -> u64 {
+        let ends = PartitionMap::full(|partition| self.next[partition]);
+        let topic = self.deployment.events();
+        self.store.forget_left(&topic, &ends).await.unwrap()
+    }
+
     /// Has as many records on the real log: a token that is ahead of that is of another one.
     async fn fill_log(&self) {
         for (partition, end) in self.reader.ends(Topic::Events).await.unwrap() {

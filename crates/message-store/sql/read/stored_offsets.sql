@@ -1,2 +1,2 @@
-SELECT sink, topic, partition_no, next_offset, src_epoch, src_offset FROM {table}
+SELECT sink, topic, partition_no, next_offset, src_epoch, src_offset, forgotten_below FROM {table}
 ORDER BY sink, topic, partition_no

@@ -34,6 +34,7 @@ pub(crate) fn stored_offset(row: &MySqlRow) -> Result<StoredOffset, StoreError> 
         topic: row.try_get("topic")?,
         partition: row.try_get("partition_no")?,
         position: log_position(row)?,
+        forgotten_below: row.try_get("forgotten_below")?,
     })
 }
 
@@ -204,7 +205,7 @@ pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
     })
 }
 
-pub(super) fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
+pub(crate) fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
     GroupId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 

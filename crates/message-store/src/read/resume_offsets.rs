@@ -1,4 +1,5 @@
 use schemas::{LogPosition, Partition, PartitionMap};
+use sqlx::Row as _;
 
 use super::{ReadTx, decode};
 use crate::{MessageStore, Shard, Sink, StoreError, StoredOffset, arguments::Arguments, resume};
@@ -24,6 +25,30 @@ impl ReadTx {
             partitions,
             &decode::resume_offsets(&rows)?,
         ))
+    }
+
+    /// Below which offsets rows of who left a group may be deleted; partitions of which none is are left out.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn forgotten_below(
+        &mut self,
+        sink: Sink,
+        topic: &str,
+    ) -> Result<PartitionMap<i64>, StoreError> {
+        let table = self.names.resume_offset(self.shard);
+        let arguments = Arguments::default()
+            .with(self.names.sink_name(sink))
+            .with(topic);
+        let sql = include_str!("../../sql/read/forgotten_below.sql");
+        let mut below = PartitionMap::new();
+        for row in self.fetch(sql, &table, arguments).await? {
+            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
+            if let Ok(partition) = Partition::try_from(partition) {
+                below.insert(partition, row.try_get("forgotten_below")?);
+            }
+        }
+        Ok(below)
     }
 }
 

@@ -254,7 +254,10 @@ async fn run(
 ) -> Result<(), StoreError> {
     let database = store.names().database(shard);
     for sql in migration.once {
-        session.execute(fill_database(sql, &database)).await?;
+        match session.execute(fill_database(sql, &database)).await {
+            Err(error) if error.is_altered_already() => {}
+            done => drop(done?),
+        }
     }
     for n in store.layout().tables_of(shard) {
         for (kind, sql) in migration.per_table.iter().filter(|(kind, _)| wanted(*kind)) {

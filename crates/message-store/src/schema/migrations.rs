@@ -113,6 +113,21 @@ pub(super) const MIGRATIONS: &[Migration] = &[
             ),
         ],
     },
+    Migration {
+        version: 7,
+        name: "who left is forgotten",
+        once: &[include_str!("../../sql/schema/forgotten_below.sql")],
+        per_table: &[
+            (
+                Table::Membership,
+                include_str!("../../sql/schema/membership_left.sql"),
+            ),
+            (
+                Table::GroupMember,
+                include_str!("../../sql/schema/group_member_left.sql"),
+            ),
+        ],
+    },
 ];
 
 #[cfg(test)]

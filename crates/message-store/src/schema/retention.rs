@@ -91,14 +91,12 @@ pub(crate) async fn credible_kept_from(
     }
 }
 
-/// The month of the newest message there is, `now`'s at most: one wrong clock, the machine's or the log's, ends no month by itself.
-/// `None` without messages.
+/// The month of [`MessageStore::present`].
 async fn present_month(
     store: &MessageStore,
     now: TimestampMs,
 ) -> Result<Option<Month>, StoreError> {
-    let newest = newest_message(store).await?;
-    newest.map(|ts| Month::of(ts.min(now))).transpose()
+    store.present(now).await?.map(Month::of).transpose()
 }
 
 /// When the newest message of all databases was sent.
@@ -122,6 +120,16 @@ async fn newest_message(store: &MessageStore) -> Result<Option<TimestampMs>, Sto
 }
 
 impl MessageStore {
+    /// When the newest message of all databases was sent, `now` at most: one wrong clock, the machine's or the log's, makes nothing older than it
+    /// is. `None` without messages.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn present(&self, now: TimestampMs) -> Result<Option<TimestampMs>, StoreError> {
+        let newest = newest_message(self).await?;
+        Ok(newest.map(|ts| ts.min(now)))
+    }
+
     /// All rows of `retention` in a database.
     ///
     /// # Errors

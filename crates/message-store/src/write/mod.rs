@@ -4,6 +4,7 @@ mod changes;
 mod contacts;
 pub(crate) mod groups;
 mod hidden;
+mod left;
 mod messages;
 mod probe;
 mod profiles;

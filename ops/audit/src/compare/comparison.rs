@@ -47,6 +47,8 @@ pub(crate) struct Comparison {
     /// Users of the log without a state: those who have another key, and the number of the others.
     without_state: BTreeSet<UserId>,
     pub(super) without_keys: usize,
+    /// Rows of who left a group that were deleted.
+    pub(super) forgotten: usize,
     examples: usize,
     events_topic: String,
 }
@@ -60,6 +62,7 @@ impl Comparison {
             rebuilding: BTreeSet::new(),
             without_state: BTreeSet::new(),
             without_keys: 0,
+            forgotten: 0,
             examples,
             events_topic,
         }
@@ -72,6 +75,12 @@ impl Comparison {
         if without > 0 {
             unchecked.push(format!(
                 "unread counts of {without} users of the log, who have no state in Redis"
+            ));
+        }
+        if self.forgotten > 0 {
+            unchecked.push(format!(
+                "{} rows of who left groups, which were deleted",
+                self.forgotten
             ));
         }
         let users: Vec<String> = self.rebuilding.iter().map(UserId::to_string).collect();

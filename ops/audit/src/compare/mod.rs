@@ -3,6 +3,7 @@
 mod changes;
 mod comparison;
 mod key;
+mod left;
 mod message_rows;
 mod messages;
 mod mismatch;

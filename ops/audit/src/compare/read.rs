@@ -7,6 +7,7 @@ use unread_store::{Connection, Generation, UnreadError};
 
 use super::{
     key::{Key, Rows},
+    left::Forgotten,
     redis_keys::RedisKeys,
     value::Value,
 };
@@ -39,7 +40,7 @@ pub(super) async fn read(sources: &Sources, log: &LogState, key: Key) -> Result<
         (Rows::Contacts, Subject::Contact(uid, peer)) => {
             read_contact(&sources.messages, uid, peer).await
         }
-        _ => read_row(&sources.messages, key).await,
+        _ => read_row(sources, log, key).await,
     };
     match found {
         Err(StoreError::Fatal(cause)) => Ok(Err(cause.to_string())),
@@ -79,7 +80,12 @@ pub(super) async fn read_cached_profile(
     }
 }
 
-async fn read_row(store: &MessageStore, key: Key) -> Result<Option<Value>, StoreError> {
+async fn read_row(
+    sources: &Sources,
+    log: &LogState,
+    key: Key,
+) -> Result<Option<Value>, StoreError> {
+    let store = &sources.messages;
     let Some(number) = key.number() else {
         return Ok(None);
     };
@@ -113,7 +119,9 @@ async fn read_row(store: &MessageStore, key: Key) -> Result<Option<Value>, Store
         }
         (_, Subject::User(uid)) => snapshot.profiles(&[uid]).await?.first().map(Value::profile),
     };
-    Ok(row.map(|(_, value)| value))
+    let forgotten = Forgotten::read(sources, &mut snapshot, key.rows).await?;
+    let found = row.map(|(_, value)| value);
+    Ok(forgotten.restore(key, found, || key.expected(log)))
 }
 
 /// Where a read position's ordinal is yet to be looked up (PROTOCOL R5), the row is read again, for some seconds.

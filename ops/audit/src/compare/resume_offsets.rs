@@ -3,10 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use event_log::LogReader;
-use message_store::{Shard, StoredOffset};
-use schemas::{OffsetRange, Partition, PartitionMap, event::SourceOffset, topics::Topic};
+use message_store::{Shard, Sink, StoredOffset};
+use schemas::{
+    OffsetRange, Partition, PartitionMap, TimestampMs, event::SourceOffset, topics::Topic,
+};
 
 use crate::{AuditError, Check, Finding, Kind, Sources};
+
+/// Of who left a group within this time before the newest message no row is deleted: days are the unit of `left_kept_days`. A message may have come
+/// since.
+const KEPT_MS: i64 = 12 * 3_600 * 1_000;
 
 /// How many events before a position are read to find its watermark.
 const NEWEST_EVENTS: i64 = 1_000;
@@ -22,9 +28,11 @@ struct Row {
 pub(crate) async fn compare_resume_offsets(
     sources: &Sources,
     reader: &Arc<LogReader>,
+    newest: Option<TimestampMs>,
     check: &mut Check,
 ) -> Result<(), AuditError> {
     let rows = rows(sources, check).await?;
+    compare_forgotten(reader, newest, &rows, check).await?;
     // Read after the rows, which are at or below them.
     let all: Vec<Partition> = Partition::all().collect();
     let bounds = reader.blocking(move |reader| reader.bounds(Topic::Events, &all));
@@ -45,6 +53,45 @@ pub(crate) async fn compare_resume_offsets(
             false
         });
         compare(reader, &bounds, some, check).await?;
+    }
+    Ok(())
+}
+
+/// Rows of who left are deleted below offsets that are old; of no other rows.
+async fn compare_forgotten(
+    reader: &Arc<LogReader>,
+    newest: Option<TimestampMs>,
+    rows: &[Row],
+    check: &mut Check,
+) -> Result<(), AuditError> {
+    let old = match newest {
+        Some(newest) => {
+            let all: Vec<Partition> = Partition::all().collect();
+            let since = TimestampMs(newest.0 - KEPT_MS);
+            let old = reader.blocking(move |reader| reader.offsets_at(Topic::Events, &all, since));
+            old.await?
+        }
+        None => PartitionMap::new(),
+    };
+    for row in rows {
+        let Row {
+            shard,
+            stored,
+            partition,
+        } = row;
+        let old = match stored.sink() {
+            Some(Sink::Messages | Sink::Contacts) => old.get(*partition).copied(),
+            _ => None,
+        };
+        let most = old.unwrap_or(0);
+        let found = stored.forgotten_below;
+        if !(0..=most).contains(&found) {
+            let what = format!(
+                "{}: forgotten_below is {found}, {most} at most is right",
+                name(*shard, stored)
+            );
+            check.add(Finding::new(Kind::Different, what));
+        }
     }
     Ok(())
 }

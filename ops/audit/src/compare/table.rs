@@ -9,6 +9,7 @@ use super::{
     check_misfits,
     comparison::Comparison,
     key::Rows,
+    left::Forgotten,
     value::{Row, Value},
 };
 use crate::{
@@ -31,6 +32,7 @@ pub(crate) async fn compare_table(
     let store = &sources.messages;
     let mut snapshot = store.snapshot(store.layout().shard_of(number)).await?;
     let mut table = Table {
+        forgotten: Forgotten::read(sources, &mut snapshot, rows).await?,
         log,
         rows,
         number,
@@ -60,6 +62,7 @@ pub(crate) async fn compare_table(
 }
 
 struct Table<'a> {
+    forgotten: Forgotten,
     log: &'a LogState,
     rows: Rows,
     number: TableNumber,
@@ -177,7 +180,9 @@ impl Table<'_> {
             self.misplaced(subject);
         } else if self.log.covers(subject) {
             self.expected.remove(&subject);
-            self.comparison.check(self.log, key, Ok(Some(value)));
+            let right = || key.expected(self.log);
+            let value = self.forgotten.restore(key, Some(value), right);
+            self.comparison.check(self.log, key, Ok(value));
         }
     }
 
@@ -207,9 +212,12 @@ impl Table<'_> {
     fn finish_absent(self) {
         for subject in self.expected {
             let key = self.rows.of(subject);
-            if key.expected(self.log).is_some() {
-                self.comparison.check(self.log, key, Ok(None));
-            }
+            let Some(right) = key.expected(self.log) else {
+                continue;
+            };
+            let found = self.forgotten.restore(key, None, || Some(right));
+            self.comparison.forgotten += usize::from(found.is_some());
+            self.comparison.check(self.log, key, Ok(found));
         }
     }
 }

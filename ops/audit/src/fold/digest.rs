@@ -24,6 +24,8 @@ pub(crate) struct Messages {
     pub(crate) digests: Vec<(i64, u64)>,
     /// The same of messages in groups.
     pub(crate) group_digests: Vec<(i64, u64)>,
+    /// When the newest message was sent.
+    pub(crate) newest: Option<TimestampMs>,
     /// The offset of the first message of each month.
     pub(crate) months: BTreeMap<Month, i64>,
     /// What became of those that were changed.
@@ -40,6 +42,7 @@ impl Messages {
                 ConversationId::Direct(_) => self.digests.push((at, digest.0)),
                 ConversationId::Group(_) => self.group_digests.push((at, digest.0)),
             }
+            self.newest = self.newest.max(Some(event.ts));
             if let Ok(month) = Month::of(event.ts) {
                 self.months.entry(month).or_insert(at);
             }

@@ -4,10 +4,11 @@ use audit::{Area, Kind, Report, Scope};
 use message_store::Month;
 use schemas::{
     Change, ChangeGroup, ChangeMessage, Chg, CreateGroup, DeviceClass, GroupAction, GroupChange,
-    GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, Recipient, TableNumber,
-    TimestampMs, UserId,
+    GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, PartitionMap, Recipient,
+    TableNumber, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition},
+    topics::Topic,
 };
 
 use crate::{
@@ -524,6 +525,71 @@ async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
     let check = audit.contacts(of_user).await.unwrap();
     assert_eq!(check.differences(), 1, "{check:?}");
     assert!(check.examples[0].what.contains("own_last_mid"), "{check:?}");
+}
+
+/// Two days ago 1001 and 7 left a group, of whom 7 has joined again, and 1002 left it just now.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_left_long_ago_may_be_forgotten() {
+    let mut env = TestEnv::new().await;
+    env.story.ago_ms = 2 * 24 * 3_600_000;
+    env.story.begin_version_3(8.try_into().unwrap()).await;
+    let mut group = Group::begin(&mut env, GID, &[7, 1_001, 1_002]).await;
+    group.send(7, "hello").await;
+    group.read(7, DeviceClass::Pc, 1).await;
+    for uid in [7, 1_001] {
+        let left = [member(uid, None, false)];
+        group.change(uid, GroupAction::Leave, |_| {}, &left).await;
+    }
+    group.env.catch_up().await;
+    let old = group.env.story.events.last().unwrap().offset + 1;
+    let topic = group.env.sources.kafka.topic(Topic::Events);
+    let store = group.env.sources.messages.clone();
+    let forget = async |below: i64| {
+        let below = PartitionMap::full(|_| below);
+        store.forget_left(&topic, &below).await.unwrap()
+    };
+    assert_eq!(forget(old).await, 4);
+    group.env.story.ago_ms = 0;
+    let added = [member(7, Some(GroupRole::Member), true)];
+    let add = GroupAction::Add(users(&[7]));
+    group.change(1_000, add, |_| {}, &added).await;
+    group.send(1_000, "welcome back").await;
+    let left = [member(1_002, None, false)];
+    group.change(1_002, GroupAction::Leave, |_| {}, &left).await;
+    env.catch_up().await;
+    let report = env.assert_sound().await;
+    let unchecked = "2 rows of who left groups, which were deleted";
+    assert!(
+        report.unchecked.iter().any(|one| one == unchecked),
+        "{report}"
+    );
+
+    // Who is a member, or left just now, is missed, and so is a row above the offset.
+    for (table, uid) in [("1.membership_42", 1_002), ("1.membership_40", 1_000)] {
+        let keep = format!("CREATE TABLE {{p}}1.kept AS SELECT * FROM {{p}}{table}");
+        env.sql(&keep).await;
+        env.sql(&format!("DELETE FROM {{p}}{table} WHERE uid = {uid}"))
+            .await;
+        env.assert_finds(Area::Memberships, Kind::Missing, &uid.to_string())
+            .await;
+        env.sql(&format!(
+            "INSERT INTO {{p}}{table} SELECT * FROM {{p}}1.kept"
+        ))
+        .await;
+        env.sql("DROP TABLE {p}1.kept").await;
+    }
+    env.sql("UPDATE {p}1.resume_offset SET forgotten_below = 0 WHERE sink = 'contacts'")
+        .await;
+    env.assert_finds(Area::Memberships, Kind::Missing, "1001")
+        .await;
+    // One that covers what was said just now is none that a janitor set.
+    let high = format!(
+        "UPDATE {{p}}1.resume_offset SET forgotten_below = {} WHERE sink = 'contacts' AND partition_no = 8",
+        old + 1
+    );
+    env.sql(&high).await;
+    env.assert_finds(Area::ResumeOffsets, Kind::Different, "forgotten_below")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

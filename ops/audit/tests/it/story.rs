@@ -32,6 +32,8 @@ pub struct Story {
     flags: BTreeMap<(UserId, UserId), ContactFlags>,
     /// The events in order, progress too.
     pub events: Vec<LoggedEvent>,
+    /// How long ago what is told from now on happened, milliseconds.
+    pub ago_ms: i64,
     sends: u64,
 }
 
@@ -60,6 +62,7 @@ impl Story {
             chgs: BTreeMap::new(),
             flags: BTreeMap::new(),
             events: Vec::new(),
+            ago_ms: 0,
             sends: 0,
         }
     }
@@ -275,7 +278,8 @@ impl Story {
 
     /// Puts the event on `chat.events` that a record of `chat.inbound` causes.
     pub async fn tell(&mut self, cause: (Partition, i64), body: Body) {
-        self.tell_at(cause, now(), body).await;
+        let ts = TimestampMs(now().0 - self.ago_ms);
+        self.tell_at(cause, ts, body).await;
     }
 
     /// The same at a time of the test's choice.

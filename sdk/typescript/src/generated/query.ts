@@ -309,7 +309,7 @@ export interface paths {
          * @description What has changed for a user since a device asked last: every conversation and group that an event at or above the token has touched, as it is now, and the
          *     user's own profile where it was set since.
          *     Nothing is missed, and a row may come again. The device keeps `next` once it has stored the answer. Without a token, with one of another epoch, of a
-         *     version of Tidemark that is not known here, or one that is ahead of the log (of another installation), everything is returned. The call waits until
+         *     version of Tidemark that is not known here, one that is ahead of the log (of another installation), or one from before what is remembered of groups left (30 days), everything is returned. The call waits until
          *     every store that it reads has what the token covers. An `unread` of null means that the count is not known yet: `/unread` waits for it.
          */
         get: operations["get_sync"];

@@ -1,0 +1,1 @@
+DELETE FROM {table} WHERE (uid, gid) IN ({rows}) AND {may_go}

@@ -1,0 +1,166 @@
+//! Rows of who left a group may be deleted, below an offset that the store names (PROTOCOL Y8).
+
+use message_store::{ReadTx, Sink, StoreError};
+use schemas::{DeviceClass, PartitionMap, topics::Topic};
+
+use super::{
+    key::{Key, Rows},
+    value::Value,
+};
+use crate::{Sources, fold::Member};
+
+/// Below which offset they may be, by partition, in the snapshot of the rows.
+#[derive(Default)]
+pub(super) struct Forgotten(PartitionMap<i64>);
+
+impl Forgotten {
+    pub(super) async fn read(
+        sources: &Sources,
+        snapshot: &mut ReadTx,
+        rows: Rows,
+    ) -> Result<Self, StoreError> {
+        let sink = match rows {
+            Rows::Members => Sink::Messages,
+            Rows::Memberships => Sink::Contacts,
+            _ => return Ok(Self::default()),
+        };
+        let topic = sources.kafka.topic(Topic::Events);
+        Ok(Self(snapshot.forgotten_below(sink, &topic).await?))
+    }
+
+    /// What is `right` by the log where the store has a part of it only, and may have deleted the rest; otherwise what is found. Who joined again
+    /// has a new row: what was in the old one counts no more, but for what the user had cleared, and such a row is kept.
+    pub(super) fn restore(
+        &self,
+        key: Key,
+        found: Option<Value>,
+        right: impl FnOnce() -> Option<Value>,
+    ) -> Option<Value> {
+        let Some(below) = self.0.get(key.subject.partition()).copied() else {
+            return found;
+        };
+        match (key.rows, found, right()) {
+            (Rows::Members, None, Some(Value::Member(right)))
+                if right.role.is_none() && right.pos < below =>
+            {
+                Some(Value::Member(right))
+            }
+            (Rows::Memberships, None, Some(Value::Member(right)))
+                if was_forgotten(&right, below) && right.left_at > right.joined_at =>
+            {
+                Some(Value::Member(right))
+            }
+            (Rows::Memberships, Some(Value::Member(found)), Some(Value::Member(right)))
+                if was_forgotten(&right, below) && found.left_at < 0 =>
+            {
+                Some(Value::Member(with_old(found, &right)))
+            }
+            (_, found, _) => found,
+        }
+    }
+}
+
+fn was_forgotten(right: &Member, below: i64) -> bool {
+    (0..below).contains(&right.left_at) && right.clear_mid == 0
+}
+
+/// With what the row had from before the user joined again, and what was not written since.
+fn with_old(mut found: Member, right: &Member) -> Member {
+    let old = |found: &mut i64, right_mid: i64| {
+        if *found == 0 && right_mid <= right.join_mid {
+            *found = right_mid;
+        }
+    };
+    found.left_at = right.left_at;
+    old(&mut found.own_last_mid, right.own_last_mid);
+    for device in DeviceClass::ALL {
+        old(&mut found.reads[device], right.reads[device]);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use schemas::{GroupRole, Mid, PerDevice};
+
+    use super::*;
+    use crate::fold::Subject;
+
+    const BELOW: i64 = 20;
+
+    /// Who joined at 10, sent and read, left at this offset, and perhaps joined again.
+    fn right(left_at: i64, joined_at: i64) -> Member {
+        Member {
+            joined_at,
+            left_at,
+            join_mid: 5,
+            own_last_mid: 4,
+            reads: PerDevice::default().map(|_: Mid| 5),
+            pos: left_at.max(joined_at),
+            ..Member::default()
+        }
+    }
+
+    fn restored(rows: Rows, found: Option<Member>, right: &Member) -> Option<Member> {
+        let (gid, uid) = (64.try_into().unwrap(), 7.try_into().unwrap());
+        let key = rows.of(Subject::Member(gid, uid));
+        let below = [(key.subject.partition(), BELOW)].into_iter().collect();
+        let right = || Some(Value::Member(right.clone()));
+        match Forgotten(below).restore(key, found.map(Value::Member), right) {
+            Some(Value::Member(member)) => Some(member),
+            None => None,
+            Some(other) => panic!("{other:?} is of no member"),
+        }
+    }
+
+    #[test]
+    fn only_who_left_below_it_and_is_not_back_has_no_row() {
+        for (left_at, joined_at, is_forgotten) in [
+            (BELOW - 1, 10, true),
+            (BELOW, 10, false),
+            (-1, 10, false),
+            (BELOW - 1, BELOW + 1, false),
+        ] {
+            let right = right(left_at, joined_at);
+            let found = restored(Rows::Memberships, None, &right);
+            assert_eq!(found.is_some(), is_forgotten, "{left_at}, {joined_at}");
+            let cleared = Member {
+                clear_mid: 1,
+                ..right
+            };
+            assert_eq!(restored(Rows::Memberships, None, &cleared), None);
+        }
+        for (role, pos, is_forgotten) in [
+            (None, BELOW - 1, true),
+            (None, BELOW, false),
+            (Some(GroupRole::Member), BELOW - 1, false),
+        ] {
+            let right = Member {
+                role,
+                pos,
+                ..Member::default()
+            };
+            let found = restored(Rows::Members, None, &right);
+            assert_eq!(found.is_some(), is_forgotten, "{role:?}, {pos}");
+        }
+    }
+
+    #[test]
+    fn who_joined_again_lacks_what_was_before_and_nothing_else() {
+        let right = Member {
+            reads: PerDevice::default().map(|_: Mid| 6),
+            ..right(BELOW - 1, BELOW + 1)
+        };
+        let found = Member {
+            left_at: -1,
+            own_last_mid: 0,
+            ..right.clone()
+        };
+        let restored = |found| restored(Rows::Memberships, Some(found), &right);
+        assert_eq!(restored(found.clone()), Some(right.clone()));
+        // What was read since joining again is not excused.
+        let reads = PerDevice::default();
+        let unread = Member { reads, ..found };
+        assert_ne!(restored(unread), Some(right.clone()));
+    }
+}
