@@ -22,7 +22,7 @@ struct LeftRows {
 }
 
 impl LeftRows {
-    /// What a user has cleared is not forgotten: a group may show members its whole history.
+    /// What a user has cleared and hidden is not forgotten: a group may show members its whole history.
     fn memberships(store: &MessageStore, n: TableNumber, below: &PartitionMap<i64>) -> Self {
         let of_all = Partition::all().map(|one| below.get(one).copied().unwrap_or_default());
         let of_all: Vec<String> = of_all.map(|below| below.to_string()).collect();
@@ -31,7 +31,7 @@ impl LeftRows {
             table: store.names().table(Table::Membership, n),
             select: include_str!("../../sql/read/left_memberships.sql"),
             may_go: format!(
-                "left_pos > join_pos AND clear_mid = 0 AND left_pos < CAST(ELT(gid % 64 + 1, {below}) AS SIGNED)"
+                "left_pos > join_pos AND clear_mid = 0 AND own_pos = 0 AND left_pos < CAST(ELT(gid % 64 + 1, {below}) AS SIGNED)"
             ),
         }
     }

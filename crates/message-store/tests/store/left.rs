@@ -11,6 +11,7 @@ struct Someone {
     join_pos: i64,
     left_pos: i64,
     clear_mid: i64,
+    own_pos: i64,
 }
 
 async fn store(fixture: &Fixture, gid: GroupId, all: &[Someone]) {
@@ -20,12 +21,14 @@ async fn store(fixture: &Fixture, gid: GroupId, all: &[Someone]) {
         join_pos,
         left_pos,
         clear_mid,
+        own_pos,
     } in all
     {
         let membership = Membership {
             join_pos: *join_pos,
             left_pos: *left_pos,
             clear_mid: mid(*clear_mid),
+            own_pos: *own_pos,
             pos: *join_pos.max(left_pos),
             ..Membership::new(*uid, gid)
         };
@@ -113,21 +116,23 @@ async fn who_left_below_an_offset_that_every_sink_has_passed_is_forgotten() {
     let fixture = Fixture::shared().await;
     let users = fixture.users(29);
     let (gid, partition) = (group(users), group(users).partition());
-    let someone = |n: i64, join_pos, left_pos, clear_mid| Someone {
+    let someone = |n: i64, join_pos, left_pos, (clear_mid, own_pos)| Someone {
         // In two databases.
         uid: (users.0.get() + 16 * n).try_into().unwrap(),
         join_pos,
         left_pos,
         clear_mid,
+        own_pos,
     };
     let all = [
-        someone(0, 10, 20, 0),
-        someone(1, 10, 24, 0),
-        // Those who stay: left later, is back, has cleared something, is a member.
-        someone(2, 10, 25, 0),
-        someone(3, 22, 20, 0),
-        someone(4, 10, 20, 1),
-        someone(5, 10, -1, 0),
+        someone(0, 10, 20, (0, 0)),
+        someone(1, 10, 24, (0, 0)),
+        // Those who stay: left later, is back, has cleared or hidden something, is a member.
+        someone(2, 10, 25, (0, 0)),
+        someone(3, 22, 20, (0, 0)),
+        someone(4, 10, 20, (1, 0)),
+        someone(5, 10, 20, (0, 15)),
+        someone(6, 10, -1, (0, 0)),
     ];
     store(&fixture, gid, &all).await;
     let below = PartitionMap::full(|_| 25);
@@ -135,16 +140,16 @@ async fn who_left_below_an_offset_that_every_sink_has_passed_is_forgotten() {
         let deleted = fixture.store.forget_left(&fixture.topic, &below).await;
         deleted.unwrap()
     };
-    let everybody = (vec![0, 1, 2, 3, 4, 5], vec![0, 1, 2, 3, 4, 5]);
+    let everybody = (vec![0, 1, 2, 3, 4, 5, 6], vec![0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(forget().await, 0, "no sink has passed anything");
     pass(&fixture, partition, Sink::Contacts, 40).await;
     assert_eq!(forget().await, 0, "the messages have not");
     pass(&fixture, partition, Sink::Messages, 21).await;
     assert_eq!(left_over(&fixture, gid, &all).await, everybody);
-    // What the group has of who has cleared something is of no use to anybody.
-    assert_eq!(forget().await, 3);
+    // What the group has of who has cleared or hidden something is of no use to anybody.
+    assert_eq!(forget().await, 4);
     let found = left_over(&fixture, gid, &all).await;
-    assert_eq!(found, (vec![1, 2, 3, 4, 5], vec![1, 2, 3, 5]));
+    assert_eq!(found, (vec![1, 2, 3, 4, 5, 6], vec![1, 2, 3, 6]));
     assert_eq!(
         forgotten_below(&fixture, Sink::Contacts, partition).await,
         [21]
@@ -152,7 +157,7 @@ async fn who_left_below_an_offset_that_every_sink_has_passed_is_forgotten() {
     pass(&fixture, partition, Sink::Messages, 40).await;
     assert_eq!(forget().await, 2);
     let found = left_over(&fixture, gid, &all).await;
-    assert_eq!(found, (vec![2, 3, 4, 5], vec![2, 3, 5]));
+    assert_eq!(found, (vec![2, 3, 4, 5, 6], vec![2, 3, 6]));
     assert_eq!(
         forgotten_below(&fixture, Sink::Contacts, partition).await,
         [21, 25]

@@ -29,7 +29,7 @@ impl Forgotten {
     }
 
     /// What is `right` by the log where the store has a part of it only, and may have deleted the rest; otherwise what is found. Who joined again
-    /// has a new row: what was in the old one counts no more, but for what the user had cleared, and such a row is kept.
+    /// has a new row: what was in the old one counts no more, but for what the user had cleared and hidden, and such a row is kept.
     pub(super) fn restore(
         &self,
         key: Key,
@@ -61,7 +61,7 @@ impl Forgotten {
 }
 
 fn was_forgotten(right: &Member, below: i64) -> bool {
-    (0..below).contains(&right.left_at) && right.clear_mid == 0
+    (0..below).contains(&right.left_at) && right.clear_mid == 0 && right.own_pos == 0
 }
 
 /// With what the row had from before the user joined again, and what was not written since.
@@ -129,6 +129,12 @@ mod tests {
                 ..right
             };
             assert_eq!(restored(Rows::Memberships, None, &cleared), None);
+            let hidden = Member {
+                clear_mid: 0,
+                own_pos: 12,
+                ..cleared
+            };
+            assert_eq!(restored(Rows::Memberships, None, &hidden), None);
         }
         for (role, pos, is_forgotten) in [
             (None, BELOW - 1, true),
