@@ -5,7 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{EventLogError, Fetched, Fetcher, LogReader, RecordRef};
+use event_log::{
+    EventLogError, FetchError, Fetched, Fetcher, HaltedPartitions, LogReader, RecordRef,
+};
 use schemas::{
     InboundPosition, NextOffset, Partition, PartitionMap, dead_letter::DeadLetterHeaders,
     topics::Topic,
@@ -24,7 +26,7 @@ pub(crate) async fn begin(reader: &Arc<LogReader>) -> anyhow::Result<PartitionMa
 /// Reads until the shutdown. Blocks.
 ///
 /// # Errors
-/// Kafka's client is no longer usable, or what is to be read is gone.
+/// Kafka's client is no longer usable.
 pub(crate) fn run(
     gateway: &Gateway,
     reader: &LogReader,
@@ -37,8 +39,9 @@ pub(crate) fn run(
         gateway.hub().read_dead_letters(partition, *next);
     }
     let mut asked = Instant::now();
+    let mut lost = Lost::default();
     while !gateway.shutdown.soft().is_cancelled() {
-        poll(Topic::DeadLetters, &mut fetcher, POLL, |fetched| {
+        let polled = poll(Topic::DeadLetters, &mut fetcher, POLL, |fetched| {
             if let Fetched::Record(record) = fetched {
                 let refused = refusal(&inbound_topic, &record);
                 let mut hub = gateway.hub();
@@ -48,7 +51,9 @@ pub(crate) fn run(
                 hub.read_dead_letters(record.partition, NextOffset::after(record.offset));
             }
             Ok(())
-        })?;
+        });
+        lost.note(polled, &mut fetcher)?;
+        lost.go_on(gateway, reader, &mut fetcher)?;
         if asked.elapsed() >= POLL {
             asked = Instant::now();
             if let Err(error) = ask_for_ends(gateway, reader) {
@@ -57,6 +62,56 @@ pub(crate) fn run(
         }
     }
     Ok(())
+}
+
+/// Partitions whose next dead letter is not on the log: it was deleted, or the log was truncated. Those with the rest of the log go on.
+#[derive(Default)]
+struct Lost {
+    partitions: Vec<Partition>,
+    retry_at: Option<Instant>,
+}
+
+impl Lost {
+    /// Stops reading a partition that is out of range.
+    fn note(&mut self, polled: anyhow::Result<bool>, fetcher: &mut Fetcher) -> anyhow::Result<()> {
+        let Err(error) = polled else {
+            return Ok(());
+        };
+        let Some(FetchError::OutOfRange { partition, .. }) = error.downcast_ref() else {
+            return Err(error);
+        };
+        tracing::warn!("{error:#}; what has become of the sends that wait is not known");
+        fetcher.stop(*partition)?;
+        self.partitions.push(*partition);
+        Ok(())
+    }
+
+    /// Goes on with what the log has by now.
+    fn go_on(
+        &mut self,
+        gateway: &Gateway,
+        reader: &LogReader,
+        fetcher: &mut Fetcher,
+    ) -> anyhow::Result<()> {
+        let now = Instant::now();
+        if self.partitions.is_empty() || self.retry_at.is_some_and(|at| now < at) {
+            return Ok(());
+        }
+        let bounds = match reader.bounds(Topic::DeadLetters, &self.partitions) {
+            Ok(bounds) => bounds,
+            Err(error) => {
+                tracing::debug!(%error, "where dead letters go on is not known");
+                self.retry_at = Some(now + HaltedPartitions::RETRY);
+                return Ok(());
+            }
+        };
+        for (partition, bounds) in bounds {
+            let next = gateway.hub().lose_dead_letters(partition, bounds);
+            fetcher.start(partition, next)?;
+        }
+        self.partitions.clear();
+        Ok(())
+    }
 }
 
 /// The refusal of a record of `chat.inbound`, where the dead letter is of one.

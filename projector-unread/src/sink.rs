@@ -21,6 +21,8 @@ pub(crate) struct UnreadSink {
     gate: ReadinessCheck,
     metrics: SinkMetrics,
     batch: Batch,
+    /// All slots have refused the batch. That they can be read, as a full Redis can, does not say that they take it now.
+    is_refused: bool,
 }
 
 impl UnreadSink {
@@ -40,6 +42,7 @@ impl UnreadSink {
             gate,
             metrics: SinkMetrics::new(),
             batch: Batch::new(store.slots().len()),
+            is_refused: false,
         }
     }
 
@@ -89,6 +92,7 @@ impl UnreadSink {
             self.slots[index].leave_out(why);
         }
         match self.coverage() {
+            Coverage::Whole if self.is_refused => {}
             Coverage::Whole => self.gate.ready(),
             Coverage::Without(why) => self.gate.not_ready(why),
         }
@@ -111,6 +115,7 @@ impl Sink for UnreadSink {
         partitions: &[Partition],
     ) -> Result<PartitionMap<LogPosition>, SinkError> {
         self.batch.release(partitions);
+        self.is_refused = false;
         let end = LogEnd::new(Arc::clone(&self.log));
         let slots = self.resumable(partitions)?;
         let resumes = slots.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
@@ -153,6 +158,7 @@ impl Sink for UnreadSink {
             (index, written.await)
         });
         let outcomes = join_all(writes).await;
+        self.is_refused = outcomes.iter().all(|(_, outcome)| outcome.is_err());
         let outcomes = match self.settle(outcomes) {
             Ok(outcomes) => outcomes,
             Err(error) => {
@@ -183,6 +189,7 @@ impl Sink for UnreadSink {
 
     fn release(&mut self, partitions: &[Partition]) {
         self.batch.release(partitions);
+        self.is_refused &= !self.batch.behind().is_empty();
         for slot in &mut self.slots {
             slot.release(partitions);
         }

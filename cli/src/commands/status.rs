@@ -1,13 +1,17 @@
 //! Shows ports, processes, the lag of each stage, and the last audit.
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use dev_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
 use event_log::{LogReader, Sequenced};
 use message_store::Sink;
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
 use serde_json::json;
-use unread_store::lowest_positions;
+use unread_store::{MemoryLimit, lowest_positions};
 
 use crate::{
     context::CommandContext,
@@ -24,7 +28,7 @@ pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Resu
     let audit = LastAudit::read(&config.run_dir);
     let processes =
         tokio::task::spawn_blocking(move || Stack::new(config).map(|s| s.status())).await??;
-    let lags = lags(context).await;
+    let (lags, warnings) = tokio::join!(lags(context), warnings(context));
     if as_json {
         let lags: BTreeMap<_, _> = lags
             .iter()
@@ -36,11 +40,14 @@ pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Resu
         };
         println!(
             "{}",
-            json!({ "processes": processes, "lag": lags, "last_audit": audit })
+            json!({ "processes": processes, "lag": lags, "last_audit": audit, "warnings": warnings })
         );
     } else {
         print!("{}\n{}", process_table(&processes), lag_table(&lags));
         println!("\nlast audit: {}", audit_line(&audit));
+        for warning in &warnings {
+            println!("warning: {warning}");
+        }
     }
     let all_ready = processes
         .iter()
@@ -106,6 +113,54 @@ async fn lags(context: &CommandContext) -> Lags {
             behind(mysql_offsets(context, Sink::Contacts).await),
         ),
     ]
+}
+
+/// What stores say of themselves that answer reads, and take no writes or drop what they have.
+async fn warnings(context: &CommandContext) -> BTreeSet<String> {
+    let mut warnings = BTreeSet::new();
+    for (store, found) in [
+        ("Redis", redis_warnings(context).await),
+        ("MySQL", mysql_warnings(context).await),
+    ] {
+        warnings.extend(found.unwrap_or_else(|error| {
+            vec![format!(
+                "whether {store} takes writes is not known: {error:#}"
+            )]
+        }));
+    }
+    warnings
+}
+
+async fn redis_warnings(context: &CommandContext) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    for connection in context.unread()?.connect().await? {
+        let Some(MemoryLimit { policy, is_reached }) = connection.memory_limit().await? else {
+            continue;
+        };
+        if policy != "noeviction" {
+            warnings.push(format!("maxmemory-policy of Redis is {policy}; must be noeviction, or Redis drops keys that belong together one by one"));
+        }
+        if is_reached {
+            warnings.push(
+                "Redis has as much as its maxmemory: unread counts no longer move".to_owned(),
+            );
+        }
+    }
+    Ok(warnings)
+}
+
+async fn mysql_warnings(context: &CommandContext) -> anyhow::Result<Vec<String>> {
+    let store = context.messages()?;
+    let mut warnings = Vec::new();
+    for shard in store.layout().shards() {
+        if store.is_read_only(shard).await? {
+            let n = shard.get();
+            warnings.push(format!(
+                "the server of database {n} is read-only: what is read there no longer moves"
+            ));
+        }
+    }
+    Ok(warnings)
 }
 
 /// How many records of `chat.inbound` are not sequenced.

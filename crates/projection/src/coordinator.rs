@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     ProjectionError, brokers::Brokers, channels::WorkerCommand, fetch_loop::FetchLoopError,
+    lag::StoredOffsets,
 };
 
 /// The coordinator's ends of a worker's channels.
@@ -27,6 +28,11 @@ pub(crate) struct Coordinator<F> {
     pub(crate) gate: ReadinessCheck,
     /// Whether the group has assigned partitions.
     pub(crate) joined: bool,
+    /// Those of its first assignment that have no position yet: of what is appended meanwhile the store may take no notice, where it begins at the
+    /// log's end.
+    pub(crate) resuming: Vec<Partition>,
+    /// The partitions that have resumed, with their positions.
+    pub(crate) stored: watch::Receiver<StoredOffsets>,
     pub(crate) soft: CancellationToken,
     pub(crate) halted: HaltedPartitions,
 }
@@ -76,12 +82,16 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
     fn handle_group_event(&mut self, event: GroupEvent) -> Result<(), ProjectionError> {
         match event {
             GroupEvent::Assigned(partitions) => {
+                if !self.joined {
+                    self.resuming.clone_from(&partitions);
+                }
                 self.send_to_workers(partitions, WorkerCommand::Assign);
                 self.joined = true;
                 self.update_gate();
             }
             GroupEvent::Revoked { partitions, guard } => {
                 let guard = Arc::new(guard);
+                self.resuming.retain(|one| !partitions.contains(one));
                 self.send_to_workers(partitions, |share| {
                     WorkerCommand::Revoke(share, Arc::clone(&guard))
                 });
@@ -109,7 +119,10 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
         }
     }
 
-    fn update_gate(&self) {
+    fn update_gate(&mut self) {
+        let stored = self.stored.borrow();
+        self.resuming.retain(|one| !stored.contains(*one));
+        drop(stored);
         match self.unready_reason() {
             Some(reason) => self.gate.not_ready(reason),
             None => self.gate.ready(),
@@ -122,7 +135,11 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
         let of_others = workers
             .find_map(|worker| worker.fault.borrow().clone())
             .or_else(|| self.brokers.fault())
-            .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()));
+            .or_else(|| (!self.joined).then(|| "waiting for partitions".to_owned()))
+            .or_else(|| {
+                let partition = self.resuming.first()?;
+                Some(format!("partition {partition} has no position yet"))
+            });
         self.halted.reason_with(of_others)
     }
 }
@@ -151,6 +168,7 @@ async fn drain(mut tasks: JoinSet<Result<(), String>>) -> Result<(), ProjectionE
 #[cfg(test)]
 mod tests {
     use event_log::{FetchError, KafkaConfig};
+    use schemas::NextOffset;
     use service_runtime::Health;
 
     use super::*;
@@ -162,6 +180,8 @@ mod tests {
             brokers: Brokers::default(),
             gate: Health::new().check("test"),
             joined: false,
+            resuming: Vec::new(),
+            stored: watch::channel(StoredOffsets::new()).1,
             soft,
             halted: HaltedPartitions::new(&KafkaConfig::default(), "test"),
         }
@@ -225,6 +245,33 @@ mod tests {
             reason(&coordinator),
             "partition 3 is halted: why; a dead letter cannot be appended"
         );
+    }
+
+    #[test]
+    fn a_projection_is_not_ready_before_its_partitions_have_positions() {
+        let mut coordinator = without_workers(CancellationToken::new());
+        let (stored, receiver) = watch::channel(StoredOffsets::new());
+        coordinator.stored = receiver;
+        coordinator.workers.push(WorkerHandle {
+            commands: mpsc::unbounded_channel().0,
+            fault: watch::channel(None).1,
+        });
+        let first: [Partition; 2] = [3, 4].map(|number| number.try_into().unwrap());
+        let assigned = GroupEvent::Assigned(first.to_vec());
+        coordinator.handle_group_event(assigned).unwrap();
+        for (partition, reason) in first.into_iter().zip([3, 4]) {
+            let expected = format!("partition {reason} has no position yet");
+            assert_eq!(coordinator.unready_reason().unwrap(), expected);
+            stored.send_modify(|stored| {
+                stored.insert(partition, NextOffset::new(0));
+            });
+            coordinator.update_gate();
+        }
+        assert_eq!(coordinator.unready_reason(), None);
+        // What a rebalance brings is resumed while the others go on.
+        let further = GroupEvent::Assigned(vec![5.try_into().unwrap()]);
+        coordinator.handle_group_event(further).unwrap();
+        assert_eq!(coordinator.unready_reason(), None);
     }
 
     #[tokio::test]

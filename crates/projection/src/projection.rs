@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Runs a projection until `soft` is cancelled: worker `i` writes to `sinks[i]`, and `worker_of` assigns partitions to workers. `gate` is open
-/// while the group has assigned partitions, every worker can write all of its store, and the brokers answer.
+/// while the group has assigned partitions, the first of them have positions, every worker can write all of its store, and the brokers answer.
 ///
 /// # Errors
 /// [`ProjectionError`]: the process should end, another member takes over.
@@ -74,13 +74,15 @@ pub async fn run<S: Sink>(
         settings.group.clone(),
         member,
         brokers.clone(),
-        stored_receiver,
+        stored_receiver.clone(),
     ));
     let coordinator = Coordinator {
         workers: handles,
         worker_of,
         brokers,
         joined: false,
+        resuming: Vec::new(),
+        stored: stored_receiver,
         gate,
         soft,
         halted,

@@ -3,7 +3,7 @@
 pub enum UnreadError {
     /// Redis could not be reached, did not answer in time, or refused (loading, read-only, out of memory).
     /// The connection cannot be used any more; the outcome of the call is unknown.
-    #[error("redis: {0}{hint}", hint = hint(.0))]
+    #[error("redis: {said}{hint}", said = said(.0), hint = hint(.0))]
     Transient(#[source] redis::RedisError),
     /// The connection failed in an earlier call; open a new one.
     #[error("this connection to redis failed earlier; a new one is needed")]
@@ -33,12 +33,28 @@ pub enum UnreadError {
 
 const OTHER_NODE: &str = "the slot is on another node of the cluster, or on its way there; where redis.cluster is not set, set it";
 
+const FULL: &str = "the server has as much as its maxmemory, and takes no writes: raise that";
+
+fn is_full(error: &redis::RedisError) -> bool {
+    error.code() == Some("OOM") || error.to_string().contains("\"OOM\": command not allowed")
+}
+
+/// What the server said. Of a transaction the client would repeat it for each command.
+fn said(error: &redis::RedisError) -> String {
+    match is_full(error) {
+        true => "OOM".to_owned(),
+        false => error.to_string(),
+    }
+}
+
 /// The setting that may be wrong, where the error shows it.
 fn hint(error: &redis::RedisError) -> String {
     let setting = match error.code() {
         Some("NOPERM") => {
             "the user of redis.username has no permission for this; docs/SECURITY.md lists the permissions that each service needs"
         }
+        // The code of a transaction's error is not that of its commands.
+        _ if is_full(error) => FULL,
         Some("MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT") => OTHER_NODE,
         // All that the client says of a transaction that a node refuses at its end.
         _ if error.to_string().contains("parsing multi response") => OTHER_NODE,

@@ -33,12 +33,48 @@ pub struct ScanPage {
     pub next: Option<u64>,
 }
 
+/// What a server may keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryLimit {
+    /// `noeviction`; under any other it drops keys by itself.
+    pub policy: String,
+    /// It has as much as it may: it refuses writes, or drops keys.
+    pub is_reached: bool,
+}
+
 /// How many keys a page scans, roughly.
 const KEYS_PER_PAGE: usize = 1_000;
 
 type Hash = BTreeMap<String, String>;
 
 impl Connection {
+    /// What the server may keep; `None` where it does not say.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn memory_limit(&self) -> Result<Option<MemoryLimit>, UnreadError> {
+        let mut cmd = redis::cmd("INFO");
+        cmd.arg("memory");
+        let info: String = self.run_one(cmd).await?;
+        let value = |name: &str| {
+            let fields = info.lines().filter_map(|line| line.split_once(':'));
+            let found = fields.into_iter().find(|(field, _)| *field == name);
+            found.map(|(_, value)| value)
+        };
+        let number = |name| value(name)?.parse::<u64>().ok();
+        let (Some(policy), Some(most), Some(used)) = (
+            value("maxmemory_policy"),
+            number("maxmemory"),
+            number("used_memory"),
+        ) else {
+            return Ok(None);
+        };
+        Ok(Some(MemoryLimit {
+            policy: policy.to_owned(),
+            is_reached: most > 0 && used >= most,
+        }))
+    }
+
     /// Reads a user's keys, without renewing their expiry.
     ///
     /// # Errors

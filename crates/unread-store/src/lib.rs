@@ -26,7 +26,7 @@ mod update;
 pub use config::RedisConfig;
 pub use connection::Connection;
 pub use error::UnreadError;
-pub use inspect::{RawKey, RawUser, ScanPage};
+pub use inspect::{MemoryLimit, RawKey, RawUser, ScanPage};
 pub use keys::KeyNames;
 pub use notices::{Notice, Subscription};
 pub use ordinals::PeerOrdinals;

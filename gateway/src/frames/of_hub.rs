@@ -71,7 +71,7 @@ impl Answer {
             Outcome::Unknown => ServerFrame::Refused {
                 reference,
                 reason: "unknown-outcome",
-                detail: "chat.inbound was created again; send it again with the same client_msg_id",
+                detail: "the logs no longer say what has become of it; send it again with the same client_msg_id",
                 retry: true,
             },
         }

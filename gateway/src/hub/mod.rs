@@ -26,7 +26,7 @@ use std::{
 };
 
 use schemas::{
-    GroupId, InboundPosition, NextOffset, Partition, PartitionMap, SyncToken, UserId,
+    GroupId, InboundPosition, NextOffset, OffsetRange, Partition, PartitionMap, SyncToken, UserId,
     event::SourceOffset,
 };
 
@@ -438,6 +438,16 @@ impl Hub {
     pub(crate) fn read_dead_letters(&mut self, partition: Partition, next: NextOffset) {
         self.sends
             .read_dead_letters(&self.rings[partition], partition, next);
+    }
+
+    /// The dead letters that are next in a partition are not on its log, which is this one: returns where they go on. What has become of the sends that
+    /// wait is not known.
+    pub(crate) fn lose_dead_letters(
+        &mut self,
+        partition: Partition,
+        log: OffsetRange,
+    ) -> NextOffset {
+        self.sends.lose_dead_letters(partition, log)
     }
 
     /// The sends that have no event, and of which it is not known up to where dead letters have to be read.

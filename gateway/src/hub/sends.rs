@@ -7,7 +7,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use schemas::{
-    ClientMsgId, InboundPosition, Mid, NextOffset, Partition, PartitionMap, Recipient, TimestampMs,
+    ClientMsgId, InboundPosition, Mid, NextOffset, OffsetRange, Partition, PartitionMap, Recipient,
+    TimestampMs,
     dead_letter::Reason,
     event::{Event, SourceOffset},
 };
@@ -52,7 +53,7 @@ pub(crate) enum Outcome {
     /// It has its number; that of a repeat is not known where the first message is not here any more.
     Sent(Option<(Mid, TimestampMs)>),
     Refused(Refusal),
-    /// `chat.inbound` was created again.
+    /// `chat.inbound` was created again, or dead letters were lost.
     Unknown,
 }
 
@@ -120,9 +121,7 @@ impl Sends {
         let before = self.decided.insert(partition, source).unwrap_or(source);
         if before.epoch != source.epoch {
             // Offsets begin again.
-            for waiting in std::mem::take(self.of(partition)).into_values() {
-                waiting.send.answer(Outcome::Unknown);
-            }
+            self.answer_unknown(partition);
         }
         if message_of(event).is_none() {
             return;
@@ -165,6 +164,25 @@ impl Sends {
             |_: &i64, one: &mut Waiting| one.dead_letters_to.is_some_and(|to| to <= next);
         for (_, waiting) in all.extract_if(.., is_repeat) {
             waiting.send.repeated(ring);
+        }
+    }
+
+    /// The next dead letters are not on the log: one of a send that waits may have been among them.
+    pub(super) fn lose_dead_letters(
+        &mut self,
+        partition: Partition,
+        log: OffsetRange,
+    ) -> NextOffset {
+        self.answer_unknown(partition);
+        let next = self.dead_letters_to(partition).get();
+        let next = NextOffset::new(next.clamp(log.start, log.end));
+        self.dead_letters.insert(partition, next);
+        next
+    }
+
+    fn answer_unknown(&mut self, partition: Partition) {
+        for waiting in std::mem::take(self.of(partition)).into_values() {
+            waiting.send.answer(Outcome::Unknown);
         }
     }
 

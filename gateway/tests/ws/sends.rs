@@ -1,13 +1,18 @@
 //! What devices send, and what they are told of it.
 
-use schemas::{InboundPosition, dead_letter::Reason};
+use std::time::Duration;
+
+use event_log::Admin;
+use schemas::{InboundPosition, dead_letter::Reason, topics::Topic};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
-    deployment::{Deployment, group_message, message, token},
+    deployment::{Deployment, PATIENCE, group_message, message, token},
     device::{Device, SUBPROTOCOLS},
     gateway::Gateway,
+    proxy::Proxy,
 };
 
 async fn accepted(device: &mut Device, reference: &str) -> InboundPosition {
@@ -100,6 +105,52 @@ async fn a_repeat_of_what_is_no_longer_in_memory_is_sent_without_its_number() {
     log.emit(message([peer, me], "z", 4)).await;
     device.event("message").await;
     assert_eq!(device.content().await, json!({"type": "sent", "ref": "1"}));
+}
+
+/// What is next was deleted before it was read: the gateway goes on with what comes then.
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_that_are_gone_end_no_gateway() {
+    let log: &Deployment = Box::leak(Box::new(Deployment::new().await));
+    let kafka = &log.config.ingest.kafka;
+    let [me, peer] = Deployment::users(17);
+    // It knows where to read dead letters from, and waits for what MySQL says of events.
+    let proxy = Proxy::start(log.config.mysql.servers[0].port, Duration::ZERO).await;
+    proxy.hold(true);
+    let change = |config: &mut gateway::Config| config.mysql.servers[0].port = proxy.port;
+    let (gateway, health) = Gateway::begin_on(log, change).await;
+    let deadline = Instant::now() + PATIENCE;
+    let waits = || format!("{:?}", health.readiness()).contains("where to begin is not known");
+    while !waits() {
+        assert!(Instant::now() < deadline, "{:?}", health.readiness());
+        sleep(Duration::from_millis(10)).await;
+    }
+    let partition = 17.try_into().unwrap();
+    let gone = InboundPosition {
+        partition,
+        offset: 0,
+    };
+    log.refuse(gone, Reason::Blocked).await;
+    let admin = Admin::new(kafka).unwrap();
+    let deleted = admin.delete_before(Topic::DeadLetters, partition, 1);
+    deleted.await.unwrap();
+    proxy.hold(false);
+    while !health.readiness().ready {
+        assert!(Instant::now() < deadline, "{:?}", health.readiness());
+        sleep(Duration::from_millis(10)).await;
+    }
+    let mut device = gateway.stream(me, "a", &token(17, 0)).await;
+    let mut answers = Vec::new();
+    for reference in ["1", "2"] {
+        device.send(&send(reference, &json!(peer), "x")).await;
+        let at = accepted(&mut device, reference).await;
+        log.refuse(at, Reason::Blocked).await;
+        let answer = device.content().await;
+        assert_eq!(answer["ref"], reference, "{answer}");
+        answers.push(answer["reason"].clone());
+    }
+    // What has become of the first is not known, if it was sent before the gateway has noticed.
+    assert!(answers[0] == "blocked" || answers[0] == "unknown-outcome");
+    assert_eq!(answers[1], "blocked");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -80,6 +80,34 @@ async fn a_redis_that_was_killed_is_gone_on_with() {
     projector.stop().await;
 }
 
+/// It answers reads, so a look at the positions succeeds all the time: that says nothing of writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_full_is_named_until_it_takes_writes() {
+    const GATE: &str = "projector-unread.redis";
+    let mut env = TestEnv::new().await;
+    let projector = env.project().await;
+    let users = users(4);
+    traffic(&mut env, &users).await;
+    env.assert_exact(&users).await;
+
+    let limit = async |env: &TestEnv, bytes| {
+        let _: String = env.command(&["CONFIG", "SET", "maxmemory", bytes]).await;
+    };
+    limit(&env, "1").await;
+    traffic(&mut env, &users).await;
+    becomes(&projector, GATE, false).await;
+    let refused = Instant::now();
+    while refused.elapsed() < Duration::from_secs(2) {
+        let reason = projector.reason(GATE).unwrap_or_default();
+        assert!(reason.contains("maxmemory"), "{reason}");
+        tokio::task::yield_now().await;
+    }
+    limit(&env, "0").await;
+    becomes(&projector, GATE, true).await;
+    env.assert_exact(&users).await;
+    projector.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_comes_back_older_is_healed() {
     let mut env = TestEnv::new().await;

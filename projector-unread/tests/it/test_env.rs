@@ -273,6 +273,12 @@ impl Service {
         gates.iter().find(|g| g.name == gate).unwrap().ready
     }
 
+    /// Why a gate is closed, if it is.
+    pub fn reason(&self, gate: &str) -> Option<String> {
+        let mut gates = self.health.readiness().checks.into_iter();
+        gates.find(|g| g.name == gate).unwrap().reason
+    }
+
     /// Stops it as a signal would.
     pub async fn stop(self) {
         self.shutdown.begin();

@@ -41,17 +41,17 @@ impl MariaDbSpec {
         format!("{}{suffix}", self.name())
     }
 
-    /// Runs statements as a user of ours whose privileges nobody takes away: over the server's own socket.
-    pub(crate) fn execute(&self, sql: &str) -> Result<(), StackError> {
+    /// Runs statements as a user of ours whose privileges nobody takes away: over the server's own socket. Gives what they return, without headings.
+    pub(crate) fn execute(&self, sql: &str) -> Result<String, StackError> {
         let mut command = Command::new(Tool::MariaDbClient.require()?);
         // Named from inside, since the path of a socket may be too long.
         command
             .current_dir(self.run_dir.data(&self.name()))
             .args(["--no-defaults", "--socket=mariadb.sock"])
             .args([format!("--user={USER}"), format!("--password={USER}")])
-            .args(["--execute", sql]);
-        run(&format!("{}: {sql}", self.name()), &mut command)?;
-        Ok(())
+            .args(["--batch", "--skip-column-names", "--execute", sql]);
+        let output = run(&format!("{}: {sql}", self.name()), &mut command)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Makes the system tables; the data directory appears whole or not at all.

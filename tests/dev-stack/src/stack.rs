@@ -244,11 +244,11 @@ impl Stack {
         &self.kafka.proxied
     }
 
-    /// Runs statements on a MariaDB server, past everything that clients go through, with all privileges.
+    /// Runs statements on a MariaDB server, past everything that clients go through, with all privileges. Gives what they return, without headings.
     ///
     /// # Errors
     /// There is no such server, it does not run, or it refuses.
-    pub fn execute_sql(&self, server: &str, sql: &str) -> Result<(), StackError> {
+    pub fn execute_sql(&self, server: &str, sql: &str) -> Result<String, StackError> {
         let servers = self.mariadb_servers();
         match servers.iter().find(|one| one.name() == server) {
             Some(server) => server.execute(sql),

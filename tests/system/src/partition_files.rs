@@ -22,6 +22,20 @@ impl PartitionFiles {
         Self { directory }
     }
 
+    /// The bytes of its records.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        for path in files(&self.directory)? {
+            if path.extension().is_some_and(|extension| extension == "log") {
+                bytes += fs::metadata(path)?.len();
+            }
+        }
+        Ok(bytes)
+    }
+
     /// A copy of them as they are; the broker may run.
     ///
     /// # Errors

@@ -362,6 +362,14 @@ impl TestEnv {
     /// # Errors
     /// The server does not run, or refuses.
     pub async fn execute_sql(&self, server: &str, sql: &str) -> Result<()> {
+        self.query_sql(server, sql).await.map(drop)
+    }
+
+    /// The same. Gives what they return, without headings.
+    ///
+    /// # Errors
+    /// As [`TestEnv::execute_sql`].
+    pub async fn query_sql(&self, server: &str, sql: &str) -> Result<String> {
         let (servers, server, sql) = (Arc::clone(&self.servers), server.to_owned(), sql.to_owned());
         let executing = move || servers.stack().execute_sql(&server, &sql);
         Ok(tokio::task::spawn_blocking(executing).await??)

@@ -1,6 +1,22 @@
+use sqlx::Row as _;
+
 use crate::{MessageStore, Shard, StoreError, session::WRITE_BEGIN};
 
 impl MessageStore {
+    /// Whether the server of a database takes writes of administrators only, at most.
+    ///
+    /// # Errors
+    /// As all reads.
+    pub async fn is_read_only(&self, shard: Shard) -> Result<bool, StoreError> {
+        let mut session = self.session(shard).await?;
+        let sql = include_str!("../../sql/read/read_only.sql");
+        let rows = session.fetch_text(sql.to_owned()).await?;
+        let [row] = &rows[..] else { return Ok(false) };
+        // Newer ones have more than two values.
+        let value: String = row.try_get(0)?;
+        Ok(!matches!(value.as_str(), "0" | "OFF"))
+    }
+
     /// Writes a row to a database and deletes it: a server that is read-only or full answers reads, but fails this.
     ///
     /// # Errors

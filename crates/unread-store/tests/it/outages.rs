@@ -1,5 +1,5 @@
 use schemas::DeviceClass::Pc;
-use unread_store::{ResumePlan, UnreadError};
+use unread_store::{MemoryLimit, ResumePlan, UnreadError};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition};
 
@@ -77,6 +77,23 @@ async fn what_redis_refuses_is_transient_and_ends_the_connection() {
     let refused = env.batch(&[messages(ME, BOSS, 1)], &[]).await;
     assert!(matches!(refused, Err(UnreadError::Transient(_))));
     assert!(env.conn.has_failed());
+}
+
+#[tokio::test]
+async fn a_server_says_what_it_may_keep() {
+    let env = TestEnv::new().await;
+    let limit = |policy: &str, is_reached| MemoryLimit {
+        policy: policy.to_owned(),
+        is_reached,
+    };
+    let says = async |env: &TestEnv| env.conn.memory_limit().await.unwrap().unwrap();
+    assert_eq!(says(&env).await, limit("noeviction", false));
+    env.redis::<String>("CONFIG SET maxmemory 1").await;
+    assert_eq!(says(&env).await, limit("noeviction", true));
+    env.redis::<String>("CONFIG SET maxmemory-policy allkeys-lru")
+        .await;
+    env.redis::<String>("CONFIG SET maxmemory 1000000000").await;
+    assert_eq!(says(&env).await, limit("allkeys-lru", false));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use schemas::{
-    DeviceClass, InboundPosition, NextOffset, Partition, PartitionMap, Recipient,
+    DeviceClass, InboundPosition, NextOffset, OffsetRange, Partition, PartitionMap, Recipient,
     dead_letter::Reason,
     event::{Body, SourceOffset},
 };
@@ -107,6 +107,25 @@ fn at(offset: i64) -> InboundPosition {
 
 fn one(reference: &str, what: Value) -> Vec<(String, Value)> {
     vec![(reference.to_owned(), what)]
+}
+
+/// A dead letter of a send that waits may be among those that are gone; nobody is told of it that it is a repeat.
+#[test]
+fn what_waits_for_dead_letters_that_are_gone_is_not_known() {
+    let mut gateway = Gateway::new();
+    gateway.hub.read_dead_letters(P, NextOffset::new(3));
+    gateway.send(1, "a");
+    gateway.event(2, message_body(2, 1, "b", 1));
+    let go_on = |gateway: &mut Gateway, start, end| {
+        let log = OffsetRange { start, end };
+        gateway.hub.lose_dead_letters(P, log).get()
+    };
+    assert_eq!(go_on(&mut gateway, 5, 8), 5, "what is before was deleted");
+    assert_eq!(gateway.answers(), one("1", "unknown-outcome".into()));
+    assert_eq!(go_on(&mut gateway, 0, 2), 2, "the log was truncated");
+    gateway.send(3, "c");
+    gateway.refuse(3, 0);
+    assert_eq!(gateway.answers(), one("3", "blocked".into()));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Ways that put something on the log: groups, changes and messages.
 
-use std::{iter::repeat, time::Duration};
+use std::{
+    iter::{self, repeat},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
 use futures::future::{try_join, try_join_all};
@@ -31,7 +34,11 @@ async fn post_each(
 }
 
 /// A group of an account with these, by its number.
-async fn group_of(account: &Account, client_id: &str, members: &[i64]) -> Result<String> {
+pub(super) async fn group_of(
+    account: &Account,
+    client_id: &str,
+    members: &[i64],
+) -> Result<String> {
     let members: Vec<String> = members.iter().map(i64::to_string).collect();
     let body = json!({ "owner": account.uid.to_string(), "client_id": client_id, "name": client_id, "members": members });
     let (status, answer) = account.post("/v1/groups", &body).await?;
@@ -55,15 +62,37 @@ pub(super) async fn hides(stage: Stage, accounts: Vec<Account>) -> Result<()> {
 }
 
 pub(super) async fn members(_: Stage, accounts: Vec<Account>) -> Result<()> {
-    let account = &accounts[0];
-    let named: [i64; 1_000] = new_users();
+    let gid = group_of(&accounts[0], "members", &[]).await?;
+    change_members(&accounts[0], &gid, &new_users::<1_000>(), false).await
+}
+
+/// Adds users to a group and removes them again and again, and gives it a name after each where `renames`.
+pub(super) async fn change_members(
+    account: &Account,
+    gid: &str,
+    named: &[i64],
+    renames: bool,
+) -> Result<()> {
     let named: Vec<String> = named.iter().map(i64::to_string).collect();
-    let gid = group_of(account, "members", &[]).await?;
     let by = account.uid.to_string();
-    let add = json!({ "by": by, "add": named });
-    let remove = json!({ "by": by, "remove": named });
+    let rename = renames.then(|| json!({ "by": by, "rename": "another name" }));
+    let changes = ["add", "remove"].map(|kind| json!({ "by": by, kind: named }));
+    let changes = changes
+        .into_iter()
+        .flat_map(|change| iter::once(change).chain(rename.clone()));
+    let changes: Vec<Value> = changes.collect();
     let path = format!("/v1/groups/{gid}/changes");
-    post_each(account, &path, [add, remove].into_iter().cycle()).await
+    post_each(account, &path, changes.into_iter().cycle()).await
+}
+
+/// Five messages a second.
+pub(super) async fn write_to_group(account: &Account, gid: &str) -> Result<()> {
+    let mut tick = interval(10 * POST_EVERY);
+    loop {
+        tick.tick().await;
+        let message = json!({ "srcid": account.uid.to_string(), "gid": gid, "msg": "busy" });
+        account.post("/v1/messages", &message).await?;
+    }
 }
 
 pub(super) async fn memberships(stage: Stage, accounts: Vec<Account>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 mod account;
 mod http_ways;
+mod left;
 mod log_ways;
 mod observer;
 mod socket_ways;
@@ -9,11 +10,15 @@ mod socket_ways;
 use std::{fmt, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use futures::future::BoxFuture;
-use tokio::{task::JoinSet, time::sleep};
+use futures::future::{BoxFuture, LocalBoxFuture, try_join_all};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
 use self::{
     account::{Account, Stage},
+    left::Left,
     observer::{Measured, Observer},
 };
 use crate::{Settings, TestEnv};
@@ -34,83 +39,218 @@ pub struct Way {
     pub name: &'static str,
     /// What they do, for people.
     pub what: &'static str,
-    accounts: usize,
-    attack: fn(Stage, Vec<Account>) -> BoxFuture<'static, Result<()>>,
+    act: Act,
+    /// What docs/SECURITY.md lets them leave behind in so many seconds.
+    most: fn(u64) -> Left,
 }
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// So many accounts do something until they are ended.
+    Attack(
+        usize,
+        fn(Stage, Vec<Account>) -> BoxFuture<'static, Result<()>>,
+    ),
+    /// A server or a service is away within the time. What needs it is judged by this; of the measuring account only its posts are.
+    Outage(fn(&TestEnv, Stage, Duration) -> LocalBoxFuture<'_, Result<()>>),
+}
+
+/// How many events so many accounts may post in so many seconds (`auth.user_limits`), each of up to a KiB.
+const fn events(accounts: u64, seconds: u64) -> u64 {
+    accounts * (500 + 50 * seconds)
+}
+
+/// On the log an event is a command, what is decided of it, and what both are named by.
+const fn log_kib(accounts: u64, seconds: u64) -> u64 {
+    3 * events(accounts, seconds)
+}
+
+/// Memberships that an account makes in a partition in a day, as rows of the group and of the member (`new_memberships_per_day`).
+const MEMBERSHIPS: u64 = 1_000;
+/// Groups of all partitions that others make two users members of (`max_memberships_by_others`).
+const MEMBERSHIPS_BY_OTHERS: u64 = 64 * 100;
+/// Devices of a user that the janitor leaves, and as many whom he may know before it comes.
+const DEVICES: u64 = 2 * 100;
 
 /// Every way that is tried.
 pub const WAYS: &[Way] = &[
     Way {
         name: "bodies",
         what: "ten accounts declare bodies of 256 KiB over 126 connections, and send a byte of each",
-        accounts: 10,
-        attack: |stage, accounts| Box::pin(http_ways::bodies(stage, accounts)),
+        act: Act::Attack(10, |stage, accounts| {
+            Box::pin(http_ways::bodies(stage, accounts))
+        }),
+        most: |_| Left {
+            resident_mib: 16,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "batches",
         what: "32 accounts begin 8 batches each, and bring no line",
-        accounts: 32,
-        attack: |stage, accounts| Box::pin(http_ways::batches(stage, accounts)),
+        act: Act::Attack(32, |stage, accounts| {
+            Box::pin(http_ways::batches(stage, accounts))
+        }),
+        most: |_| Left {
+            resident_mib: 48,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "silent-connections",
         what: "4,300 connections to the gateway and to query-api say nothing",
-        accounts: 1,
-        attack: |stage, _| Box::pin(http_ways::silent_connections(stage)),
+        act: Act::Attack(1, |stage, _| Box::pin(http_ways::silent_connections(stage))),
+        most: |_| Left {
+            resident_mib: 128,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "waits",
         what: "16 accounts wait for a record that will never be there",
-        accounts: 16,
-        attack: |stage, accounts| Box::pin(http_ways::waits(stage, accounts)),
+        act: Act::Attack(16, |stage, accounts| {
+            Box::pin(http_ways::waits(stage, accounts))
+        }),
+        most: |_| Left::NOTHING,
     },
     Way {
         name: "presence",
         what: "four accounts ask who is present, 100 users a call, and go away before the answer",
-        accounts: 4,
-        attack: |stage, accounts| Box::pin(http_ways::presence(stage, accounts)),
+        act: Act::Attack(4, |stage, accounts| {
+            Box::pin(http_ways::presence(stage, accounts))
+        }),
+        most: |_| Left::NOTHING,
     },
     Way {
         name: "hides",
         what: "an account hides the same message all the time, and asks for the changes of the conversation 16 times at once",
-        accounts: 2,
-        attack: |stage, accounts| Box::pin(log_ways::hides(stage, accounts)),
+        act: Act::Attack(2, |stage, accounts| {
+            Box::pin(log_ways::hides(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 10,
+            keys: 6,
+            log_kib: log_kib(1, s),
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "members",
         what: "an account adds 1,000 users to a group, removes them and adds them again",
-        accounts: 1,
-        attack: |stage, accounts| Box::pin(log_ways::members(stage, accounts)),
+        act: Act::Attack(1, |stage, accounts| {
+            Box::pin(log_ways::members(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 2 * MEMBERSHIPS + 10,
+            log_kib: log_kib(1, s),
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "memberships",
         what: "30 accounts make groups with those who measure, who list them and sync",
-        accounts: 30,
-        attack: |stage, accounts| Box::pin(log_ways::memberships(stage, accounts)),
+        act: Act::Attack(30, |stage, accounts| {
+            Box::pin(log_ways::memberships(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 7 * MEMBERSHIPS_BY_OTHERS,
+            log_kib: log_kib(30, s),
+            resident_mib: 64,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "dead-letters",
         what: "four accounts post what the log refuses, as large as it may be",
-        accounts: 4,
-        attack: |stage, accounts| Box::pin(log_ways::dead_letters(stage, accounts)),
+        act: Act::Attack(4, |stage, accounts| {
+            Box::pin(log_ways::dead_letters(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 20,
+            keys: 12,
+            log_kib: log_kib(4, s),
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "ring",
         what: "three accounts post messages of 16 kB",
-        accounts: 3,
-        attack: |stage, accounts| Box::pin(log_ways::large_messages(stage, accounts)),
+        act: Act::Attack(3, |stage, accounts| {
+            Box::pin(log_ways::large_messages(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 20 + events(3, s) / 16,
+            keys: 20,
+            log_kib: log_kib(3, s),
+            resident_mib: 12,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "resumes",
         what: "two accounts with 300 groups resume over 16 connections all the time",
-        accounts: 2,
-        attack: |stage, accounts| Box::pin(socket_ways::resumes(stage, accounts)),
+        act: Act::Attack(2, |stage, accounts| {
+            Box::pin(socket_ways::resumes(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 7 * 300 + 16,
+            keys: 20,
+            log_kib: log_kib(2, s),
+            resident_mib: 32,
+            ..Left::NOTHING
+        },
     },
     Way {
         name: "devices",
         what: "an account connects as one device after the other, each with an id of its own",
-        accounts: 1,
-        attack: |stage, accounts| Box::pin(socket_ways::devices(stage, accounts)),
+        act: Act::Attack(1, |stage, accounts| {
+            Box::pin(socket_ways::devices(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: DEVICES + 10 * s,
+            keys: 4,
+            ..Left::NOTHING
+        },
+    },
+    Way {
+        name: "group-changes",
+        what: "an account adds 100 users to a group, removes and renames all the time, while 200 members are connected",
+        act: Act::Attack(201, |stage, accounts| {
+            Box::pin(socket_ways::group_changes(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 2 * (100 + 200) + 200 + 10,
+            keys: 200,
+            log_kib: log_kib(1, s),
+            resident_mib: 64,
+            ..Left::NOTHING
+        },
+    },
+    Way {
+        name: "hello-without-mysql",
+        what: "devices say hello while MySQL does not answer",
+        act: Act::Outage(|env, stage, length| {
+            Box::pin(socket_ways::hello_without_mysql(env, stage, length))
+        }),
+        most: |s| Left {
+            rows: 16 * s,
+            keys: 16 * s,
+            ..Left::NOTHING
+        },
+    },
+    Way {
+        name: "gateway-restart",
+        what: "a gateway is killed while 100 members of a busy group are connected, who come back",
+        act: Act::Outage(|env, stage, length| {
+            Box::pin(socket_ways::gateway_restart(env, stage, length))
+        }),
+        most: |s| Left {
+            rows: 5 * 100 + 10 + 10 * s,
+            keys: 100,
+            log_kib: log_kib(1, s),
+            resident_mib: 64,
+            ..Left::NOTHING
+        },
     },
 ];
 
@@ -151,13 +291,16 @@ pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()
     sleep(WARM_UP).await;
     observer.take()?;
     let mut failed = Vec::new();
+    let mut tried = Vec::new();
     for way in ways {
-        let tried = Tried::run(&stage, &observer, way.name, &[*way], options.length).await?;
-        println!("{tried}");
-        failed.extend(tried.failure(options.timed));
+        tried.push((way.name, vec![*way], options.length));
     }
     if let Some(length) = options.together {
-        let tried = Tried::run(&stage, &observer, "all of them", ways, length).await?;
+        let attacks = ways.iter().filter(|way| matches!(way.act, Act::Attack(..)));
+        tried.push(("all of them", attacks.copied().collect(), length));
+    }
+    for (name, ways, length) in tried {
+        let tried = Tried::run(env, &stage, &observer, name, &ways, length).await?;
         println!("{tried}");
         failed.extend(tried.failure(options.timed));
     }
@@ -176,50 +319,79 @@ struct Tried {
     before: Measured,
     during: Measured,
     after: Measured,
+    left: Left,
+    most: Left,
+    /// Of the measuring account's calls its posts are judged alone.
+    is_outage: bool,
 }
 
 impl Tried {
     async fn run(
+        env: &TestEnv,
         stage: &Stage,
         observer: &Observer,
         name: &str,
         ways: &[&Way],
         length: Duration,
     ) -> Result<Self> {
+        let begun = Instant::now();
+        let left_before = Left::settled(env).await?;
         observer.take()?;
         sleep(QUIET).await;
         let before = observer.take()?;
-        let mut attacks = JoinSet::new();
-        for way in ways {
-            let accounts = (0..way.accounts).map(|_| Account::new(stage));
-            let accounts = accounts.collect::<Result<_>>()?;
-            attacks.spawn((way.attack)(stage.clone(), accounts));
-        }
-        sleep(length).await;
+        let attacked = attack(env, stage, ways, length).await;
+        attacked.with_context(|| format!("{name}: it does not go as it should"))?;
         let during = observer.take()?;
-        while let Some(ended) = attacks.try_join_next() {
-            ended?.with_context(|| format!("{name}: the attack itself failed"))?;
-        }
-        attacks.shutdown().await;
         sleep(QUIET).await;
         let after = observer.take()?;
+        let left = Left::settled(env).await?;
+        let anyway = Left::anyway(begun.elapsed().as_secs());
+        let most = ways.iter().map(|way| (way.most)(length.as_secs()));
         Ok(Self {
             name: name.to_owned(),
             before,
             during,
             after,
+            left: left.with(left_before, u64::saturating_sub),
+            most: most.fold(anyway, |sum, most| sum.with(most, |a, b| a + b)),
+            is_outage: ways.iter().any(|way| matches!(way.act, Act::Outage(_))),
         })
     }
 
     fn failure(&self, timed: bool) -> Option<String> {
-        let slow = timed.then(|| self.during.slower(&self.before)).flatten();
-        let refused = self.during.refused.first().or(self.after.refused.first());
-        match (slow, refused) {
-            (None, None) => None,
-            (Some(slow), _) => Some(format!("{}: {slow}", self.name)),
-            (None, Some(refused)) => Some(format!("{}: {refused}", self.name)),
+        let slow = timed.then(|| self.during.slower(&self.before, self.is_outage));
+        let mut refused = [&self.during, &self.after].into_iter();
+        let refused = refused.find_map(|measured| measured.refused(self.is_outage));
+        let failure = slow.flatten().or(refused.cloned());
+        let failure = failure.or_else(|| self.left.above(self.most))?;
+        Some(format!("{}: {failure}", self.name))
+    }
+}
+
+/// Does all of it at once, for so long.
+///
+/// # Errors
+/// An attack fails by itself; or what an outage makes of devices is not what it should be.
+async fn attack(env: &TestEnv, stage: &Stage, ways: &[&Way], length: Duration) -> Result<()> {
+    let mut attacks = JoinSet::new();
+    let mut outages = Vec::new();
+    for way in ways {
+        match way.act {
+            Act::Attack(accounts, attack) => {
+                let accounts = (0..accounts).map(|_| Account::new(stage));
+                let accounts = accounts.collect::<Result<_>>()?;
+                attacks.spawn(attack(stage.clone(), accounts));
+            }
+            Act::Outage(outage) => outages.push(outage(env, stage.clone(), length)),
         }
     }
+    let (outages, ()) = tokio::join!(try_join_all(outages), sleep(length));
+    outages?;
+    while let Some(ended) = attacks.try_join_next() {
+        ended??;
+    }
+    attacks.shutdown().await;
+    Ok(())
 }
 
 impl fmt::Display for Tried {
@@ -232,6 +404,7 @@ impl fmt::Display for Tried {
         ] {
             writeln!(f, "  {when:6}  {measured}")?;
         }
-        Ok(())
+        writeln!(f, "  left    {}", self.left)?;
+        writeln!(f, "  of      {}", self.most)
     }
 }

@@ -43,6 +43,7 @@ struct Samples {
     accepted_ms: Vec<f64>,
     event_ms: Vec<f64>,
     read_ms: Vec<f64>,
+    refused_posts: Vec<String>,
     refused: Vec<String>,
     /// Messages that the device has not been told, by their texts.
     sent: HashMap<String, Instant>,
@@ -53,8 +54,10 @@ pub(super) struct Measured {
     accepted: Percentiles,
     event: Percentiles,
     read: Percentiles,
-    /// Answers that are no success, and calls without an answer in time.
-    pub(super) refused: Vec<String>,
+    /// Answers to posts that are no success, and posts without an answer in time.
+    refused_posts: Vec<String>,
+    /// The same of reads, and what the device was not told.
+    refused: Vec<String>,
 }
 
 impl Observer {
@@ -97,6 +100,7 @@ impl Observer {
             accepted: Percentiles::of(taken.accepted_ms),
             event: Percentiles::of(taken.event_ms),
             read: Percentiles::of(taken.read_ms),
+            refused_posts: taken.refused_posts,
             refused: taken.refused,
         })
     }
@@ -107,24 +111,33 @@ impl Observer {
 }
 
 impl Measured {
+    /// What was refused, of its posts at least.
+    pub(super) fn refused(&self, only_posts: bool) -> Option<&String> {
+        let others = self.refused.iter().filter(|_| !only_posts);
+        self.refused_posts.iter().chain(others).next()
+    }
+
     /// What took too long, compared with before.
-    pub(super) fn slower(&self, before: &Self) -> Option<String> {
+    pub(super) fn slower(&self, before: &Self, only_posts: bool) -> Option<String> {
         let all = [
             ("accepted", &self.accepted, &before.accepted),
             ("told to a device", &self.event, &before.event),
             ("read", &self.read, &before.read),
         ];
-        all.into_iter().find_map(|(what, during, before)| {
-            let most = (FACTOR * before.p99).max(FLOOR_MS);
-            // Without a p99 there were too few to say that it was in time.
-            let is_slow = during.p99.is_nan() || during.p99 > most;
-            is_slow.then(|| {
-                format!(
-                    "{what}: p99 {:.0} ms, before {:.0} ms",
-                    during.p99, before.p99
-                )
+        let judged = if only_posts { 1 } else { all.len() };
+        all.into_iter()
+            .take(judged)
+            .find_map(|(what, during, before)| {
+                let most = (FACTOR * before.p99).max(FLOOR_MS);
+                // Without a p99 there were too few to say that it was in time.
+                let is_slow = during.p99.is_nan() || during.p99 > most;
+                is_slow.then(|| {
+                    format!(
+                        "{what}: p99 {:.0} ms, before {:.0} ms",
+                        during.p99, before.p99
+                    )
+                })
             })
-        })
     }
 }
 
@@ -137,7 +150,8 @@ impl fmt::Display for Measured {
         ] {
             write!(f, "{what} p50 {:.1} p99 {:.1} ms; ", of.p50, of.p99)?;
         }
-        write!(f, "refused {}", self.refused.len())
+        let refused = self.refused_posts.len() + self.refused.len();
+        write!(f, "refused {refused}")
     }
 }
 
@@ -169,7 +183,7 @@ async fn write(writer: Account, friend: i64, samples: Arc<Mutex<Samples>>) -> Re
             let took = begun.elapsed().as_secs_f64() * 1e3;
             note(&samples, |samples| match posted {
                 Ok(Ok((200 | 202, _))) => samples.accepted_ms.push(took),
-                other => samples.refused.push(format!("a post: {other:?}")),
+                other => samples.refused_posts.push(format!("a post: {other:?}")),
             });
         });
         while posts.try_join_next().is_some() {}

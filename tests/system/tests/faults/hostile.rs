@@ -45,5 +45,10 @@ fn nobody_makes_others_wait_for_what_is_on_the_log() {
 
 #[test]
 fn nobody_holds_up_a_gateway() {
-    tried(&["resumes", "devices"]);
+    tried(&["resumes", "devices", "group-changes"]);
+}
+
+#[test]
+fn devices_are_answered_without_mysql_and_come_back_after_a_restart() {
+    tried(&["hello-without-mysql", "gateway-restart"]);
 }

@@ -1,0 +1,1 @@
+SELECT CAST(@@GLOBAL.read_only AS CHAR)
