@@ -32,8 +32,8 @@ pub struct Story {
     flags: BTreeMap<(UserId, UserId), ContactFlags>,
     /// The events in order, progress too.
     pub events: Vec<LoggedEvent>,
-    /// How long ago what is told from now on happened, milliseconds.
-    pub ago_ms: i64,
+    /// How far ahead the log's clock is from now on, milliseconds.
+    pub ahead_ms: i64,
     sends: u64,
 }
 
@@ -62,7 +62,7 @@ impl Story {
             chgs: BTreeMap::new(),
             flags: BTreeMap::new(),
             events: Vec::new(),
-            ago_ms: 0,
+            ahead_ms: 0,
             sends: 0,
         }
     }
@@ -278,7 +278,7 @@ impl Story {
 
     /// Puts the event on `chat.events` that a record of `chat.inbound` causes.
     pub async fn tell(&mut self, cause: (Partition, i64), body: Body) {
-        let ts = TimestampMs(now().0 - self.ago_ms);
+        let ts = TimestampMs(now().0 + self.ahead_ms);
         self.tell_at(cause, ts, body).await;
     }
 
