@@ -114,9 +114,9 @@ async fn dead_letters_that_are_gone_end_no_gateway() {
     let kafka = &log.config.ingest.kafka;
     let [me, peer] = Deployment::users(17);
     // It knows where to read dead letters from, and waits for what MySQL says of events.
-    let proxy = Proxy::start(log.config.mysql.servers[0].port, Duration::ZERO).await;
+    let proxy = Proxy::start(log.config.ingest.mysql.servers[0].port, Duration::ZERO).await;
     proxy.hold(true);
-    let change = |config: &mut gateway::Config| config.mysql.servers[0].port = proxy.port;
+    let change = |config: &mut gateway::Config| config.ingest.mysql.servers[0].port = proxy.port;
     let (gateway, health) = Gateway::begin_on(log, change).await;
     let deadline = Instant::now() + PATIENCE;
     let waits = || format!("{:?}", health.readiness()).contains("where to begin is not known");
