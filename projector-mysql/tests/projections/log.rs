@@ -108,7 +108,7 @@ impl Log {
         let (by, peer) = (user(by), user(peer));
         let conversation = DirectConversation::new(by, peer);
         // As under an earlier rule version, or not.
-        let is_own = change.is_for_one() && self.events.len() % 2 == 0;
+        let is_own = change.is_for_one() && self.events.len().is_multiple_of(2);
         let last = self.chgs.entry(conversation).or_default();
         *last = if is_own { *last } else { last.next() };
         let chg = if is_own { Chg::ZERO } else { *last };
