@@ -1,1 +1,3 @@
-ALTER TABLE {database}.membership_{n} ADD KEY inx_1 (left_pos)
+ALTER TABLE {database}.membership_{n}
+    ADD COLUMN own_pos BIGINT NOT NULL DEFAULT 0 COMMENT 'offset of the event by which uid hid a message or cleared the history last, of those without a chg',
+    ADD KEY inx_1 (left_pos)

@@ -16,16 +16,24 @@ use crate::{
 };
 
 /// Rows of `resume_offset`.
-/// Rows of partitions that there are not are left out: they keep nobody from reading the others, and the audit names them.
 pub(crate) fn resume_offsets(rows: &[MySqlRow]) -> Result<PartitionMap<LogPosition>, StoreError> {
-    let mut offsets = PartitionMap::new();
+    by_partition(rows, log_position)
+}
+
+/// What rows of `resume_offset` say of their partitions.
+/// Rows of partitions that there are not are left out: they keep nobody from reading the others, and the audit names them.
+pub(crate) fn by_partition<T>(
+    rows: &[MySqlRow],
+    value: impl Fn(&MySqlRow) -> Result<T, StoreError>,
+) -> Result<PartitionMap<T>, StoreError> {
+    let mut values = PartitionMap::new();
     for row in rows {
         let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
         if let Ok(partition) = Partition::try_from(partition) {
-            offsets.insert(partition, log_position(row)?);
+            values.insert(partition, value(row)?);
         }
     }
-    Ok(offsets)
+    Ok(values)
 }
 
 pub(crate) fn stored_offset(row: &MySqlRow) -> Result<StoredOffset, StoreError> {

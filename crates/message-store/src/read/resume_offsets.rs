@@ -41,14 +41,8 @@ impl ReadTx {
             .with(self.names.sink_name(sink))
             .with(topic);
         let sql = include_str!("../../sql/read/forgotten_below.sql");
-        let mut below = PartitionMap::new();
-        for row in self.fetch(sql, &table, arguments).await? {
-            let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            if let Ok(partition) = Partition::try_from(partition) {
-                below.insert(partition, row.try_get("forgotten_below")?);
-            }
-        }
-        Ok(below)
+        let rows = self.fetch(sql, &table, arguments).await?;
+        decode::by_partition(&rows, |row| Ok(row.try_get("forgotten_below")?))
     }
 }
 

@@ -92,20 +92,12 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 6,
-        name: "reads that cost what they return, and own changes",
+        name: "reads that cost what they return",
         once: &[],
         per_table: &[
             (
                 Table::MsgChange,
                 include_str!("../../sql/schema/msg_change_seen_by.sql"),
-            ),
-            (
-                Table::Contact,
-                include_str!("../../sql/schema/contact_own_pos.sql"),
-            ),
-            (
-                Table::Membership,
-                include_str!("../../sql/schema/membership_own_pos.sql"),
             ),
             (
                 Table::Group,
@@ -115,9 +107,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 7,
-        name: "who left is forgotten",
+        name: "own changes, and who left is forgotten",
         once: &[include_str!("../../sql/schema/forgotten_below.sql")],
         per_table: &[
+            (
+                Table::Contact,
+                include_str!("../../sql/schema/contact_own_pos.sql"),
+            ),
             (
                 Table::Membership,
                 include_str!("../../sql/schema/membership_left.sql"),
