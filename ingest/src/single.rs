@@ -42,10 +42,7 @@ pub(crate) async fn post(
         let (bytes, permit) = read_body(ingest, caller, &mut body, deadline).await?;
         ingest.charge_size(caller, bytes.len())?;
         let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
-        post.authorize(caller)?;
-        ingest.charge_named(caller, &post)?;
-        ingest.check_added(caller, &post).await?;
-        ingest.check_words(&mut post)?;
+        ingest.admit(caller, &mut post).await?;
         let id = post.retry_id();
         let gid = post.created_group();
         let at = append(ingest, post, permit, deadline).await?;
@@ -112,10 +109,7 @@ pub(crate) async fn post_event(
         let mut post = protobuf::checked(event, ingest.config.max_msg_bytes)
             .1?
             .identified(None)?;
-        post.authorize(caller)?;
-        ingest.charge_named(caller, &post)?;
-        ingest.check_added(caller, &post).await?;
-        ingest.check_words(&mut post)?;
+        ingest.admit(caller, &mut post).await?;
         append(ingest, post, permit, deadline).await
     }
     .await;

@@ -56,6 +56,14 @@ impl Ingest {
         })
     }
 
+    /// Checks all that is not said by a single post's fields alone, and counts whom it names.
+    pub(crate) async fn admit(&self, caller: &Caller, post: &mut Post) -> Result<(), Problem> {
+        post.authorize(caller)?;
+        self.charge_named(caller, post)?;
+        self.check_added(caller, post).await?;
+        self.check_words(post)
+    }
+
     /// Counts the users whom a post names as an event each, the one that was counted before included.
     pub(crate) fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         let further = post.named_users().saturating_sub(1);
