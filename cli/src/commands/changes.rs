@@ -8,11 +8,7 @@ pub(super) async fn run(
     json: bool,
 ) -> anyhow::Result<()> {
     let mut query: Vec<(&str, String)> = Vec::new();
-    query.extend(args.after_chg.map(|chg| ("after_chg", chg.to_string())));
-    query.extend(
-        args.after_own_pos
-            .map(|pos| ("after_own_pos", pos.to_string())),
-    );
+    query.extend(behind(args.after_chg, args.after_own_pos));
     query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
     query.extend(
         args.after
@@ -28,6 +24,16 @@ pub(super) async fn run(
         super::print_page(&answer, &table(&answer));
     }
     Ok(())
+}
+
+/// The parameters of what a caller has already.
+pub(super) fn behind(
+    after_chg: Option<i64>,
+    after_own_pos: Option<i64>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let all = [("after_chg", after_chg), ("after_own_pos", after_own_pos)];
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name, value?.to_string())))
 }
 
 /// What only its author learns of has none.

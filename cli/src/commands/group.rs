@@ -121,8 +121,7 @@ fn request(command: GroupCommand) -> Request {
             after,
         } => {
             let mut query = of_user(who.uid, positions(&after));
-            query.extend(after_chg.map(|chg| ("after_chg", chg.to_string())));
-            query.extend(after_own_pos.map(|pos| ("after_own_pos", pos.to_string())));
+            query.extend(changes::behind(after_chg, after_own_pos));
             query.extend(limit.map(|limit| ("limit", limit.to_string())));
             let path = format!("/v1/groups/{}/changes", who.gid);
             Request::Get(super::with_query(&path, &query), changes::table)
