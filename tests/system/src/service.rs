@@ -1,6 +1,6 @@
 //! The services of an environment, as processes that may be started.
 
-use std::net::TcpListener;
+use std::{fs, net::TcpListener};
 
 use anyhow::{Context as _, Result};
 use dev_stack::{Ports, ServiceSpec};
@@ -17,6 +17,14 @@ pub const SERVICES: [&str; 6] = [
 
 /// Those that share out partitions.
 pub const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
+
+/// The resident set of a process, KiB.
+pub(crate) fn resident_kib(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.context("no VmRSS")?.parse()?)
+}
 
 /// One instance of a service.
 #[derive(Clone)]

@@ -1,12 +1,12 @@
 //! What is left behind: rows, keys and bytes, which docs/SECURITY.md limits for each way.
 
-use std::{fmt, fs, time::Duration};
+use std::{fmt, time::Duration};
 
 use anyhow::{Context as _, Result};
 use schemas::{Partition, topics::Topic};
 use tokio::time::{Instant, sleep};
 
-use crate::{SERVICES, TIMEOUT, TestEnv};
+use crate::{SERVICES, TIMEOUT, TestEnv, service::resident_kib};
 
 /// The rows of all tables.
 const COUNT_ROWS: &str = r"SET SESSION group_concat_max_len = 1 << 24;
@@ -77,12 +77,16 @@ impl Left {
                 log_bytes += env.partition_files(topic, partition).bytes()?;
             }
         }
+        let mut kib = 0;
+        for pid in SERVICES.iter().filter_map(|service| env.pid(service)) {
+            kib += resident_kib(pid)?;
+        }
         Ok(Self {
             rows: rows.trim().parse()?,
             keys: env.redis.number(&["DBSIZE"]).await?.unsigned_abs(),
             redis_kib: dataset >> 10,
             log_kib: log_bytes >> 10,
-            resident_mib: resident_kib(env)? >> 10,
+            resident_mib: kib >> 10,
         })
     }
 
@@ -122,16 +126,4 @@ impl fmt::Display for Left {
         let parts = self.parts().map(|(what, left)| format!("{left} {what}"));
         f.write_str(&parts.join(", "))
     }
-}
-
-fn resident_kib(env: &TestEnv) -> Result<u64> {
-    let mut kib = 0;
-    for pid in SERVICES.iter().filter_map(|service| env.pid(service)) {
-        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let mut lines = status.lines();
-        let resident = lines.find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"));
-        let resident = resident.context("a process without memory")?;
-        kib += resident.trim().parse::<u64>()?;
-    }
-    Ok(kib)
 }

@@ -1,11 +1,11 @@
 //! How much memory the services take.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tokio::time::sleep;
 
-use crate::{SERVICES, TestEnv};
+use crate::{SERVICES, TestEnv, service::resident_kib};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -35,11 +35,4 @@ fn measure(env: &TestEnv, peaks: &mut Peaks) -> Result<()> {
         *peak = resident_kib(pid)?.max(*peak);
     }
     Ok(())
-}
-
-fn resident_kib(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.context("no VmRSS")?.parse()?)
 }
