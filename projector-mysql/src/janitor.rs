@@ -189,8 +189,8 @@ mod tests {
     use dev_stack::TestServers;
     use event_log::{AppendRecord, Appender, ProducerSettings, TestTopics};
     use message_store::{
-        ContactDelta, ConversationRows, DeviceRow, Membership, MessageRow, MySqlConfig,
-        OffsetUpdate, Shard, Sink, UserRows,
+        ContactDelta, ConversationRows, DeviceRow, Membership, MessageRow, OffsetUpdate, Shard,
+        Sink, TestDatabases, UserRows,
     };
     use schemas::{
         DeviceClass, DeviceId, GroupId, LogPosition, Mid, NextOffset, Ordinal, Recipient,
@@ -223,6 +223,7 @@ mod tests {
         janitor: Janitor,
         url: String,
         prefix: String,
+        _databases: TestDatabases,
         shard: Shard,
         table: TableNumber,
     }
@@ -233,13 +234,8 @@ mod tests {
             let servers = tokio::task::spawn_blocking(TestServers::shared)
                 .await
                 .unwrap();
-            let config = MySqlConfig {
-                servers: vec![servers.mysql_url.parse().unwrap()],
-                databases: 1,
-                database_prefix: format!("j{}_", uuid::Uuid::new_v4().simple()),
-                ..MySqlConfig::default()
-            };
-            let store = MessageStore::connect(&config);
+            let databases = TestDatabases::new(&[&servers.mysql_url], 1);
+            let store = MessageStore::connect(databases.config());
             let november = TimestampMs(NEW_YEAR - 40 * DAY);
             store.apply_schema(november).await.unwrap();
             let table = TableNumber::try_from(3).unwrap();
@@ -258,7 +254,8 @@ mod tests {
                     cleared: ClearedCursors::default(),
                 },
                 url: servers.mysql_url.clone(),
-                prefix: config.database_prefix,
+                prefix: databases.config().database_prefix.clone(),
+                _databases: databases,
                 table,
             }
         }

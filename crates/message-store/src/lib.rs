@@ -20,6 +20,7 @@ mod schema;
 mod session;
 mod store;
 mod swap;
+mod test_databases;
 mod unresolved_read;
 mod write;
 
@@ -38,5 +39,6 @@ pub use resume::{OffsetUpdate, Sink, StoredOffset};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, RetentionRow, SchemaReport};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
+pub use test_databases::TestDatabases;
 pub use unresolved_read::{StoredUnresolvedRead, UnresolvedRead};
 pub use write::{ClearedCursors, ConversationRows, UserRows};

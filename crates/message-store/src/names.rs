@@ -21,6 +21,20 @@ pub(crate) enum Table {
 }
 
 impl Table {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::ChatMsg,
+        Self::MsgChange,
+        Self::ReadChatMid,
+        Self::Contact,
+        Self::Hidden,
+        Self::GroupMsg,
+        Self::Group,
+        Self::GroupMember,
+        Self::Membership,
+        Self::User,
+        Self::Device,
+    ];
+
     /// Those with months.
     pub(crate) const BY_MONTH: [Self; 2] = [Self::ChatMsg, Self::GroupMsg];
 

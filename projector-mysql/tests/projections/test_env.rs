@@ -7,7 +7,7 @@ use std::{
 
 use dev_stack::{Endpoints, TestServers};
 use event_log::{LogReader, TestTopics};
-use message_store::{MessageStore, MySqlConfig, Shard, Sink};
+use message_store::{MessageStore, MySqlConfig, Shard, Sink, TestDatabases};
 use projector_mysql::{Config, ProjectorMySqlConfig};
 use schemas::{Mid, Partition, PartitionMap, TableNumber, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
@@ -25,6 +25,7 @@ pub struct TestEnv {
     pub store: MessageStore,
     pub log: Log,
     _topics: TestTopics,
+    _databases: TestDatabases,
 }
 
 impl TestEnv {
@@ -45,20 +46,14 @@ impl TestEnv {
 
     /// On servers of the test's own; `second_mysql` holds the upper half of the databases.
     pub async fn on(endpoints: &Endpoints, second_mysql: Option<&str>) -> Self {
-        let name = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
         let topics = TestTopics::create(&endpoints.kafka_brokers).await;
         let kafka = topics.config().clone();
         let urls = [Some(endpoints.mysql_url.as_str()), second_mysql];
+        let urls: Vec<&str> = urls.into_iter().flatten().collect();
+        let databases = TestDatabases::new(&urls, 2);
         let mysql = MySqlConfig {
-            servers: urls
-                .into_iter()
-                .flatten()
-                .map(|url| url.parse().unwrap())
-                .collect(),
-            databases: 2,
-            database_prefix: format!("t{name}_"),
             connect_timeout_ms: 500,
-            ..MySqlConfig::default()
+            ..databases.config().clone()
         };
         let store = MessageStore::connect(&mysql);
         store.apply_schema(TimestampMs(EPOCH_MS)).await.unwrap();
@@ -79,6 +74,7 @@ impl TestEnv {
             },
             store,
             _topics: topics,
+            _databases: databases,
         }
     }
 

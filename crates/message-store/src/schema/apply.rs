@@ -121,7 +121,7 @@ pub(crate) async fn ensure_database(
         )));
     }
     for migration in MIGRATIONS {
-        let wanted = |kind: Table| !kind.is_projected();
+        let wanted = |kind: Table, _| !kind.is_projected();
         run(store, shard, session, migration, Month::FIRST, wanted).await?;
         note(session, migration, &database).await?;
     }
@@ -148,10 +148,7 @@ pub(crate) async fn create_shadow(
         number: format!("{n}_{SHADOW}"),
         name: store.names().within(n, &kind.shadow(n)),
     };
-    let steps = MIGRATIONS.iter().flat_map(|one| one.per_table);
-    for (_, sql) in steps.filter(|(of, _)| *of == kind) {
-        shadow.execute(session, sql, first).await?;
-    }
+    shadow.take_every_step(session, first).await?;
     if Table::BY_MONTH.contains(&kind) {
         let last = first.and_ahead(MONTHS_AHEAD).last().unwrap_or(first);
         months::extend_shadow(store, kind, n, session, last).await?;
@@ -188,16 +185,48 @@ async fn migrate(
 ) -> Result<usize, StoreError> {
     let database = store.names().database(shard);
     let present = create_database(session, &database).await?;
+    if present == 0 {
+        create_tables(store, shard, session, first).await?;
+        return Ok(MIGRATIONS.len());
+    }
     let pending = MIGRATIONS
         .iter()
         .filter(|migration| migration.version > present);
     let mut applied = 0;
     for migration in pending {
-        run(store, shard, session, migration, first, |_| true).await?;
+        run(store, shard, session, migration, first, |_, _| true).await?;
         note(session, migration, &database).await?;
         applied += 1;
     }
     Ok(applied)
+}
+
+/// Makes all tables of a database that has no version: those of one number take every step, and the others are made like them, since DDL
+/// is most of what a test or a first start waits for.
+async fn create_tables(
+    store: &MessageStore,
+    shard: Shard,
+    session: &mut Session,
+    first: Month,
+) -> Result<(), StoreError> {
+    let database = store.names().database(shard);
+    let mut numbers = store.layout().tables_of(shard);
+    let model = numbers.next().expect("every database has tables");
+    for migration in MIGRATIONS {
+        let wanted = |_, n| n == model;
+        run(store, shard, session, migration, first, wanted).await?;
+    }
+    for n in numbers {
+        for kind in Table::ALL {
+            let table = OneTable::live(store, kind, n, &database);
+            let model = store.names().table(kind, model);
+            table.make_like(&model, session, first).await?;
+        }
+    }
+    for migration in MIGRATIONS {
+        note(session, migration, &database).await?;
+    }
+    Ok(())
 }
 
 async fn note(
@@ -243,14 +272,14 @@ async fn present_version(session: &mut Session, database: &str) -> Result<u32, S
     u32::try_from(version).map_err(StoreError::fatal)
 }
 
-/// Applies a version to a database, and to the `wanted` kinds of its tables.
+/// Applies a version to a database, and to those of its tables that are `wanted`.
 async fn run(
     store: &MessageStore,
     shard: Shard,
     session: &mut Session,
     migration: &Migration,
     first: Month,
-    wanted: fn(Table) -> bool,
+    wanted: impl Fn(Table, TableNumber) -> bool,
 ) -> Result<(), StoreError> {
     let database = store.names().database(shard);
     for sql in migration.once {
@@ -260,13 +289,9 @@ async fn run(
         }
     }
     for n in store.layout().tables_of(shard) {
-        for (kind, sql) in migration.per_table.iter().filter(|(kind, _)| wanted(*kind)) {
-            let table = OneTable {
-                kind: *kind,
-                database: &database,
-                number: n.to_string(),
-                name: store.names().table(*kind, n),
-            };
+        let steps = migration.per_table.iter();
+        for (kind, sql) in steps.filter(|(kind, _)| wanted(*kind, n)) {
+            let table = OneTable::live(store, *kind, n, &database);
             table.execute(session, sql, first).await?;
         }
     }
@@ -283,7 +308,38 @@ struct OneTable<'a> {
     name: String,
 }
 
-impl OneTable<'_> {
+impl<'a> OneTable<'a> {
+    fn live(store: &MessageStore, kind: Table, n: TableNumber, database: &'a str) -> Self {
+        Self {
+            kind,
+            database,
+            number: n.to_string(),
+            name: store.names().table(kind, n),
+        }
+    }
+
+    /// Makes it a copy of an empty table. One that is there, or whose files are, was begun by somebody who did not come to the end.
+    async fn make_like(
+        &self,
+        model: &str,
+        session: &mut Session,
+        first: Month,
+    ) -> Result<(), StoreError> {
+        let sql = format!("CREATE TABLE {} LIKE {model}", self.name);
+        match session.execute(sql).await {
+            Err(error) if error.table_exists() => self.take_every_step(session, first).await,
+            made => made.map(drop),
+        }
+    }
+
+    async fn take_every_step(&self, session: &mut Session, first: Month) -> Result<(), StoreError> {
+        let steps = MIGRATIONS.iter().flat_map(|one| one.per_table);
+        for (_, sql) in steps.filter(|(of, _)| *of == self.kind) {
+            self.execute(session, sql, first).await?;
+        }
+        Ok(())
+    }
+
     /// Where the step has months, they begin with `first`.
     async fn execute(
         &self,

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use message_store::{ContactDelta, MessageStore, MySqlConfig, ServerConfig, Sink, StoreError};
 use schemas::{Mid, TableNumber};
-use sqlx::{AssertSqlSafe, MySqlConnection, Row as _};
+use sqlx::{AssertSqlSafe, MySqlConnection};
 use tokio::time::{sleep, timeout};
 
 use crate::support::{Fixture, NOW, contacts, conversation, message, mids, ordinal, rows_of, user};
@@ -14,19 +14,16 @@ async fn run(connection: &mut MySqlConnection, sql: String) -> sqlx::Result<u64>
     Ok(done.rows_affected())
 }
 
-/// Waits until a statement of somebody else on this table waits for a lock.
-async fn until_waiting(admin: &mut MySqlConnection, table: &str) {
+/// Waits until an INSERT into this table waits for a lock; the id of its connection.
+async fn waiting_insert(admin: &mut MySqlConnection, table: &str) -> i64 {
     let deadline = Instant::now() + Duration::from_secs(20);
-    let sql = "SELECT COUNT(*) AS waiting FROM information_schema.PROCESSLIST \
-               WHERE ID <> CONNECTION_ID() AND INFO LIKE CONCAT('%', ?, '%') AND STATE <> ''";
+    let sql = "SELECT CAST(ID AS SIGNED) AS id FROM information_schema.PROCESSLIST \
+               WHERE INFO LIKE CONCAT('INSERT INTO ', ?, ' %') AND (STATE LIKE 'Waiting for %lock' OR ID IN \
+               (SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'))";
     loop {
-        let row = sqlx::query(sql)
-            .bind(table.to_owned())
-            .fetch_one(&mut *admin)
-            .await
-            .unwrap();
-        if row.get::<i64, _>("waiting") > 0 {
-            return;
+        let found = sqlx::query_scalar(sql).bind(table.to_owned());
+        if let Some(id) = found.fetch_optional(&mut *admin).await.unwrap() {
+            return id;
         }
         assert!(Instant::now() < deadline, "nobody waits for {table}");
         sleep(Duration::from_millis(10)).await;
@@ -76,16 +73,8 @@ async fn a_killed_connection_is_replaced() {
             .await
     });
     let mut killer = fixture.admin().await;
-    until_waiting(&mut killer, &table).await;
-    let ids = sqlx::query("SELECT ID AS id FROM information_schema.PROCESSLIST WHERE INFO LIKE CONCAT('INSERT INTO ', ?, ' %')")
-        .bind(table)
-        .fetch_all(&mut killer)
-        .await
-        .unwrap();
-    assert_eq!(ids.len(), 1);
-    run(&mut killer, format!("KILL {}", ids[0].get::<i64, _>("id")))
-        .await
-        .unwrap();
+    let id = waiting_insert(&mut killer, &table).await;
+    run(&mut killer, format!("KILL {id}")).await.unwrap();
     let refused = write.await.unwrap().unwrap_err();
     assert!(refused.is_transient(), "{refused}");
     run(&mut admin, "UNLOCK TABLES".to_owned()).await.unwrap();
@@ -114,7 +103,7 @@ async fn a_dropped_write_goes_on_and_a_dropped_read_poisons_nothing() {
             .write_messages(shard, &topic, &rows_of(&[message(users, 1)], &[]), &[])
             .await
     });
-    until_waiting(&mut observer, &table).await;
+    waiting_insert(&mut observer, &table).await;
     write.abort();
     assert!(write.await.unwrap_err().is_cancelled());
     let mut snapshot = store.snapshot(shard).await.unwrap();
@@ -213,7 +202,7 @@ async fn a_deadlock_is_a_reason_to_try_again() {
             .write_user_rows(shard, &topic, contacts(&news), &[])
             .await
     });
-    until_waiting(&mut fixture.admin().await, &table).await;
+    waiting_insert(&mut fixture.admin().await, &table).await;
     run(&mut rival, of_uid(format!("peer = {}", peer(0))))
         .await
         .unwrap();

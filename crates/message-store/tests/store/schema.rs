@@ -1,4 +1,4 @@
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use message_store::{MONTHS_AHEAD, MessageStore, MySqlConfig, StoreError};
 use schemas::{Mid, TimestampMs};
@@ -32,6 +32,42 @@ async fn it_is_applied_once_however_often_and_by_however_many() {
         // 16 of each kind, and the four of the database itself.
         assert_eq!(counts.get::<i64, _>("tables"), 11 * 16 + 4);
         assert_eq!(counts.get::<i64, _>("other_text"), 0);
+    }
+}
+
+/// What was there after the first version, of an apply that did not come to its end.
+#[tokio::test]
+async fn all_tables_of_a_kind_are_alike_where_some_were_there() {
+    let fixture = Fixture::without_schema().await;
+    let mut admin = fixture.admin().await;
+    let database = fixture.database(fixture.store.layout().shards().next().unwrap());
+    let begun = include_str!("../../sql/schema/contact.sql").replace("{database}", &database);
+    let [one, another] = ["0", "3"].map(|n| begun.replace("{n}", n));
+    let begun = format!("CREATE DATABASE {database} COLLATE utf8mb4_bin; {one}; {another}");
+    let run = sqlx::raw_sql(AssertSqlSafe(begun)).execute(&mut admin);
+    run.await.unwrap();
+    fixture.store.apply_schema(NOW).await.unwrap();
+
+    let names = format!("SHOW TABLES IN {database}");
+    let names: Vec<String> = sqlx::query_scalar(AssertSqlSafe(names))
+        .fetch_all(&mut admin)
+        .await
+        .unwrap();
+    let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in names {
+        let made = format!("SHOW CREATE TABLE {database}.`{name}`");
+        let made = sqlx::query(AssertSqlSafe(made));
+        let made: String = made.fetch_one(&mut admin).await.unwrap().get(1);
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let made = made.replace(&format!("`{name}`"), stem);
+        kinds.entry(stem.to_owned()).or_default().push(made);
+    }
+    kinds.retain(|_, made| made.len() > 1);
+    assert_eq!(kinds.len(), 11);
+    for (kind, mut made) in kinds {
+        assert_eq!(made.len(), 16, "{kind}");
+        made.dedup();
+        assert_eq!(made.len(), 1, "{made:#?}");
     }
 }
 

@@ -1,9 +1,12 @@
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    mem::ManuallyDrop,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use dev_stack::TestServers;
 use message_store::{
     ChangeRow, ContactDelta, ConversationRows, MessageRow, MessageStore, MySqlConfig, OffsetUpdate,
-    Shard, Sink, StoreError, UserRows,
+    Shard, Sink, StoreError, TestDatabases, UserRows,
 };
 use schemas::{
     DirectConversation, GroupId, LogPosition, Mid, NextOffset, Ordinal, Partition, Recipient,
@@ -21,6 +24,7 @@ pub struct Fixture {
     pub store: MessageStore,
     pub config: MySqlConfig,
     pub topic: String,
+    _databases: Option<TestDatabases>,
 }
 
 impl Fixture {
@@ -28,26 +32,28 @@ impl Fixture {
     pub async fn shared() -> Self {
         static SHARED: tokio::sync::OnceCell<MySqlConfig> = tokio::sync::OnceCell::const_new();
         let config = SHARED.get_or_init(|| async {
-            let config = own_databases().await;
-            MessageStore::connect(&config)
+            let databases = ManuallyDrop::new(own_databases().await);
+            MessageStore::connect(databases.config())
                 .apply_schema(NOW)
                 .await
                 .unwrap();
-            config
+            databases.config().clone()
         });
-        Self::new(config.await.clone())
+        Self::new(config.await.clone(), None)
     }
 
     /// With databases of its own, which do not exist yet.
     pub async fn without_schema() -> Self {
-        Self::new(own_databases().await)
+        let databases = own_databases().await;
+        Self::new(databases.config().clone(), Some(databases))
     }
 
-    fn new(config: MySqlConfig) -> Self {
+    fn new(config: MySqlConfig, databases: Option<TestDatabases>) -> Self {
         Self {
             store: MessageStore::connect(&config),
             config,
             topic: format!("test-{}.chat.events", unique()),
+            _databases: databases,
         }
     }
 
@@ -101,16 +107,12 @@ impl Fixture {
     }
 }
 
-async fn own_databases() -> MySqlConfig {
+async fn own_databases() -> TestDatabases {
     // Starting servers blocks.
     let servers = tokio::task::spawn_blocking(TestServers::shared)
         .await
         .unwrap();
-    MySqlConfig {
-        servers: vec![servers.mysql_url.parse().unwrap()],
-        database_prefix: format!("t{}_{}_", std::process::id(), unique()),
-        ..MySqlConfig::default()
-    }
+    TestDatabases::new(&[&servers.mysql_url], MySqlConfig::default().databases)
 }
 
 fn unique() -> u32 {

@@ -7,7 +7,7 @@ use dev_stack::TestServers;
 use event_log::{KafkaConfig, LogReader, TestTopics};
 use message_store::{
     ChangeRow, ContactDelta, ConversationRows, FlagsAt, LastMessage, Membership, MessageRow,
-    MessageStore, MySqlConfig, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, UserRows,
+    MessageStore, OffsetUpdate, ReadRow, ReadUpTo, Shard, Sink, TestDatabases, UserRows,
 };
 use schemas::{
     Change, ContactFlags, ConversationId, DeviceClass, DirectConversation, LogPosition,
@@ -49,6 +49,7 @@ pub struct TestEnv {
     positions: BTreeMap<(Shard, Sink, Partition), LogPosition>,
     redis: Connection,
     _topics: TestTopics,
+    _databases: TestDatabases,
 }
 
 impl TestEnv {
@@ -57,18 +58,13 @@ impl TestEnv {
         let name = uuid::Uuid::new_v4().simple().to_string()[..12].to_owned();
         let topics = TestTopics::create(&servers.kafka_brokers).await;
         let kafka = topics.config().clone();
-        let mysql = MySqlConfig {
-            servers: vec![servers.mysql_url.parse().unwrap()],
-            databases: 2,
-            database_prefix: format!("t{name}_"),
-            ..MySqlConfig::default()
-        };
+        let databases = TestDatabases::new(&[&servers.mysql_url], 2);
         let redis = RedisConfig {
             url: servers.redis_url.clone(),
             key_prefix: format!("t{name}-"),
             ..RedisConfig::default()
         };
-        let messages = MessageStore::connect(&mysql);
+        let messages = MessageStore::connect(databases.config());
         messages.apply_schema(now()).await.unwrap();
         let unread = UnreadStore::new(&redis).unwrap();
         let connection = unread.slots()[0].connect().await.unwrap();
@@ -85,12 +81,13 @@ impl TestEnv {
                 unread,
             },
             kafka,
-            database_prefix: mysql.database_prefix,
+            database_prefix: databases.config().database_prefix.clone(),
             key_prefix: redis.key_prefix,
             projected: 0,
             positions: BTreeMap::new(),
             redis: connection,
             _topics: topics,
+            _databases: databases,
         }
     }
 
