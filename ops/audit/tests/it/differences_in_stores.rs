@@ -300,18 +300,8 @@ const OF_CHANGES: [Harm; 16] = [
 async fn whatever_is_wrong_after_changes_is_found() {
     let env = TestEnv::with_changes().await;
     env.assert_sound().await;
-    for Harm {
-        area,
-        kind,
-        what,
-        harm,
-        cure,
-    } in OF_CHANGES.into_iter().chain(OF_PROFILES)
-    {
-        env.sql(harm).await;
-        env.assert_finds(area, kind, what).await;
-        env.sql(cure).await;
-    }
+    env.assert_finds_each(&OF_CHANGES).await;
+    env.assert_finds_each(&OF_PROFILES).await;
     env.assert_sound().await;
     // Who clears a history or deletes a contact has read it.
     env.sql("UPDATE {p}0.read_chat_mid_17 SET pcMid = 3 WHERE uid = 1001")
@@ -379,18 +369,7 @@ async fn whatever_is_wrong_after_changes_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_wrong_in_mysql_is_found() {
     let env = TestEnv::with_story().await;
-    for Harm {
-        area,
-        kind,
-        what,
-        harm,
-        cure,
-    } in IN_MYSQL
-    {
-        env.sql(harm).await;
-        env.assert_finds(area, kind, what).await;
-        env.sql(cure).await;
-    }
+    env.assert_finds_each(&IN_MYSQL).await;
     env.assert_sound().await;
     // In a database from before version 4 a contact has no pos until its next event.
     env.sql("UPDATE {p}1.schema_version SET applied_at = applied_at - INTERVAL 1 DAY WHERE version < 4; UPDATE {p}1.contact_40 SET pos = -1")

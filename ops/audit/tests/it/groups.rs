@@ -475,11 +475,7 @@ const fn different(area: Area, what: &'static str, harm: &'static str, cure: &'s
 async fn whatever_is_wrong_of_groups_is_found() {
     let env = with_groups().await;
     env.assert_sound().await;
-    for harm in HARMS {
-        env.sql(harm.harm).await;
-        env.assert_finds(harm.area, harm.kind, harm.what).await;
-        env.sql(harm.cure).await;
-    }
+    env.assert_finds_each(&HARMS).await;
     env.assert_sound().await;
     // A kind that no projection writes.
     env.sql("INSERT INTO {p}1.hidden_41 (uid, kind, peer, mid) VALUES (1001, 2, 5000, 2)")

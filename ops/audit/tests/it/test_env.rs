@@ -1,6 +1,10 @@
 //! A deployment of its own, whose stores follow the story by the hand of the test.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use audit::{Area, AuditError, Kind, Options, Report, Scope, ShadowAudit, Sources};
 use dev_stack::TestServers;
@@ -493,6 +497,33 @@ impl TestEnv {
         let finding = &report.check(area).unwrap().examples[0];
         assert_eq!(finding.kind, kind, "{report}");
         assert!(finding.what.contains(what), "{what} is not in {report}");
+    }
+
+    /// The audit finds each of these, and nothing else. An audit takes a second, so one finds a harm of every area.
+    pub async fn assert_finds_each(&self, harms: &[Harm]) {
+        let mut left: Vec<&Harm> = harms.iter().collect();
+        while !left.is_empty() {
+            let mut areas = BTreeSet::new();
+            let now;
+            (now, left) = left.into_iter().partition(|one| areas.insert(one.area));
+            let now: Vec<&Harm> = now;
+            for one in &now {
+                self.sql(one.harm).await;
+            }
+            let report = self.audit().await;
+            for Harm {
+                area, kind, what, ..
+            } in &now
+            {
+                let finding = &report.check(*area).unwrap().examples[0];
+                assert_eq!(finding.kind, *kind, "{report}");
+                assert!(finding.what.contains(what), "{what} is not in {report}");
+            }
+            assert_eq!(report.differences(), now.len() as u64, "{report}");
+            for one in &now {
+                self.sql(one.cure).await;
+            }
+        }
     }
 
     pub async fn assert_sound(&self) -> Report {
