@@ -2,20 +2,19 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures::future::join_all;
-use message_store::{ContactRow, MessageStore, MySqlConfig, Shard, StoreError};
+use message_store::{ContactRow, Shard, StoreError};
 use schemas::{
     Ordinal, Recipient, UserId,
     event::{Body, Event, Message},
 };
+use tokio::time::timeout;
 
-use tokio::{sync::Semaphore, time::timeout};
-
-use crate::expiring_map;
+use crate::{expiring_map, shared_reads::SharedReads};
 
 /// A row is read again after this.
 const ROW_TTL: Duration = Duration::from_secs(30);
@@ -56,19 +55,14 @@ struct Known {
 struct Relations(HashMap<Pair, Known>);
 
 pub(crate) struct Contacts {
-    store: MessageStore,
-    /// How many read at a time, of each server of MySQL.
-    reads: Vec<Semaphore>,
+    reads: Arc<SharedReads>,
     relations: Mutex<Relations>,
 }
 
 impl Contacts {
-    pub(crate) fn new(store: MessageStore, mysql: &MySqlConfig) -> Self {
-        let of_server = (mysql.connections_per_server as usize / 2).max(1);
-        let servers = mysql.servers.iter();
+    pub(crate) fn new(reads: Arc<SharedReads>) -> Self {
         Self {
-            store,
-            reads: servers.map(|_| Semaphore::new(of_server)).collect(),
+            reads,
             relations: Mutex::default(),
         }
     }
@@ -89,7 +83,7 @@ impl Contacts {
                 match relations.get(*pair, begun) {
                     Some(relation) => _ = found.insert(*pair, relation),
                     None => {
-                        let shard = self.store.layout().shard_of_user(pair.of);
+                        let shard = self.reads.store().layout().shard_of_user(pair.of);
                         unknown.entry(shard).or_default().push(*pair);
                     }
                 }
@@ -116,17 +110,14 @@ impl Contacts {
             .then_some(pair.of)
     }
 
-    /// Reads pairs of one database. Of the connections to its server half are left to those who say hello.
+    /// Reads pairs of one database.
     async fn read_all(
         &self,
         shard: Shard,
         pairs: &[Pair],
         begun: Instant,
     ) -> Result<HashMap<Pair, Relation>, StoreError> {
-        // It is never closed.
-        let server = self.store.layout().server_of(shard);
-        let _permit = self.reads[server].acquire().await;
-        let mut tx = self.store.snapshot(shard).await?;
+        let (mut tx, _permit) = self.reads.snapshot(shard).await?;
         let mut found = HashMap::new();
         for pairs in pairs.chunks(READ_AT_ONCE) {
             let keys: Vec<_> = pairs.iter().map(|pair| (pair.of, pair.towards)).collect();

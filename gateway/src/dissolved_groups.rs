@@ -2,18 +2,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use message_store::{MessageStore, StoreError};
+use message_store::StoreError;
 use schemas::{
     GroupId,
     event::{Body, Event},
 };
 use tokio::time::timeout;
 
-use crate::expiring_map;
+use crate::{expiring_map, shared_reads::SharedReads};
 
 /// A row is read again after this.
 const ROW_TTL: Duration = Duration::from_secs(30);
@@ -23,7 +23,7 @@ const DISSOLVED_TTL: Duration = Duration::from_secs(3_600);
 const READ_TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct DissolvedGroups {
-    store: MessageStore,
+    reads: Arc<SharedReads>,
     groups: Mutex<Groups>,
 }
 
@@ -37,9 +37,9 @@ struct Known {
 struct Groups(HashMap<GroupId, Known>);
 
 impl DissolvedGroups {
-    pub(crate) fn new(store: MessageStore) -> Self {
+    pub(crate) fn new(reads: Arc<SharedReads>) -> Self {
         Self {
-            store,
+            reads,
             groups: Mutex::default(),
         }
     }
@@ -76,8 +76,8 @@ impl DissolvedGroups {
     }
 
     async fn read(&self, gid: GroupId) -> Result<bool, StoreError> {
-        let shard = self.store.layout().shard_of(gid.partition());
-        let mut tx = self.store.snapshot(shard).await?;
+        let shard = self.reads.store().layout().shard_of(gid.partition());
+        let (mut tx, _permit) = self.reads.snapshot(shard).await?;
         let rows = tx.groups(&[gid]).await?;
         let mut settings = rows.iter().filter_map(|row| row.settings.as_ref());
         Ok(settings.any(|settings| settings.dissolved))

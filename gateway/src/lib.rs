@@ -27,6 +27,7 @@ mod reading;
 #[path = "../../crates/unread-store/tests/it/server.rs"]
 mod redis_server;
 mod service;
+mod shared_reads;
 mod socket;
 mod state;
 mod tail;

@@ -27,6 +27,7 @@ use crate::{
     hub::{Connection, DeviceOf, Hub},
     presence::Presence,
     rates::Rates,
+    shared_reads::SharedReads,
     typing::Typing,
 };
 
@@ -74,8 +75,9 @@ impl Gateway {
     ) -> Result<Self, UnreadError> {
         let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
         let store = MessageStore::connect(&config.ingest.mysql);
-        let contacts = Arc::new(Contacts::new(store.clone(), &config.ingest.mysql));
-        let dissolved = DissolvedGroups::new(store.clone());
+        let reads = Arc::new(SharedReads::new(store.clone(), &config.ingest.mysql));
+        let contacts = Arc::new(Contacts::new(Arc::clone(&reads)));
+        let dissolved = DissolvedGroups::new(reads);
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts), dissolved);
         let focus = Arc::new(Focus::default());
         let presence = {

@@ -34,7 +34,7 @@ const DROP_EVERY_MS: u64 = 1_000;
 const CATCH_UP: Duration = Duration::from_secs(5);
 
 /// Where the reader begins.
-pub(crate) struct Beginning {
+pub(crate) struct TailStart {
     /// Where MySQL's contacts are, in the database that is furthest behind. The watermark that is stored with it says which records behind it count
     /// (PROTOCOL S10), and every membership is known from there on (W2).
     stored: PartitionMap<LogPosition>,
@@ -44,7 +44,7 @@ pub(crate) struct Beginning {
 }
 
 /// The hub before anything was read.
-pub(crate) fn hub(gateway: &Gateway, begin: &Beginning) -> Hub {
+pub(crate) fn hub(gateway: &Gateway, begin: &TailStart) -> Hub {
     let positions = begin.stored.values();
     let epoch = positions.map(|position| position.watermark.epoch).max();
     let limits = gateway.config.limits(gateway.poster.deadline());
@@ -52,7 +52,7 @@ pub(crate) fn hub(gateway: &Gateway, begin: &Beginning) -> Hub {
 }
 
 /// Where to begin: the rings of a gateway that has just started have what devices missed while it was away, too.
-pub(crate) async fn begin(gateway: &Gateway, reader: &Arc<LogReader>) -> anyhow::Result<Beginning> {
+pub(crate) async fn begin(gateway: &Gateway, reader: &Arc<LogReader>) -> anyhow::Result<TailStart> {
     let stored = stored(gateway).await?;
     let ring = Duration::from_secs(gateway.config.ring_seconds);
     let since = TimestampMs::from(SystemTime::now() - ring);
@@ -65,7 +65,7 @@ pub(crate) async fn begin(gateway: &Gateway, reader: &Arc<LogReader>) -> anyhow:
         let stored = stored.unwrap_or_default();
         at.map_or(stored, |at| at.min(stored))
     });
-    Ok(Beginning {
+    Ok(TailStart {
         stored,
         rings,
         since,
@@ -94,7 +94,7 @@ async fn stored(gateway: &Gateway) -> anyhow::Result<PartitionMap<LogPosition>> 
 pub(crate) fn run(
     gateway: &Arc<Gateway>,
     reader: &Arc<LogReader>,
-    begin: Beginning,
+    begin: TailStart,
     check: &ReadinessCheck,
 ) -> anyhow::Result<()> {
     let mut tail = Tail::new(gateway, reader, begin, check)?;
@@ -109,7 +109,7 @@ struct Tail<'a> {
     reader: &'a Arc<LogReader>,
     check: &'a ReadinessCheck,
     fetcher: Fetcher,
-    begin: Beginning,
+    begin: TailStart,
     begun: Instant,
     watermarks: PartitionMap<SourceWatermark>,
     halted: HaltedPartitions,
@@ -126,7 +126,7 @@ impl<'a> Tail<'a> {
     fn new(
         gateway: &'a Arc<Gateway>,
         reader: &'a Arc<LogReader>,
-        begin: Beginning,
+        begin: TailStart,
         check: &'a ReadinessCheck,
     ) -> anyhow::Result<Self> {
         let mut fetcher = Fetcher::new(&gateway.kafka, Topic::Events)?;
@@ -333,7 +333,7 @@ async fn readable(
 /// Why it cannot be read: a newer program wrote it.
 fn take(
     gateway: &Gateway,
-    begin: &Beginning,
+    begin: &TailStart,
     watermark: &mut SourceWatermark,
     record: &RecordRef<'_>,
 ) -> Result<(), String> {
@@ -366,7 +366,7 @@ fn take(
 /// Whether an event counts (PROTOCOL S10). Below MySQL's position no watermark is known at first. A repeat there of a record from before the ring is as
 /// old as that, so it is told by its time: the ring begins at the first record of a time, and no repeat has another time than its first one.
 fn admits(
-    begin: &Beginning,
+    begin: &TailStart,
     watermark: &mut SourceWatermark,
     at: EventPosition,
     event: &Event,
@@ -399,7 +399,7 @@ mod tests {
                 .src
                 .offset,
         };
-        let begin = Beginning {
+        let begin = TailStart {
             stored: PartitionMap::full(|_| stored),
             rings: PartitionMap::full(|_| NextOffset::new(10)),
             since: TimestampMs(10),

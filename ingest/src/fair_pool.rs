@@ -1,11 +1,11 @@
 //! A capacity that accounts share: bytes of single posts, or batches.
 //!
-//! A limit for each account does not suffice where accounts can be many: what is unfinished (a body that is still arriving, a batch) also
-//! yields where another caller needs its place and would hold less, or where it made no progress for a second.
+//! A limit for each account does not suffice if accounts can be many: what is unfinished (a body that is still arriving, a batch) also yields if
+//! another caller with less needs the space, or if it made no progress for a second.
 
 use std::{
     cmp::Reverse,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -59,13 +59,18 @@ pub(crate) struct FairPool {
 
 #[derive(Default)]
 struct State {
-    by_account: HashMap<Account, usize>,
-    /// By [`Kind`].
-    by_kind: [Taken; 3],
+    held: Held,
     unfinished: HashMap<u64, Unfinished>,
     next_id: u64,
     /// Nothing is acquired any more.
     is_closed: bool,
+}
+
+#[derive(Clone, Default)]
+struct Held {
+    by_account: HashMap<Account, usize>,
+    /// By [`Kind`].
+    by_kind: [Taken; 3],
 }
 
 #[derive(Clone, Copy, Default)]
@@ -229,7 +234,7 @@ impl FairPool {
 
     /// How much is held.
     pub(crate) fn used(&self) -> usize {
-        self.state().total().all
+        self.state().held.total().all
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -237,7 +242,7 @@ impl FairPool {
     }
 }
 
-impl State {
+impl Held {
     fn total(&self) -> Taken {
         let mut total = Taken::default();
         for one in &self.by_kind {
@@ -247,44 +252,13 @@ impl State {
         total
     }
 
-    fn close_if_empty(&mut self) -> bool {
-        self.is_closed |= self.total().all == 0;
-        self.is_closed
-    }
-
     /// What the account of a change would hold after it.
     fn after(&self, change: &Change<'_>) -> usize {
         let held = self.by_account.get(change.account).copied();
         held.unwrap_or_default() - change.from + change.to
     }
 
-    fn take(&mut self, account: &Account, amount: usize, limits: &PoolLimits) -> Result<(), Full> {
-        let change = Change {
-            account,
-            from: 0,
-            to: amount,
-        };
-        self.make(&change, limits)
-    }
-
-    /// Makes a change, for which others yield where they must. The account's own share is looked at first: who has used it up takes nothing
-    /// from others, and is told so.
-    fn make(&mut self, change: &Change<'_>, limits: &PoolLimits) -> Result<(), Full> {
-        if self.is_closed {
-            return Err(Full::Server);
-        }
-        while let Some(excess) = self.excess(change, limits) {
-            if !self.make_space(excess, change, limits) {
-                return Err(match excess {
-                    Excess::Account => Full::Own,
-                    Excess::Kind { .. } | Excess::Total { .. } => Full::Server,
-                });
-            }
-        }
-        self.apply(change, limits);
-        Ok(())
-    }
-
+    /// The account's own share is looked at first: an account that has used it up takes nothing from others, and is told so.
     fn excess(&self, change: &Change<'_>, limits: &PoolLimits) -> Option<Excess> {
         if self.after(change) > limits.of_account(change.account) {
             return Some(Excess::Account);
@@ -298,47 +272,6 @@ impl State {
         Some(Excess::Total { is_of_large })
     }
 
-    /// Takes away what is unfinished, from whoever holds most, until there is no such excess; whether that was enough. As long as what is
-    /// unfinished is of open connections, there is no more of it than connections.
-    fn make_space(&mut self, excess: Excess, change: &Change<'_>, limits: &PoolLimits) -> bool {
-        let now = Instant::now();
-        let mut candidates: Vec<_> = self
-            .unfinished
-            .iter()
-            .filter(|(_, one)| one.is_part_of(excess, change.account, limits))
-            .map(|(id, one)| (Reverse(self.by_account[&one.account]), one.progressed, *id))
-            .collect();
-        candidates.sort_unstable();
-        for (_, progressed, id) in candidates {
-            let account = &self.unfinished[&id].account;
-            let is_idle = now.duration_since(progressed) >= IDLE;
-            let holds_more =
-                account != change.account && self.by_account[account] > self.after(change);
-            if is_idle || holds_more {
-                self.take_away(id, limits);
-                if self.excess(change, limits) != Some(excess) {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
-    fn take_away(&mut self, id: u64, limits: &PoolLimits) {
-        let Some(one) = self.unfinished.remove(&id) else {
-            return;
-        };
-        self.apply(
-            &Change {
-                account: &one.account,
-                from: one.amount,
-                to: 0,
-            },
-            limits,
-        );
-        one.taken_away.cancel();
-    }
-
     fn apply(&mut self, change: &Change<'_>, limits: &PoolLimits) {
         let Change { account, from, to } = *change;
         match self.after(change) {
@@ -348,6 +281,85 @@ impl State {
         let of_kind = &mut self.by_kind[Kind::from(account) as usize];
         of_kind.all = of_kind.all - from + to;
         of_kind.large = of_kind.large - large(from, limits) + large(to, limits);
+    }
+}
+
+impl State {
+    fn close_if_empty(&mut self) -> bool {
+        self.is_closed |= self.held.total().all == 0;
+        self.is_closed
+    }
+
+    fn take(&mut self, account: &Account, amount: usize, limits: &PoolLimits) -> Result<(), Full> {
+        let change = Change {
+            account,
+            from: 0,
+            to: amount,
+        };
+        self.make(&change, limits)
+    }
+
+    /// Makes a change, for which others yield if they must: only if that suffices.
+    fn make(&mut self, change: &Change<'_>, limits: &PoolLimits) -> Result<(), Full> {
+        if self.is_closed {
+            return Err(Full::Server);
+        }
+        if self.held.excess(change, limits).is_some() {
+            let (held, yielding) = self.with_space(change, limits)?;
+            self.held = held;
+            for id in yielding {
+                let one = self.unfinished.remove(&id);
+                one.inspect(|one| one.taken_away.cancel());
+            }
+        }
+        self.held.apply(change, limits);
+        Ok(())
+    }
+
+    /// What would be held, and who would have yielded, if there were space for a change: what is unfinished of those who hold most. As long as
+    /// what is unfinished is of open connections, there is no more of it than connections.
+    fn with_space(
+        &self,
+        change: &Change<'_>,
+        limits: &PoolLimits,
+    ) -> Result<(Held, HashSet<u64>), Full> {
+        let now = Instant::now();
+        let (mut held, mut yielding) = (self.held.clone(), HashSet::new());
+        while let Some(excess) = held.excess(change, limits) {
+            let mut candidates: Vec<_> = self
+                .unfinished
+                .iter()
+                .filter(|(id, one)| {
+                    !yielding.contains(*id) && one.is_part_of(excess, change.account, limits)
+                })
+                .map(|(id, one)| (Reverse(held.by_account[&one.account]), one.progressed, *id))
+                .collect();
+            candidates.sort_unstable();
+            let mut candidates = candidates.into_iter();
+            while held.excess(change, limits) == Some(excess) {
+                let Some((_, progressed, id)) = candidates.next() else {
+                    return Err(excess.refusal());
+                };
+                let one = &self.unfinished[&id];
+                let is_idle = now.duration_since(progressed) >= IDLE;
+                let holds_more = one.account != *change.account
+                    && held.by_account[&one.account] > held.after(change);
+                if is_idle || holds_more {
+                    yielding.insert(id);
+                    held.apply(&one.end(), limits);
+                }
+            }
+        }
+        Ok((held, yielding))
+    }
+}
+
+impl Excess {
+    fn refusal(self) -> Full {
+        match self {
+            Self::Account => Full::Own,
+            Self::Kind { .. } | Self::Total { .. } => Full::Server,
+        }
     }
 }
 
@@ -365,6 +377,15 @@ fn large(amount: usize, limits: &PoolLimits) -> usize {
 }
 
 impl Unfinished {
+    /// The change that ends it.
+    fn end(&self) -> Change<'_> {
+        Change {
+            account: &self.account,
+            from: self.amount,
+            to: 0,
+        }
+    }
+
     /// Whether the excess would be less without it.
     fn is_part_of(&self, excess: Excess, account: &Account, limits: &PoolLimits) -> bool {
         let counts = |is_of_large: bool| !is_of_large || limits.is_large(self.amount);
@@ -443,7 +464,7 @@ impl Drop for PoolPermit {
             from: self.amount,
             to: 0,
         };
-        state.apply(&change, &self.pool.limits);
+        state.held.apply(&change, &self.pool.limits);
         drop(state);
         self.pool.given_back.notify_waiters();
     }
@@ -510,6 +531,18 @@ mod tests {
         assert_eq!(pool.begin(&user(5), 21).err(), Some(Full::Server));
         drop((greedy, modest));
         assert_eq!(pool.used(), 6);
+    }
+
+    #[tokio::test]
+    async fn nothing_yields_where_it_does_not_suffice() {
+        let pool = pool();
+        let whole = [(1, 25), (3, 30), (4, 11), (5, SMALL), (6, SMALL)];
+        let _whole = whole.map(|(uid, amount)| pool.try_acquire(&user(uid), amount).unwrap());
+        let arriving = pool.begin(&user(1), 1).unwrap();
+        assert_eq!(pool.begin(&user(2), SMALL).err(), Some(Full::Server));
+        assert!(poll!(pin!(arriving.taken_away())).is_pending());
+        let _suffices = pool.begin(&user(2), 1).unwrap();
+        assert!(poll!(pin!(arriving.taken_away())).is_ready());
     }
 
     #[tokio::test]
@@ -581,16 +614,17 @@ mod tests {
                     }
                 }
                 let state = pool.state();
-                let held: usize = state.by_account.values().sum();
-                prop_assert_eq!(held, state.total().all);
+                let by_account = &state.held.by_account;
+                let held: usize = by_account.values().sum();
+                prop_assert_eq!(held, state.held.total().all);
                 prop_assert!(held <= 75);
-                prop_assert!(state.total().large <= 66);
-                prop_assert!(state.by_account.values().all(|one| (1..=30).contains(one)));
+                prop_assert!(state.held.total().large <= 66);
+                prop_assert!(by_account.values().all(|one| (1..=30).contains(one)));
             }
             drop(permits);
             let state = pool.state();
-            prop_assert!(state.by_account.is_empty() && state.unfinished.is_empty());
-            prop_assert_eq!(state.total().large, 0);
+            prop_assert!(state.held.by_account.is_empty() && state.unfinished.is_empty());
+            prop_assert_eq!(state.held.total().large, 0);
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct AcceptedBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     gid: Option<GroupId>,
-    /// The id of the send, given or made up; absent for all other events.
+    /// The id of the send, given or generated; absent for all other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     client_msg_id: Option<String>,
     /// The id of any other command, given or generated. A repeat with it changes nothing (from rule version 4 on).

@@ -14,16 +14,17 @@ use schemas::UserId;
 use tokio::time::sleep;
 
 use crate::{
+    call_slot::CallSlot,
+    connection_shares::{Share, Snapshot},
     deadline::Deadline,
     error::{Lag, QueryError},
-    places::{Place, Share, Snapshot},
     state::QueryApi,
 };
 
 /// An extractor: calls behind the limits have one.
 pub(crate) struct Api {
     shared: Arc<QueryApi>,
-    place: Arc<Place>,
+    slot: Arc<CallSlot>,
     /// The user, by the token; services and callers without authentication read for many.
     account: Option<UserId>,
 }
@@ -46,12 +47,12 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Response> {
         let caller = Caller::from_request_parts(parts, state).await;
         let caller = caller.map_err(|refusal| refusal.into_response())?;
-        let place = Extension::<Arc<Place>>::from_request_parts(parts, state).await;
-        let Extension(place) = place.map_err(|refusal| refusal.into_response())?;
+        let slot = Extension::<Arc<CallSlot>>::from_request_parts(parts, state).await;
+        let Extension(slot) = slot.map_err(|refusal| refusal.into_response())?;
         let Ok(State(shared)) = State::from_request_parts(parts, state).await;
         Ok(Self {
             shared,
-            place,
+            slot,
             account: match caller {
                 Caller::User(uid) => Some(uid),
                 Caller::Service(_) | Caller::Anyone => None,
@@ -74,12 +75,12 @@ impl Api {
     pub(crate) async fn share(&self, shard: Shard) -> Option<Share> {
         let server = self.store.layout().server_of(shard);
         let queue = self.connection_shares.enter(self.account?, server);
-        Some(queue.acquire(&self.place).await)
+        Some(queue.acquire(&self.slot).await)
     }
 
-    /// Waits for something that is not read on this call's account, without its place.
+    /// Waits for something that is not read on this call's account, without its slot.
     pub(crate) async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
-        self.place.without(wait).await
+        self.slot.without(wait).await
     }
 
     /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition. Ends at once if no store will ever have
@@ -106,7 +107,7 @@ impl Api {
         }
     }
 
-    /// Repeats `attempt`, which has found that a store lags, until none does. The call has no place while it waits.
+    /// Repeats `attempt`, which has found that a store lags, until none does. The call has no slot while it waits.
     ///
     /// # Errors
     /// As [`Deadline::repeat`].

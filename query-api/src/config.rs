@@ -51,7 +51,8 @@ pub struct QueryApiConfig {
     /// earlier call of its user) is not among them.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
-    /// How many calls may wait beside them; more are answered 429.
+    /// How many calls may wait beside them; more are answered 429. A call that waits has its place at the listener, so this is to be well below
+    /// `http.max_connections`.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_waiting: usize,
     /// How many calls one user, by their token, may have under way, waiting or not; more are answered 429.
@@ -77,7 +78,7 @@ impl Default for QueryApiConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7302)),
             max_requests: 256,
-            max_waiting: 4_096,
+            max_waiting: 2_048,
             max_requests_of_user: 16,
             inbound_lookups: 2,
             inbound_scan_records: 100_000,

@@ -3,7 +3,9 @@
 mod after;
 mod api;
 mod by_class;
+mod call_slot;
 mod config;
+mod connection_shares;
 mod conversation_item;
 mod counts;
 mod cursor;
@@ -21,7 +23,6 @@ mod message_item;
 mod newest_groups;
 mod openapi;
 mod parameters;
-mod places;
 mod profiles;
 mod readiness;
 mod redis_fallback;

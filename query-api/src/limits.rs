@@ -12,7 +12,7 @@ use problem::Problem;
 use tokio::{sync::Semaphore, time::timeout};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::{config::QueryApiConfig, parameters::TimeoutMs, places::Place};
+use crate::{call_slot::CallSlot, config::QueryApiConfig, parameters::TimeoutMs};
 
 /// The maximum length of path and query. 64 positions of `after=` and a cursor need less than half of it.
 const MAX_URI_BYTES: usize = 4_096;
@@ -33,8 +33,8 @@ pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
 struct Limits {
     /// The calls under way, also those that wait.
     calls: Arc<CallerQuota>,
-    /// The places of those that are worked on.
-    places: Arc<Semaphore>,
+    /// Of those that are worked on.
+    slots: Arc<Semaphore>,
 }
 
 impl Limits {
@@ -42,13 +42,13 @@ impl Limits {
         let all = config.max_requests + config.max_waiting;
         Self {
             calls: CallerQuota::new(all, config.max_requests_of_user),
-            places: Arc::new(Semaphore::new(config.max_requests)),
+            slots: Arc::new(Semaphore::new(config.max_requests)),
         }
     }
 
-    fn try_take(&self, caller: &Caller) -> Option<(QuotaPermit, Arc<Place>)> {
+    fn try_take(&self, caller: &Caller) -> Option<(QuotaPermit, Arc<CallSlot>)> {
         let permit = self.calls.try_acquire(caller, 1)?;
-        Some((permit, Place::try_take(&self.places)?))
+        Some((permit, CallSlot::try_take(&self.slots)?))
     }
 }
 
@@ -61,10 +61,10 @@ async fn enforce(
     if let Err(problem) = check_length(&request) {
         return problem.into_response();
     }
-    let Some((_permit, place)) = limits.try_take(&caller) else {
+    let Some((_permit, slot)) = limits.try_take(&caller) else {
         return Problem::too_many_requests(RETRY_AFTER_S).into_response();
     };
-    request.extensions_mut().insert(place);
+    request.extensions_mut().insert(slot);
     match timeout(TimeoutMs::MAX.duration() + GRACE, next.run(request)).await {
         Ok(response) => response,
         Err(_elapsed) => Problem::timeout("the call took too long").into_response(),

@@ -2,7 +2,6 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use futures::future::try_join_all;
 use message_store::{Membership, NewestGroup, Shard, Sink};
 use schemas::{GroupId, TableNumber, TimestampMs, UserId};
 
@@ -36,19 +35,20 @@ pub(crate) async fn memberships(
     mut as_of: AsOf,
 ) -> Result<Option<(Vec<Membership>, AsOf)>, QueryError> {
     for of_table in GROUPS_OF_TABLE {
-        let shards = api.store.layout().shards();
-        let reads = shards.map(async |shard| {
-            let attempt = || newest_of(api, uid, shard, begin, of_table, required);
-            api.poll(deadline, attempt).await
-        });
         let mut newest = Vec::new();
-        for (groups, watermarks) in try_join_all(reads).await? {
+        // One after the other: a call that waits for two connections of its user's share could wait for itself.
+        for shard in api.store.layout().shards() {
+            let attempt = || newest_of(api, uid, shard, begin, of_table, required);
+            let (groups, watermarks) = api.poll(deadline, attempt).await?;
             newest.extend(groups);
             as_of = as_of.and(watermarks);
         }
         if let Some(gids) = first_of(&newest, of_table, begin, count) {
-            let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
-            return Ok(Some((tx.memberships_of(uid, &gids).await?, as_of)));
+            let read = async {
+                let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
+                tx.memberships_of(uid, &gids).await
+            };
+            return Ok(Some((deadline.bound(read).await??, as_of)));
         }
     }
     Ok(None)

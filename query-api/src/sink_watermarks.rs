@@ -5,8 +5,8 @@ use message_store::{ReadTx, Shard, Sink, StoreError};
 use crate::{
     after::{RequiredWatermarks, Watermarks},
     api::Api,
+    connection_shares::Snapshot,
     error::{Lag, LaggingStore, QueryError},
-    places::Snapshot,
 };
 
 /// Reads the watermarks of the partitions in `required`.

@@ -12,11 +12,11 @@ use unread_store::{SharedConnections, UnreadStore};
 use crate::{
     after::RequiredWatermarks,
     config::Config,
+    connection_shares::ConnectionShares,
     epoch::CurrentEpoch,
     error::{Lag, LaggingStore, QueryError},
     inbound::ReaderPool,
     large_reads::LargeReads,
-    places::ConnectionShares,
     redis_fallback::RedisFallback,
     shared_polling::SharedPolling,
     stalls::Stalls,

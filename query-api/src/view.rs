@@ -10,8 +10,8 @@ use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, UserId};
 use crate::{
     after::{RequiredWatermarks, Watermarks},
     api::Api,
+    connection_shares::Snapshot,
     error::{LaggingStore, QueryError},
-    places::Snapshot,
     sink_watermarks,
 };
 

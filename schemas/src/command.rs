@@ -505,6 +505,37 @@ mod tests {
         }
     }
 
+    /// Programs of different versions decide about the same records (PROTOCOL S1), so what is hashed of a command never changes.
+    #[test]
+    fn content_is_the_same_in_every_version() {
+        for (value, content) in [
+            (
+                &b"\x12\x0a\x08\xe9\x07\x10\xe8\x07\x18\x01\x20\x07"[..],
+                &b"\x12\x0a\x08\xe9\x07\x10\xe8\x07\x18\x01\x20\x07"[..],
+            ),
+            (
+                b"\x22\x0d\x32\x01a\x08\xe9\x07\x10\xe8\x07\x20\x07\x28\x03",
+                b"\x22\x0d\x08\xe9\x07\x10\xe8\x07\x20\x07\x28\x03\x32\x01a",
+            ),
+            // By the user himself, which does not count.
+            (
+                b"\x2a\x0a\x08\xe9\x07\x10\xe8\x07\x20\x01\x40\x01",
+                b"\x2a\x08\x08\xe9\x07\x10\xe8\x07\x20\x01",
+            ),
+            (
+                b"\x3a\x0b\x08\x88\x27\x10\xe9\x07\x4a\x01a\x70\x01\x6a\x01x",
+                b"\x3a\x09\x08\x88\x27\x10\xe9\x07\x4a\x01a",
+            ),
+            (
+                b"\x32\x08\x08\xe9\x07\x12\x03Ann\x6a\x01x",
+                b"\x32\x08\x08\xe9\x07\x12\x03Ann",
+            ),
+            (b"\x1a\x00", b"\x1a\x00"),
+        ] {
+            assert_eq!(Command::parse(value).unwrap().content(), content);
+        }
+    }
+
     #[test]
     fn the_field_at_fault_is_named() {
         assert_eq!(send(|s| s.srcid = 0).unwrap_err().field, "srcid");

@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes, HttpBody},
-    http::{HeaderValue, Request, Response, header},
+    http::{HeaderValue, Request, Response, StatusCode, header},
     response::IntoResponse as _,
 };
 use hyper::{
@@ -23,7 +23,7 @@ use tower::ServiceExt as _;
 use crate::{
     places::{Activity, Busy},
     probes::is_probe,
-    request_heads::Ambiguous,
+    request_heads::Requests,
 };
 
 pub(crate) struct Answers {
@@ -31,7 +31,7 @@ pub(crate) struct Answers {
     activity: Activity,
     /// How many requests are handled at a time, for the words of a refusal.
     limit: usize,
-    ambiguous: Arc<Ambiguous>,
+    requests: Arc<Requests>,
 }
 
 /// The body of an answer. As long as it is written the request is in progress.
@@ -46,19 +46,19 @@ impl Answers {
             router,
             activity,
             limit,
-            ambiguous: Arc::default(),
+            requests: Arc::default(),
         }
     }
 
-    /// Where whoever reads the connection says which request is ambiguous.
-    pub(crate) fn ambiguous(&self) -> Arc<Ambiguous> {
-        Arc::clone(&self.ambiguous)
+    /// For the one who reads the connection.
+    pub(crate) fn requests(&self) -> Arc<Requests> {
+        Arc::clone(&self.requests)
     }
 
     /// # Errors
     /// Nothing of the request is done.
     fn begin(&self, request: &Request<Incoming>) -> Result<Busy, Problem> {
-        if self.ambiguous.next() {
+        if self.requests.next_is_ambiguous() {
             return Err(Problem::invalid_field(
                 "Content-Length",
                 "stands beside Transfer-Encoding",
@@ -77,11 +77,14 @@ impl Service<Request<Incoming>> for Answers {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let begun = self.begin(&request);
-        let router = self.router.clone();
+        let (router, requests) = (self.router.clone(), self.requests());
         Box::pin(async move {
             Ok(match begun {
                 Ok(busy) => {
                     let answer = router.oneshot(request).await?;
+                    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                        requests.end();
+                    }
                     with_body(answer, Some(busy))
                 }
                 Err(problem) => {

@@ -1,13 +1,12 @@
-//! Where the requests of a connection begin and end. So requests are found whose end is ambiguous, as smuggled ones are, with `Content-Length` beside
-//! `Transfer-Encoding`: hyper goes by the second, closes the connection after it and does not say that there was the first. And it is known whether
-//! the client owes the rest of a body.
+//! Parses the heads of a connection's requests beside hyper: to refuse requests that have both `Content-Length` and `Transfer-Encoding`, of which
+//! hyper does not tell, and to know whether the client still owes a part of a body.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// So much of a line is kept: the headers that matter here are shorter.
 const KEPT_BYTES: usize = 64;
 
-/// Reads along with hyper. Behind an upgrade, and what hyper refuses, it reads no more.
+/// Reads along with hyper, up to an upgrade and up to what hyper refuses.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     at: At,
@@ -34,15 +33,16 @@ struct Head {
     has_request_line: bool,
     length: Option<u64>,
     is_encoded: bool,
-    is_upgrade: bool,
 }
 
-/// What a connection's requests say to whoever answers them.
+/// What the one who reads a connection's requests and the one who answers them tell each other.
 #[derive(Default)]
-pub(crate) struct Ambiguous {
-    /// The number of the request, from 1; 0 where there is none.
-    at: AtomicU64,
+pub(crate) struct Requests {
+    /// The number of the first request that is ambiguous, from 1; 0 if there is none.
+    ambiguous: AtomicU64,
     answered: AtomicU64,
+    /// The connection speaks another protocol from now on.
+    is_upgraded: AtomicBool,
 }
 
 impl Default for At {
@@ -53,7 +53,10 @@ impl Default for At {
 
 impl RequestHeads {
     /// Takes what the client has sent.
-    pub(crate) fn read(&mut self, mut bytes: &[u8], ambiguous: &Ambiguous) {
+    pub(crate) fn read(&mut self, mut bytes: &[u8], requests: &Requests) {
+        if requests.is_upgraded.load(Ordering::Relaxed) {
+            self.at = At::Unknown;
+        }
         while !bytes.is_empty() {
             match &mut self.at {
                 At::Unknown => return,
@@ -94,7 +97,7 @@ impl RequestHeads {
                     }
                     self.count += 1;
                     if head.is_encoded && head.length.is_some() {
-                        ambiguous.at.store(self.count, Ordering::Relaxed);
+                        requests.note_ambiguous(self.count);
                     }
                     self.at = head.body();
                 }
@@ -128,7 +131,7 @@ fn keep(line: &mut Vec<u8>, bytes: &[u8]) {
     line.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
-/// What comes behind the line with the size of a chunk, and with extensions behind that.
+/// What comes after the line with the size of a chunk, and with extensions behind that.
 fn behind_size(line: &[u8]) -> At {
     let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let size = str::from_utf8(size.trim_ascii()).ok();
@@ -155,17 +158,15 @@ impl Head {
                 self.length = Some(value.and_then(|value| value.parse().ok()).unwrap_or(0));
             }
             self.is_encoded |= name.eq_ignore_ascii_case(b"transfer-encoding");
-            self.is_upgrade |= name.eq_ignore_ascii_case(b"upgrade");
         }
         self.has_request_line |= !line.is_empty();
         self.line.clear();
         is_end
     }
 
-    /// What comes behind it.
+    /// What comes after it.
     fn body(&self) -> At {
         match self.length {
-            _ if self.is_upgrade => At::Unknown,
             _ if self.is_encoded => At::ChunkSize(Vec::new()),
             None | Some(0) => At::default(),
             Some(length) => At::Body(length),
@@ -173,11 +174,22 @@ impl Head {
     }
 }
 
-impl Ambiguous {
-    /// Whether the request that is answered now is.
-    pub(crate) fn next(&self) -> bool {
+impl Requests {
+    /// The connection is closed after the first, so no other one is answered.
+    fn note_ambiguous(&self, number: u64) {
+        let at = &self.ambiguous;
+        _ = at.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether the request that is answered now is ambiguous.
+    pub(crate) fn next_is_ambiguous(&self) -> bool {
         let number = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
-        self.at.load(Ordering::Relaxed) == number
+        self.ambiguous.load(Ordering::Relaxed) == number
+    }
+
+    /// What comes now are no requests.
+    pub(crate) fn end(&self) {
+        self.is_upgraded.store(true, Ordering::Relaxed);
     }
 }
 
@@ -189,11 +201,11 @@ mod tests {
 
     /// The number of the request that is ambiguous, in pieces of so many bytes.
     fn ambiguous(sent: &str, piece: usize) -> u64 {
-        let (mut heads, ambiguous) = (RequestHeads::default(), Ambiguous::default());
+        let (mut heads, requests) = (RequestHeads::default(), Requests::default());
         for piece in sent.as_bytes().chunks(piece) {
-            heads.read(piece, &ambiguous);
+            heads.read(piece, &requests);
         }
-        ambiguous.at.into_inner()
+        requests.ambiguous.into_inner()
     }
 
     #[test]
@@ -234,8 +246,7 @@ mod tests {
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{BOTH}\r\n0\r\n\r\n",
             BOTH.len()
         );
-        let upgrade = format!("GET / HTTP/1.1\r\nupgrade: websocket\r\n\r\n{BOTH}");
-        for sent in [body, chunked, upgrade] {
+        for sent in [body, chunked] {
             assert_eq!(ambiguous(&sent, 10), 0, "{sent}");
         }
     }
@@ -244,7 +255,7 @@ mod tests {
     fn a_client_owes_the_rest_of_a_body() {
         let mut heads = RequestHeads::default();
         let mut owes = |sent: &str| {
-            heads.read(sent.as_bytes(), &Ambiguous::default());
+            heads.read(sent.as_bytes(), &Requests::default());
             heads.is_in_body()
         };
         assert!(!owes("POST / HTTP/1.1\r\ncontent-length: 2\r\n"));
@@ -253,13 +264,28 @@ mod tests {
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
         ));
         assert!(owes("1\r\na\r\n") && owes("0\r\n") && !owes("\r\n"));
+        // One that only asks for an upgrade.
+        assert!(owes(
+            "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 2\r\n\r\n"
+        ));
     }
 
     #[test]
     fn it_is_the_request_of_its_number() {
-        let (mut heads, ambiguous) = (RequestHeads::default(), Ambiguous::default());
-        heads.read(b"GET / HTTP/1.1\r\n\r\n", &ambiguous);
-        heads.read(BOTH.as_bytes(), &ambiguous);
-        assert_eq!([ambiguous.next(), ambiguous.next()], [false, true]);
+        let (mut heads, requests) = (RequestHeads::default(), Requests::default());
+        heads.read(b"GET / HTTP/1.1\r\n\r\n", &requests);
+        heads.read(format!("{BOTH}0\r\n\r\n{BOTH}").as_bytes(), &requests);
+        let answered = [(); 2].map(|()| requests.next_is_ambiguous());
+        assert_eq!(answered, [false, true]);
+    }
+
+    #[test]
+    fn nothing_is_a_request_after_an_upgrade() {
+        let (mut heads, requests) = (RequestHeads::default(), Requests::default());
+        heads.read(b"GET / HTTP/1.1\r\nupgrade: websocket\r\n\r\n", &requests);
+        requests.end();
+        heads.read(BOTH.as_bytes(), &requests);
+        assert_eq!(requests.ambiguous.into_inner(), 0);
+        assert!(!heads.is_in_body());
     }
 }

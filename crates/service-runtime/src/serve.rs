@@ -157,7 +157,7 @@ impl Server {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let answers = Answers::new(self.router.clone(), activity.clone(), self.max_connections);
-        let stream = WatchedStream::new(stream, activity, answers.ambiguous());
+        let stream = WatchedStream::new(stream, activity, answers.requests());
         let connection = self
             .builder
             .serve_connection(TokioIo::new(stream), answers)

@@ -15,20 +15,20 @@ use tokio::{
 
 use crate::{
     places::Activity,
-    request_heads::{Ambiguous, RequestHeads},
+    request_heads::{RequestHeads, Requests},
 };
 
-/// A client that has closed its connection looks like one that has closed its sending side and waits for the answer. So long it is waited for.
+/// How long the answer may take once the client has closed its sending side: it may have closed the whole connection.
 const CLOSED_FOR: Duration = Duration::from_secs(2);
-/// So long a client may take nothing of an answer.
+/// How long a client may take nothing of an answer.
 const TAKES_NOTHING_FOR: Duration = Duration::from_secs(30);
 
 pub(crate) struct WatchedStream<S> {
     stream: S,
     activity: Activity,
     heads: RequestHeads,
-    ambiguous: Arc<Ambiguous>,
-    /// The client sends no more; until then hyper does not learn it, where a request is in progress. It would drop that.
+    requests: Arc<Requests>,
+    /// The client sends no more; until then hyper does not learn it, if a request is in progress: it would drop the request.
     closed: Option<Pin<Box<Sleep>>>,
     /// Until when the client has to take something.
     untaken: Option<Pin<Box<Sleep>>>,
@@ -37,12 +37,12 @@ pub(crate) struct WatchedStream<S> {
 }
 
 impl<S> WatchedStream<S> {
-    pub(crate) fn new(stream: S, activity: Activity, ambiguous: Arc<Ambiguous>) -> Self {
+    pub(crate) fn new(stream: S, activity: Activity, requests: Arc<Requests>) -> Self {
         Self {
             stream,
             activity,
             heads: RequestHeads::default(),
-            ambiguous,
+            requests,
             closed: None,
             untaken: None,
             is_owed: false,
@@ -102,7 +102,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
             this.owe(polled.is_pending() && this.heads.is_in_body());
             ready!(polled)?;
             let read = &buffer.filled()[before..];
-            this.heads.read(read, &this.ambiguous);
+            this.heads.read(read, &this.requests);
             if !read.is_empty() || buffer.remaining() == 0 {
                 return Poll::Ready(Ok(()));
             }

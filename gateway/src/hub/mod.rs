@@ -245,7 +245,8 @@ impl Hub {
         }
     }
 
-    /// Drops what is too old or too much, as much as in a turn. Whether that was all.
+    /// Drops events that are too old or too many, those of a turn; if those were all, also users without a device, for
+    /// [`FORGOTTEN_TURNS`] turns. Whether those were all events.
     pub(crate) fn drop_old(&mut self, now_ms: u64) -> bool {
         let oldest = now_ms.saturating_sub(self.limits.ring_ms);
         let mut budget = Budget::new(self.limits.turn);

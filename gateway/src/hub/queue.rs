@@ -175,7 +175,7 @@ impl Queue {
         self.append(Outgoing::Head(head));
     }
 
-    /// What comes behind a change that names the user is not said before it: who leaves and joins again would forget it. Of changes that do not, the
+    /// What comes after a change that names the user is not said before it: who leaves and joins again would forget it. Of changes that do not, the
     /// last says what those before it did: all settings, and how many members there are.
     fn add_change(&mut self, item: &Outgoing) {
         let Outgoing::Event(event) = item else { return };

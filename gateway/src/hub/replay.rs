@@ -10,7 +10,7 @@ use super::{
     NoStream,
     own_changes::{Budget, OwnChanges, Walk},
     queue::{Head, Outgoing, Queue},
-    ring::{Entry, Kept, PartitionRing},
+    ring::{Entry, PartitionRing, Retained},
     user::ConnectedUser,
 };
 
@@ -208,14 +208,14 @@ fn add(
     partition: Partition,
     entry: &Entry,
 ) -> Result<(), NoStream> {
-    let item = match &entry.kept {
-        Kept::Whole(event) => Outgoing::Event(event.clone()),
-        Kept::Head(head, author) if *author == uid => Outgoing::Head(*head),
-        Kept::Head(head, _) => Outgoing::Head(Head {
+    let item = match &entry.retained {
+        Retained::Whole(event) => Outgoing::Event(event.clone()),
+        Retained::Head(head, author) if *author == uid => Outgoing::Head(*head),
+        Retained::Head(head, _) => Outgoing::Head(Head {
             own_mid: Mid::ZERO,
             ..*head
         }),
-        Kept::Nothing => return Err(NoStream::SyncRequired),
+        Retained::Nothing => return Err(NoStream::SyncRequired),
     };
     let offset = entry.offset;
     missed.insert(EventPosition { partition, offset }, item);

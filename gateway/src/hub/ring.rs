@@ -17,7 +17,7 @@ use super::{
 /// An event, and for each of those whom it concerns the number of the event before it that does.
 pub(super) struct Entry {
     pub(super) offset: i64,
-    pub(super) kept: Kept,
+    pub(super) retained: Retained,
     received_ms: u64,
     bytes: usize,
     /// In order.
@@ -26,7 +26,7 @@ pub(super) struct Entry {
 
 /// What is left of an event.
 #[derive(Clone)]
-pub(super) enum Kept {
+pub(super) enum Retained {
     Whole(Arc<RingEvent>),
     /// How far a group has come by it, and its author, whose account has more in the rings than it may.
     Head(Head, UserId),
@@ -49,7 +49,7 @@ impl Entry {
 
     /// The group whose members it concerns.
     pub(super) fn group(&self) -> Option<GroupId> {
-        // It comes behind users.
+        // It comes after users.
         match self.before.last()? {
             (Recipient::Group(gid), _) => Some(*gid),
             (Recipient::User(_), _) => None,
@@ -62,9 +62,9 @@ impl Entry {
     }
 
     pub(super) fn whole(&self) -> Option<&Arc<RingEvent>> {
-        match &self.kept {
-            Kept::Whole(event) => Some(event),
-            Kept::Head(..) | Kept::Nothing => None,
+        match &self.retained {
+            Retained::Whole(event) => Some(event),
+            Retained::Head(..) | Retained::Nothing => None,
         }
     }
 }
@@ -135,7 +135,7 @@ impl PartitionRing {
         self.entries.push_back(Entry {
             offset: event.at.offset,
             bytes: event.bytes,
-            kept: Kept::Whole(event),
+            retained: Retained::Whole(event),
             received_ms: now_ms,
             before,
         });
@@ -169,7 +169,9 @@ impl PartitionRing {
         let Some(event) = entry.whole() else { return };
         let author = author_of(&event.event);
         let head = author.and_then(|author| Some((head_of(event, author)?, author)));
-        entry.kept = head.map_or(Kept::Nothing, |(head, author)| Kept::Head(head, author));
+        entry.retained = head.map_or(Retained::Nothing, |(head, author)| {
+            Retained::Head(head, author)
+        });
         self.bytes -= entry.bytes - OVERHEAD_BYTES;
         entry.bytes = OVERHEAD_BYTES;
     }
@@ -220,7 +222,7 @@ pub(super) mod looked_at {
         COUNT.set(COUNT.get() + 1);
     }
 
-    /// And begins anew.
+    /// And starts again at 0.
     pub(in crate::hub) fn take() -> usize {
         COUNT.replace(0)
     }

@@ -22,7 +22,7 @@ const BATCH: usize = 256;
 /// At each renewal so many connections are written again.
 const REFRESHED: usize = 1_000;
 /// So many notices are kept until Redis takes them.
-const MAX_UNTOLD: usize = 100_000;
+const MAX_PENDING: usize = 100_000;
 /// How soon something that failed is tried again, at most.
 const RETRY: Duration = Duration::from_millis(500);
 /// Slower writes are not used to order connections.
@@ -39,7 +39,7 @@ pub(super) struct Slot {
     /// Something is to be written.
     pub(super) changed: Notify,
     /// What other gateways are to be told.
-    untold: Mutex<VecDeque<Notice>>,
+    pending_notices: Mutex<VecDeque<Notice>>,
     /// Users whose presence somebody here looks at, and which may have changed.
     stale: watch::Sender<HashSet<UserId>>,
 }
@@ -61,7 +61,7 @@ impl Slot {
             max_devices: config.max_devices,
             entries: Mutex::default(),
             changed: Notify::new(),
-            untold: Mutex::default(),
+            pending_notices: Mutex::default(),
             stale: watch::Sender::default(),
         }
     }
@@ -230,18 +230,18 @@ impl Slot {
 
     /// Other gateways are to be told this. Of more than can be kept they learn by reading again.
     fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
-        let mut untold = self.untold();
-        let room = MAX_UNTOLD.saturating_sub(untold.len());
-        untold.extend(notices.into_iter().take(room));
+        let mut pending_notices = self.pending_notices();
+        let room = MAX_PENDING.saturating_sub(pending_notices.len());
+        pending_notices.extend(notices.into_iter().take(room));
     }
 
     /// Tells them, a batch at a time; what could not be told is for the next time.
     async fn publish(&self) -> Result<(), UnreadError> {
         loop {
             let notices: Vec<Notice> = {
-                let mut untold = self.untold();
-                let count = untold.len().min(BATCH);
-                untold.drain(..count).collect()
+                let mut pending_notices = self.pending_notices();
+                let count = pending_notices.len().min(BATCH);
+                pending_notices.drain(..count).collect()
             };
             if notices.is_empty() {
                 return Ok(());
@@ -254,8 +254,10 @@ impl Slot {
         }
     }
 
-    fn untold(&self) -> MutexGuard<'_, VecDeque<Notice>> {
-        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_notices(&self) -> MutexGuard<'_, VecDeque<Notice>> {
+        self.pending_notices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn end(&self) -> Result<(), UnreadError> {

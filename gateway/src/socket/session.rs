@@ -16,7 +16,7 @@ use schemas::TimestampMs;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 
-use self::{hello::Beginning, reading::Complaints};
+use self::{hello::StreamStart, reading::Complaints};
 use super::{
     Peer,
     close_code::{CloseCode, Ended, close, of_error},
@@ -44,7 +44,7 @@ pub(super) struct Session<'a> {
     name: String,
     is_streaming: bool,
     /// From where the stream goes on, until that is known.
-    beginning: UnderWay<'a, Beginning>,
+    beginning: UnderWay<'a, StreamStart>,
     /// How often the device was told to sync, and until when it is to wait with its resume.
     syncs: usize,
     resume_at: Instant,

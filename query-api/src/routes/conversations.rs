@@ -116,7 +116,7 @@ pub(crate) async fn get_conversations(
                     as_of = of_groups;
                     vec![newest]
                 }
-                None => all_memberships(&api, uid).await?,
+                None => deadline.bound(all_memberships(&api, uid)).await??,
             }
         }
     };

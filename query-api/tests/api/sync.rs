@@ -643,7 +643,7 @@ async fn an_event_that_one_of_two_stores_has_is_not_taken_for_known() {
     assert!(device.conversations.contains_key(&owner.to_string()));
 }
 
-/// The token covers what was said before the leave, and a gateway goes on with what comes behind it.
+/// The token covers what was said before the leave, and a gateway goes on with what comes after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_that_its_own_database_says_was_left_is_left() {
     let (mut log, service) = env().await;

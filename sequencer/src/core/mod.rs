@@ -34,4 +34,6 @@ pub use step::{Decision, Inbound, NoOp, Refusal, step};
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod repeats;
+mod repeated_commands;
+#[cfg(test)]
+mod test_log;

@@ -92,7 +92,7 @@ impl Snapshot {
         self.src
     }
 
-    /// The number of conversations, groups, members and sends in it.
+    /// The number of conversations, groups, members and remembered commands in it.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.conversations.len() + self.groups.len() + self.group_members + self.dedup.len()

@@ -74,7 +74,7 @@ impl State {
         self.dedup.len()
     }
 
-    /// The number of conversations, groups, members and sends: the size of its snapshot.
+    /// The number of conversations, groups, members and remembered commands, which are nearly all of its snapshot.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.conversations() + self.groups.len() + self.group_members + self.dedup_entries()

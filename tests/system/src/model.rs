@@ -76,7 +76,7 @@ impl Model {
         self.nicks.entry(uid).or_default().push(nick);
     }
 
-    /// The nicks that `uid` has set. The last one holds, but for an earlier one whose response was lost: it may come behind the next. Which of
+    /// The nicks that `uid` has set. The last one holds, but for an earlier one whose response was lost: it may come after the next. Which of
     /// them is last on the log, and so in the stores, is judged by the audit.
     pub fn nicks(&self, uid: i64) -> &[String] {
         self.nicks.get(&uid).map_or(&[], Vec::as_slice)

@@ -176,7 +176,7 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Somebody recalls, edits, hides or clears. No message is edited twice: an edit whose response was lost may come behind the next.
+    /// Somebody recalls, edits, hides or clears. No message is edited twice: an edit whose response was lost may come after the next.
     async fn change(&mut self) -> Result<()> {
         let (by, peer) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
         let (by, peer) = (self.users[by], self.users[peer]);

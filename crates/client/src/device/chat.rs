@@ -298,7 +298,7 @@ impl Chat {
         }
     }
 
-    /// Of what was handled already the messages have what came behind it, too. What has no number is final, and may come again.
+    /// Of what was handled already the messages have what came after it, too. What has no number is final, and may come again.
     fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
         if chg > Chg::ZERO && chg <= self.fetched.1 {
             return;

@@ -1,5 +1,5 @@
-//! Groups of users who are in very many: those that have moved, and the newest, each by an index of the groups. What is read is bounded by what has
-//! happened, or by a limit, and not by how many groups the user is in.
+//! Groups of users who are in very many: those that have moved, and the newest, each by an index of the groups. How many
+//! groups are read is bounded by what has happened, or by a limit; the user's memberships are all looked at.
 
 use schemas::{GroupId, Partition, StoredProfile, TableNumber, TimestampMs, UserId};
 use sqlx::{Row as _, types::time::PrimitiveDateTime};

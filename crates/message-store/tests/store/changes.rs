@@ -529,7 +529,7 @@ async fn flags_are_those_of_the_last_event() {
     assert_eq!(found().await, (0, first));
     write_contacts(&fixture, &[at(4, None)]).await;
     assert_eq!(found().await, (4, first));
-    // With what came behind it in its batch.
+    // With what came after it in its batch.
     write_contacts(&fixture, &[at(9, Some((7, second)))]).await;
     assert_eq!(found().await, (9, second));
     // The log is read again, in other batches.

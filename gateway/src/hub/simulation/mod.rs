@@ -80,7 +80,7 @@ enum Outcome {
     Behind,
     Head,
     Closed,
-    /// A message of a group came behind a sync that said that the user has left it.
+    /// A message of a group came after a sync that said that the user has left it.
     ToldWhatItHadLeft,
     /// Something that happened in a group after its dissolution was handed to a device.
     ToldAfterDissolution,

@@ -15,7 +15,7 @@ pub(super) struct Told {
     has_all: bool,
     /// Another page follows of an answer that returns everything.
     goes_on: bool,
-    /// Messages of these that came behind that: the token of a sync is below what its rows know (Y2), and until the leave comes the user is a member.
+    /// Messages of these that came after that: the token of a sync is below what its rows know (Y2), and until the leave comes the user is a member.
     pub(super) of_left: usize,
 }
 
@@ -76,7 +76,7 @@ impl Told {
         let known = self.to.get(&gid).copied();
         assert!(
             known.is_some_and(|known| mid <= known.next()),
-            "message {mid} of {gid} comes behind {known:?}"
+            "message {mid} of {gid} comes after {known:?}"
         );
         self.raise(gid, mid);
     }

@@ -124,8 +124,8 @@ impl<'a> Session<'a> {
     }
 
     /// Begins the stream as it was found that it can, or says that the device has to sync.
-    pub(super) async fn begin(&mut self, beginning: Beginning) -> Result<(), Ended> {
-        let Beginning {
+    pub(super) async fn begin(&mut self, beginning: StreamStart) -> Result<(), Ended> {
+        let StreamStart {
             complaint,
             kept,
             welcomed,
@@ -214,7 +214,7 @@ async fn read(
 }
 
 /// What became of a hello or a resume.
-pub(super) struct Beginning {
+pub(super) struct StreamStart {
     /// What is wrong with the token.
     complaint: Option<String>,
     /// The token that was kept for a device that has lost its own.
@@ -223,7 +223,7 @@ pub(super) struct Beginning {
     welcomed: Result<SyncToken, NoStream>,
 }
 
-impl From<Result<SyncToken, NoStream>> for Beginning {
+impl From<Result<SyncToken, NoStream>> for StreamStart {
     fn from(welcomed: Result<SyncToken, NoStream>) -> Self {
         Self {
             complaint: None,
@@ -239,12 +239,12 @@ pub(super) async fn beginning(
     gateway: &Gateway,
     connection: Arc<Connection>,
     since: Since,
-) -> Beginning {
+) -> StreamStart {
     let by = Instant::now() + BEGINS_IN;
     match since {
         Since::Token(since) => match SyncToken::parse_any_version(&since) {
             Ok(token) => from_token(gateway, &connection, token, by).await,
-            Err(error) => Beginning {
+            Err(error) => StreamStart {
                 complaint: Some(format!("since {error}")),
                 ..Err(NoStream::SyncRequired).into()
             },
@@ -263,7 +263,7 @@ pub(super) async fn beginning(
                 Err(_elapsed) => None,
             };
             match kept.as_deref().map(SyncToken::parse_any_version) {
-                Some(Ok(Some(token))) => Beginning {
+                Some(Ok(Some(token))) => StreamStart {
                     kept,
                     ..from_token(gateway, &connection, Some(token), by).await
                 },
@@ -280,7 +280,7 @@ async fn from_token(
     connection: &Arc<Connection>,
     token: Option<SyncToken>,
     by: Instant,
-) -> Beginning {
+) -> StreamStart {
     let welcomed = match token.filter(|token| token.page().is_none()) {
         Some(token) => welcome(gateway, connection, &token, by)
             .await
@@ -319,6 +319,9 @@ async fn replay(
     }
     let mut replay = Replay::new(uid, since.clone(), gateway.config.queue_bytes);
     while !gateway.hub().welcome(&mut replay, connection)? {
+        if Instant::now() >= by {
+            return Err(NoStream::SyncRequired);
+        }
         replay.settle()?;
         yield_now().await;
     }
@@ -335,6 +338,9 @@ async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStre
     })?;
     let mut adoption = Adoption::new(uid, stored);
     while !gateway.hub().adopt(&mut adoption, gateway.now_ms())? {
+        if Instant::now() >= by {
+            return Err(NoStream::MembershipsBehind);
+        }
         adoption.settle();
         yield_now().await;
     }

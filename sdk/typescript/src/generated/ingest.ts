@@ -232,7 +232,7 @@ export interface components {
     schemas: {
         /** @description Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it. */
         AcceptedBody: {
-            /** @description The id of the send, given or made up; absent for all other events. */
+            /** @description The id of the send, given or generated; absent for all other events. */
             client_msg_id?: string | null;
             /** @description The id of any other command, given or generated. A repeat with it changes nothing (from rule version 4 on). */
             command_id?: string | null;

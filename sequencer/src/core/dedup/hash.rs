@@ -1,4 +1,5 @@
-//! The hashes of a send or another command. They cover fields, not the encoding of the record, which may differ for equal fields.
+//! The hashes of a send or another command. Of a send they cover its fields, and of another command [`schemas::Command::content`], the same bytes in
+//! every version of the program: not the record as it came, whose encoding may differ for equal fields.
 
 use std::{hash::Hasher as _, mem};
 

@@ -84,7 +84,7 @@ impl KeyedEntry {
     }
 }
 
-/// The sends remembered.
+/// The sends and other commands remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct KeyedDedup {
     shared: IndexedQueue<KeyedEntry>,

@@ -140,12 +140,12 @@ impl Entry for UnkeyedEntry {
     }
 }
 
-/// Whether a repeat at `now` of a send at `ts` is still recognised.
+/// Whether a repeat at `now` of what came at `ts` is still recognised.
 fn is_live(ts: TimestampMs, now: TimestampMs, window_ms: i64) -> bool {
     now.0.saturating_sub(ts.0) <= window_ms
 }
 
-/// The sends remembered.
+/// The sends and other commands remembered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Dedup {
     unkeyed: IndexedQueue<UnkeyedEntry>,

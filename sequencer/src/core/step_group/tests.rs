@@ -1,13 +1,13 @@
 //! What users cannot do to each other in groups, from rule version 4 on (PROTOCOL G9 to G12).
 
 use schemas::{
-    Recipient, SetGroupOptions, TimestampMs,
+    Recipient, SetGroupOptions,
     command::{Command, Control},
-    event::{Event, KNOWN_RULE_VERSION, Source, SourceOffset},
+    event::KNOWN_RULE_VERSION,
 };
 
 use super::*;
-use crate::core::{Decision, Inbound, step};
+use crate::core::{Decision, test_log::TestLog};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -25,57 +25,25 @@ fn users(uids: &[i64]) -> Vec<UserId> {
 }
 
 /// The newest rules with these limits, decided record by record.
-struct Log {
-    state: State,
-    now: i64,
-    offset: i64,
-}
+struct Log(TestLog);
 
 impl Log {
     fn new(control: Control) -> Self {
-        let mut log = Self {
-            state: State::default(),
-            now: 1_000 * DAY_MS,
-            offset: 0,
-        };
         let control = Control {
             rule_version: Some(KNOWN_RULE_VERSION),
-            hash_key: Some(vec![7; 16]),
             ..control
         };
-        assert_eq!(log.decide(Command::Control(control)), "event");
-        log
+        Self(TestLog::new(chosen(0).partition(), 1_000 * DAY_MS, control))
     }
 
     /// `event`, `nothing`, or the reason for which it is refused.
     fn decide(&mut self, command: Command) -> &'static str {
-        let partition = command.partition().unwrap_or(chosen(0).partition());
-        let offset = SourceOffset {
-            epoch: 0,
-            offset: self.offset,
-        };
-        self.offset += 1;
-        let inbound = Inbound {
-            src: Source {
-                offset,
-                leader_epoch: 0,
-            },
-            ts: TimestampMs(self.now),
-            value: &command.encode(),
-        };
-        match step(&self.state, partition, &inbound) {
-            Decision::Emit(event) => {
-                self.apply(&event);
-                "event"
-            }
+        match self.0.post(command, "") {
+            Decision::Emit(_) => "event",
             Decision::NoOp(_) => "nothing",
             Decision::DeadLetter(refusal) => refusal.reason.as_str(),
             Decision::Halt(unknown) => panic!("{unknown}"),
         }
-    }
-
-    fn apply(&mut self, event: &Event) {
-        self.state.apply(event);
     }
 
     fn change(&mut self, gid: GroupId, by: i64, action: GroupAction) -> &'static str {
@@ -114,7 +82,7 @@ impl Log {
         self.decide(Command::Send(SendMessage {
             srcid: user(by),
             to: Recipient::Group(gid),
-            client_msg_id: self.offset.to_string().try_into().unwrap(),
+            client_msg_id: self.0.offset.to_string().try_into().unwrap(),
             msg: "an insult".to_owned(),
             by_user: true,
         }))
@@ -188,7 +156,7 @@ fn a_user_makes_so_many_users_members_in_a_day() {
     assert_eq!(log.change(gid, 1, add(&[6])), "too-many-memberships");
     assert_eq!(log.by_service(gid, 1, add(&[6])), "event");
     assert_eq!(log.change(gid, 9, GroupAction::Join), "event");
-    log.now += DAY_MS;
+    log.0.now += DAY_MS;
     assert_eq!(log.change(gid, 1, add(&[7])), "event");
 }
 

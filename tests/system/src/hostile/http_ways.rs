@@ -2,8 +2,8 @@
 
 use std::{iter, time::Duration};
 
-use anyhow::Result;
-use futures::future::{join_all, try_join_all};
+use anyhow::{Result, ensure};
+use futures::future::try_join_all;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -19,18 +19,33 @@ const AT_ONCE: usize = 16;
 /// Between two of them, so that all together are 50 a second.
 const PAUSE: Duration = Duration::from_millis(320);
 
+/// An attack that is refused for what it says costs nobody anything, and shows nothing.
+fn expect_taken(status: u16) -> Result<()> {
+    ensure!(
+        ![400, 401, 403, 404, 415].contains(&status),
+        "the attack is answered {status}"
+    );
+    Ok(())
+}
+
 /// Writes to a port, then waits until the service ends the connection or [`KEPT`] is over; again and again.
-async fn keep_saying(port: u16, text: String) {
+async fn keep_saying(port: u16, text: String) -> Result<()> {
     loop {
         let saying = async {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
             stream.write_all(text.as_bytes()).await?;
-            let mut answer = [0; 4_096];
-            while stream.read(&mut answer).await? > 0 {}
-            std::io::Result::Ok(())
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await?;
+            std::io::Result::Ok(answer)
         };
         // Whatever ends it, it begins again; not faster than any client could.
-        let _ = timeout(KEPT, saying).await;
+        if let Ok(Ok(answer)) = timeout(KEPT, saying).await {
+            let status = answer
+                .strip_prefix(b"HTTP/1.1 ")
+                .and_then(|rest| rest.get(..3));
+            let status = status.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
+            status.map_or(Ok(()), expect_taken)?;
+        }
         sleep(Duration::from_millis(50)).await;
     }
 }
@@ -43,7 +58,7 @@ fn post(account: &Account, path: &str, headers: &str, begun: &str) -> String {
 }
 
 async fn all(texts: impl Iterator<Item = (u16, String)>) -> Result<()> {
-    join_all(texts.map(|(port, text)| keep_saying(port, text))).await;
+    let _: Vec<()> = try_join_all(texts.map(|(port, text)| keep_saying(port, text))).await?;
     Ok(())
 }
 
@@ -69,17 +84,18 @@ pub(super) async fn silent_connections(stage: Stage) -> Result<()> {
     all(ports.map(|port| (port, String::new()))).await
 }
 
-/// Calls of an account at once, again after they are answered, as often as `auth.user_limits` lets a user call. What they are answered does not
-/// matter.
+/// Calls of an account at once, again after they are answered, as often as `auth.user_limits` lets a user call.
 pub(super) async fn call_at_once(account: &Account, port: u16, path: &str) -> Result<()> {
     let call = async || {
         loop {
-            let _ = account.get_at(port, path).await;
+            if let Ok((status, _)) = account.get_at(port, path).await {
+                expect_taken(status)?;
+            }
             sleep(PAUSE).await;
         }
     };
-    join_all((0..AT_ONCE).map(|_| call())).await;
-    Ok(())
+    let ended: Result<Vec<()>> = try_join_all((0..AT_ONCE).map(|_| call())).await;
+    ended.map(drop)
 }
 
 pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
@@ -99,6 +115,8 @@ pub(super) async fn presence(stage: Stage, accounts: Vec<Account>) -> Result<()>
     let uids: Vec<String> = (1..=100).map(|uid: u32| uid.to_string()).collect();
     let path = format!("/v1/presence?uid={}", uids.join(","));
     let calls = accounts.iter().map(async |account| {
+        let (status, answer) = account.get_at(stage.gateway, &path).await?;
+        ensure!(status == 200, "{status}: {answer}");
         let mut tick = interval(Duration::from_millis(20));
         loop {
             tick.tick().await;
@@ -106,6 +124,6 @@ pub(super) async fn presence(stage: Stage, accounts: Vec<Account>) -> Result<()>
             let _ = timeout(Duration::from_millis(5), called).await;
         }
     });
-    join_all(calls).await;
-    Ok(())
+    let ended: Result<Vec<()>> = try_join_all(calls).await;
+    ended.map(drop)
 }

@@ -119,7 +119,13 @@ pub(super) async fn devices(stage: Stage, accounts: Vec<Account>) -> Result<()> 
     for number in 0_u64.. {
         let mut socket = say_hello(&stage, account, &format!("{number}")).await;
         // The answer is awaited, so that the device is one that the gateway knows.
-        let _ = socket.next().await;
+        if let Some(Ok(Message::Text(answer))) = socket.next().await {
+            let answer: Value = serde_json::from_str(&answer)?;
+            let is_known = ["welcome", "sync_required"]
+                .map(Value::from)
+                .contains(&answer["type"]);
+            ensure!(is_known, "{answer}");
+        }
     }
     Ok(())
 }

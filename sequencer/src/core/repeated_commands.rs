@@ -2,21 +2,12 @@
 
 use schemas::{
     Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, Mid,
-    Partition, Profile, Recipient, TimestampMs, UserId,
-    command::{Command, Control, InboundValue, ReadAck, SendMessage},
+    Partition, Profile, Recipient, UserId,
+    command::{Command, Control, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Source, SourceOffset},
 };
 
-use super::{Decision, Inbound, NoOp, State, step};
-
-/// A partition, and a log of it that goes on.
-struct Log {
-    state: State,
-    offset: i64,
-}
-
-const PARTITION: i64 = 4;
+use super::{Decision, NoOp, test_log::TestLog};
 
 fn user(uid: i64) -> UserId {
     UserId::try_from(uid).unwrap()
@@ -26,64 +17,29 @@ fn mid(mid: i64) -> Mid {
     Mid::try_from(mid).unwrap()
 }
 
-impl Log {
-    /// Of users 1 and 3, who have sent each other a message, and group 4 of which 1 is the owner and 3 a member.
-    fn under(version: u32) -> Self {
-        let mut log = Self {
-            state: State::default(),
-            offset: 0,
-        };
-        log.applied(rules(|control| {
-            control.rule_version = Some(version);
-            control.hash_key = Some(vec![7; 16]);
-        }));
-        for (srcid, destid) in [(1, 3), (3, 1)] {
-            log.applied(send(srcid, destid, "hello"));
-        }
-        log.applied(of_group(GroupAction::Create(CreateGroup {
-            client_id: None,
-            name: "Lunch".to_owned(),
-            members: vec![user(3)],
-            open: true,
-            whole_history: false,
-        })));
-        log.applied(Command::Send(SendMessage {
-            to: Recipient::Group(4.try_into().unwrap()),
-            ..message(1, 3, "in the group")
-        }));
-        log
+/// Of users 1 and 3, who have sent each other a message, and group 4 of which 1 is the owner and 3 a member.
+fn log_under(version: u32) -> TestLog {
+    let partition = Partition::try_from(4_i64).unwrap();
+    let control = Control {
+        rule_version: Some(version),
+        ..Control::default()
+    };
+    let mut log = TestLog::new(partition, 1_000_000, control);
+    for (srcid, destid) in [(1, 3), (3, 1)] {
+        log.applied(send(srcid, destid, "hello"));
     }
-
-    fn post(&mut self, command: Command, id: &str) -> Decision {
-        let value = InboundValue {
-            id: id.to_owned(),
-            ..command.into()
-        };
-        self.offset += 1;
-        let inbound = Inbound {
-            src: Source {
-                offset: SourceOffset {
-                    epoch: 0,
-                    offset: self.offset,
-                },
-                leader_epoch: 0,
-            },
-            ts: TimestampMs(1_000_000 + self.offset),
-            value: &value.encode(),
-        };
-        let partition = Partition::try_from(PARTITION).unwrap();
-        let decision = step(&self.state, partition, &inbound);
-        if let Decision::Emit(event) = &decision {
-            self.state.apply(event);
-        }
-        decision
-    }
-
-    /// Posts a command without an id, which has an effect.
-    fn applied(&mut self, command: Command) {
-        let decision = self.post(command, "");
-        assert!(matches!(decision, Decision::Emit(_)), "{decision:?}");
-    }
+    log.applied(of_group(GroupAction::Create(CreateGroup {
+        client_id: None,
+        name: "Lunch".to_owned(),
+        members: vec![user(3)],
+        open: true,
+        whole_history: false,
+    })));
+    log.applied(Command::Send(SendMessage {
+        to: Recipient::Group(4.try_into().unwrap()),
+        ..message(1, 3, "in the group")
+    }));
+    log
 }
 
 fn rules(ask: impl FnOnce(&mut Control)) -> Command {
@@ -195,7 +151,7 @@ fn undone() -> [(Command, Command); 7] {
 fn a_command_that_is_there_twice_is_applied_once_from_version_4_on() {
     for version in [3, 4] {
         for (command, taken_back) in undone() {
-            let mut log = Log::under(version);
+            let mut log = log_under(version);
             let first = log.post(command.clone(), "once");
             assert!(matches!(first, Decision::Emit(_)), "{first:?}");
             log.applied(taken_back);
@@ -214,7 +170,7 @@ fn the_id_of_another_command_is_a_conflict() {
         if matches!(other, Command::Send(_)) {
             continue;
         }
-        let mut log = Log::under(4);
+        let mut log = log_under(4);
         log.post(command, "once");
         let Decision::DeadLetter(refusal) = log.post(other.clone(), "once") else {
             panic!("{other:?} has an id that is taken");
@@ -226,7 +182,7 @@ fn the_id_of_another_command_is_a_conflict() {
 
 #[test]
 fn who_posts_it_does_not_make_it_another_command() {
-    let mut log = Log::under(4);
+    let mut log = log_under(4);
     log.post(pins(3, true), "once");
     let Command::ChangeContact(mut again) = pins(3, true) else {
         unreachable!("it is one");
@@ -238,7 +194,7 @@ fn who_posts_it_does_not_make_it_another_command() {
 
 #[test]
 fn what_was_refused_is_decided_anew() {
-    let mut log = Log::under(4);
+    let mut log = log_under(4);
     let join = || of_group(GroupAction::Join);
     let set_open = |open| {
         of_group(GroupAction::SetOptions(schemas::SetGroupOptions {
@@ -256,7 +212,7 @@ fn what_was_refused_is_decided_anew() {
 
 #[test]
 fn the_record_that_raises_the_version_is_remembered() {
-    let mut log = Log::under(3);
+    let mut log = log_under(3);
     let raise = || {
         rules(|control| {
             control.rule_version = Some(4);
@@ -270,7 +226,7 @@ fn the_record_that_raises_the_version_is_remembered() {
 
 #[test]
 fn a_read_ack_of_a_mid_that_is_there_takes_no_entry() {
-    let mut log = Log::under(4);
+    let mut log = log_under(4);
     let before = log.state.dedup_entries();
     log.post(reads(Some(mid(1))), "first");
     assert_eq!(log.state.dedup_entries(), before);
@@ -285,7 +241,7 @@ fn a_read_ack_of_a_mid_that_is_there_takes_no_entry() {
 #[test]
 fn an_id_that_is_none_is_malformed_from_version_4_on() {
     for (version, is_malformed) in [(3, false), (4, true)] {
-        let decision = Log::under(version).post(pins(3, true), "a\nb");
+        let decision = log_under(version).post(pins(3, true), "a\nb");
         assert_eq!(
             matches!(decision, Decision::DeadLetter(_)),
             is_malformed,
@@ -303,7 +259,7 @@ fn hiding_and_clearing_again_emits_nothing_from_version_4_on() {
         (with_group(), Change::Clear),
     ] {
         let emits_twice = |version| {
-            let mut log = Log::under(version);
+            let mut log = log_under(version);
             // Each with an id of its own.
             let [first, second] =
                 ["first", "second"].map(|id| log.post(changes(to, change.clone()), id));
@@ -321,7 +277,7 @@ fn flags_and_a_first_message_begin_one_conversation() {
     // The two users of a pair are 4 in total, or 64 more.
     let strangers = [67, 131];
     let is_refused = |version| {
-        let mut log = Log::under(version);
+        let mut log = log_under(version);
         log.applied(rules(|control| {
             control.new_conversations_per_day = Some(4);
         }));

@@ -1,5 +1,4 @@
-//! What calls take places of: of all that are worked on, and of each user's connections to a database server. A call that waits (for a store, or
-//! for an earlier call of the same user) has none of them: it holds a timer.
+//! What each user's calls may have of the connections to the database servers.
 
 use std::{
     collections::HashMap,
@@ -11,35 +10,7 @@ use message_store::ReadTx;
 use schemas::UserId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The place of a call among those that are worked on.
-pub(crate) struct Place {
-    all: Arc<Semaphore>,
-    held: Mutex<Option<OwnedSemaphorePermit>>,
-}
-
-impl Place {
-    /// `None` if all are taken.
-    pub(crate) fn try_take(all: &Arc<Semaphore>) -> Option<Arc<Self>> {
-        let held = Arc::clone(all).try_acquire_owned().ok()?;
-        Some(Arc::new(Self {
-            all: Arc::clone(all),
-            held: Mutex::new(Some(held)),
-        }))
-    }
-
-    /// Waits without the place, and takes one again afterwards. If it is dropped before, the call goes on without.
-    pub(crate) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
-        drop(self.lock().take());
-        let waited = wait.await;
-        let again = Arc::clone(&self.all).acquire_owned().await;
-        *self.lock() = again.ok();
-        waited
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use crate::call_slot::CallSlot;
 
 /// How many connections to each database server a user's calls may have at a time. Further ones wait for the user's own earlier ones, in order.
 pub(crate) struct ConnectionShares {
@@ -84,13 +55,13 @@ impl ConnectionShares {
 }
 
 impl Share {
-    /// Waits for the user's earlier calls, without `place` if there are so many.
-    pub(crate) async fn acquire(mut self, place: &Place) -> Self {
+    /// Waits for the user's earlier calls, without `slot` if it has to.
+    pub(crate) async fn acquire(mut self, slot: &CallSlot) -> Self {
         let queue = Arc::clone(&self.queue);
         self.permit = match Arc::clone(&queue).try_acquire_owned() {
             Ok(permit) => Some(permit),
             // The semaphore is never closed.
-            Err(_) => place.without(queue.acquire_owned()).await.ok(),
+            Err(_) => slot.without(queue.acquire_owned()).await.ok(),
         };
         self
     }
@@ -135,7 +106,7 @@ impl DerefMut for Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::ready, pin::pin};
+    use std::pin::pin;
 
     use futures::poll;
 
@@ -145,35 +116,21 @@ mod tests {
         uid.try_into().unwrap()
     }
 
-    fn place() -> (Arc<Semaphore>, Arc<Place>) {
+    fn slot() -> (Arc<Semaphore>, Arc<CallSlot>) {
         let all = Arc::new(Semaphore::new(1));
-        let place = Place::try_take(&all).unwrap();
-        (all, place)
+        let slot = CallSlot::try_take(&all).unwrap();
+        (all, slot)
     }
 
     #[tokio::test]
-    async fn who_waits_leaves_the_place_to_others_and_has_one_again() {
-        let (all, place) = place();
-        assert!(Place::try_take(&all).is_none());
-        let mut wait = pin!(place.without(std::future::pending::<()>()));
-        assert!(poll!(&mut wait).is_pending());
-        let other = Place::try_take(&all).unwrap();
-        let mut back = pin!(place.without(ready(())));
-        assert!(poll!(&mut back).is_pending(), "there is none to go on with");
-        drop(other);
-        back.await;
-        assert!(Place::try_take(&all).is_none());
-    }
-
-    #[tokio::test]
-    async fn a_user_waits_for_his_own_calls_without_a_place_and_others_do_not() {
+    async fn a_user_waits_for_his_own_calls_without_a_slot_and_others_do_not() {
         let shares = ConnectionShares::new(8);
-        let (all, place) = place();
-        let first = shares.enter(user(1), 0).acquire(&place).await;
-        let _second = shares.enter(user(1), 0).acquire(&place).await;
-        let mut third = pin!(shares.enter(user(1), 0).acquire(&place));
+        let (all, slot) = slot();
+        let first = shares.enter(user(1), 0).acquire(&slot).await;
+        let _second = shares.enter(user(1), 0).acquire(&slot).await;
+        let mut third = pin!(shares.enter(user(1), 0).acquire(&slot));
         assert!(poll!(&mut third).is_pending());
-        let of_other = Place::try_take(&all).expect("who waits has no place");
+        let of_other = CallSlot::try_take(&all).expect("who waits has no slot");
         let _other = shares.enter(user(2), 0).acquire(&of_other).await;
         let _elsewhere = shares.enter(user(1), 1).acquire(&of_other).await;
         drop(of_other);
@@ -184,9 +141,9 @@ mod tests {
     #[tokio::test]
     async fn users_without_a_connection_are_forgotten() {
         let shares = ConnectionShares::new(1);
-        let (_all, place) = place();
-        let first = shares.enter(user(1), 0).acquire(&place).await;
-        let mut second = Box::pin(shares.enter(user(1), 0).acquire(&place));
+        let (_all, slot) = slot();
+        let first = shares.enter(user(1), 0).acquire(&slot).await;
+        let mut second = Box::pin(shares.enter(user(1), 0).acquire(&slot));
         assert!(poll!(&mut second).is_pending());
         drop(first);
         assert_eq!(shares.lock().len(), 1);

@@ -1,0 +1,59 @@
+//! The slots of the calls that are worked on. A call that waits (for a store, or for an earlier call of the same user) gives its slot back meanwhile.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The slot of one call.
+pub(crate) struct CallSlot {
+    all: Arc<Semaphore>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl CallSlot {
+    /// `None` if all are taken.
+    pub(crate) fn try_take(all: &Arc<Semaphore>) -> Option<Arc<Self>> {
+        let held = Arc::clone(all).try_acquire_owned().ok()?;
+        Some(Arc::new(Self {
+            all: Arc::clone(all),
+            held: Mutex::new(Some(held)),
+        }))
+    }
+
+    /// Waits without the slot, and takes one again afterwards; for one wait of a call at a time. If it is dropped before, the call goes on without.
+    pub(crate) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
+        drop(self.lock().take());
+        let waited = wait.await;
+        let again = Arc::clone(&self.all).acquire_owned().await;
+        *self.lock() = again.ok();
+        waited
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::ready, pin::pin};
+
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_leaves_the_slot_to_others_and_has_one_again() {
+        let all = Arc::new(Semaphore::new(1));
+        let slot = CallSlot::try_take(&all).unwrap();
+        assert!(CallSlot::try_take(&all).is_none());
+        let mut wait = pin!(slot.without(std::future::pending::<()>()));
+        assert!(poll!(&mut wait).is_pending());
+        let other = CallSlot::try_take(&all).unwrap();
+        let mut back = pin!(slot.without(ready(())));
+        assert!(poll!(&mut back).is_pending(), "there is none to go on with");
+        drop(other);
+        back.await;
+        assert!(CallSlot::try_take(&all).is_none());
+    }
+}
