@@ -24,8 +24,8 @@ const IN_MYSQL: [Harm; 16] = [
         area: Area::Messages,
         kind: Kind::Missing,
         what: "chat_msg_47",
-        harm: "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.chat_msg_47 WHERE mid = 2; DELETE FROM {p}1.chat_msg_47 WHERE mid = 2",
-        cure: "INSERT INTO {p}1.chat_msg_47 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+        harm: "CREATE TABLE {p}1.kept_chat_msg AS SELECT * FROM {p}1.chat_msg_47 WHERE mid = 2; DELETE FROM {p}1.chat_msg_47 WHERE mid = 2",
+        cure: "INSERT INTO {p}1.chat_msg_47 SELECT * FROM {p}1.kept_chat_msg; DROP TABLE {p}1.kept_chat_msg",
     },
     Harm {
         area: Area::Messages,
@@ -101,8 +101,8 @@ const IN_MYSQL: [Harm; 16] = [
         area: Area::Contacts,
         kind: Kind::Different,
         what: "contact_40: kind, del_flag or pos of 1 rows",
-        harm: "CREATE TABLE {p}1.kept AS SELECT pos FROM {p}1.contact_40 WHERE peer = 1001; UPDATE {p}1.contact_40 SET pos = -1 WHERE peer = 1001",
-        cure: "UPDATE {p}1.contact_40 SET pos = (SELECT pos FROM {p}1.kept) WHERE peer = 1001; DROP TABLE {p}1.kept",
+        harm: "CREATE TABLE {p}1.kept_contact AS SELECT pos FROM {p}1.contact_40 WHERE peer = 1001; UPDATE {p}1.contact_40 SET pos = -1 WHERE peer = 1001",
+        cure: "UPDATE {p}1.contact_40 SET pos = (SELECT pos FROM {p}1.kept_contact) WHERE peer = 1001; DROP TABLE {p}1.kept_contact",
     },
     Harm {
         area: Area::Contacts,
@@ -161,8 +161,8 @@ const OF_PROFILES: [Harm; 7] = [
         area: Area::Profiles,
         kind: Kind::Missing,
         what: "user of 40: no profile",
-        harm: "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.user_40 WHERE uid = 40; DELETE FROM {p}1.user_40 WHERE uid = 40",
-        cure: "INSERT INTO {p}1.user_40 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+        harm: "CREATE TABLE {p}1.kept_user AS SELECT * FROM {p}1.user_40 WHERE uid = 40; DELETE FROM {p}1.user_40 WHERE uid = 40",
+        cure: "INSERT INTO {p}1.user_40 SELECT * FROM {p}1.kept_user; DROP TABLE {p}1.kept_user",
     },
     Harm {
         area: Area::Profiles,
@@ -228,8 +228,8 @@ const OF_CHANGES: [Harm; 16] = [
         area: Area::Changes,
         kind: Kind::Missing,
         what: "msg_change_17: change 3 of 1000,1001: no row",
-        harm: "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.msg_change_17 WHERE chg = 3; DELETE FROM {p}0.msg_change_17 WHERE chg = 3",
-        cure: "INSERT IGNORE INTO {p}0.msg_change_17 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+        harm: "CREATE TABLE {p}0.kept_msg_change AS SELECT * FROM {p}0.msg_change_17 WHERE chg = 3; DELETE FROM {p}0.msg_change_17 WHERE chg = 3",
+        cure: "INSERT IGNORE INTO {p}0.msg_change_17 SELECT * FROM {p}0.kept_msg_change; DROP TABLE {p}0.kept_msg_change",
     },
     Harm {
         area: Area::Changes,

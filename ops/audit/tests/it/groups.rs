@@ -311,8 +311,8 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::GroupMessages,
             "group_msg_8: no row",
-            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.group_msg_8 WHERE mid = 1; DELETE FROM {p}0.group_msg_8 WHERE mid = 1",
-            "INSERT INTO {p}0.group_msg_8 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+            "CREATE TABLE {p}0.kept_group_msg AS SELECT * FROM {p}0.group_msg_8 WHERE mid = 1; DELETE FROM {p}0.group_msg_8 WHERE mid = 1",
+            "INSERT INTO {p}0.group_msg_8 SELECT * FROM {p}0.kept_group_msg; DROP TABLE {p}0.kept_group_msg",
         )
     },
     Harm {
@@ -329,8 +329,8 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::Changes,
             "msg_change_8: change 2 of g:5000: no row",
-            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.msg_change_8 WHERE chg = 2; DELETE FROM {p}0.msg_change_8 WHERE chg = 2",
-            "INSERT IGNORE INTO {p}0.msg_change_8 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+            "CREATE TABLE {p}0.kept_msg_change AS SELECT * FROM {p}0.msg_change_8 WHERE chg = 2; DELETE FROM {p}0.msg_change_8 WHERE chg = 2",
+            "INSERT IGNORE INTO {p}0.msg_change_8 SELECT * FROM {p}0.kept_msg_change; DROP TABLE {p}0.kept_msg_change",
         )
     },
     different(
@@ -377,8 +377,8 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::Groups,
             "group of g:5001: no row",
-            "CREATE TABLE {p}0.kept AS SELECT * FROM {p}0.group_9; DELETE FROM {p}0.group_9",
-            "INSERT INTO {p}0.group_9 SELECT * FROM {p}0.kept; DROP TABLE {p}0.kept",
+            "CREATE TABLE {p}0.kept_group AS SELECT * FROM {p}0.group_9; DELETE FROM {p}0.group_9",
+            "INSERT INTO {p}0.group_9 SELECT * FROM {p}0.kept_group; DROP TABLE {p}0.kept_group",
         )
     },
     Harm {
@@ -437,8 +437,8 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::Memberships,
             "membership of 1002 in g:5000: no row",
-            "CREATE TABLE {p}1.kept AS SELECT * FROM {p}1.membership_42; DELETE FROM {p}1.membership_42",
-            "INSERT INTO {p}1.membership_42 SELECT * FROM {p}1.kept; DROP TABLE {p}1.kept",
+            "CREATE TABLE {p}1.kept_membership AS SELECT * FROM {p}1.membership_42; DELETE FROM {p}1.membership_42",
+            "INSERT INTO {p}1.membership_42 SELECT * FROM {p}1.kept_membership; DROP TABLE {p}1.kept_membership",
         )
     },
     Harm {
