@@ -15,15 +15,17 @@ use crate::{
 /// What is told at most once is said again after this.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Types until another device is told.
+/// Types until another device is told of somebody who types; of what happened before it may hear in between.
 async fn typed(by: &mut Device, at: &Value, told: &mut Device) -> Value {
     let mut frame = at.clone();
     frame["type"] = json!("typing");
     let deadline = Instant::now() + PATIENCE;
     loop {
         by.send(&frame).await;
-        if let Ok(told) = timeout(AGAIN, told.content()).await {
-            return told;
+        while let Ok(told) = timeout(AGAIN, told.content()).await {
+            if told["type"] == "typing" {
+                return told;
+            }
         }
         assert!(Instant::now() < deadline, "nobody is told");
     }
