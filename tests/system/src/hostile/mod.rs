@@ -362,9 +362,10 @@ impl Tried {
         let slow = timed.then(|| self.during.slower(&self.before, self.is_outage));
         let mut refused = [&self.during, &self.after].into_iter();
         let refused = refused.find_map(|measured| measured.refused(self.is_outage));
-        let failure = slow.flatten().or(refused.cloned());
-        let failure = failure.or_else(|| self.left.above(self.most))?;
-        Some(format!("{}: {failure}", self.name))
+        let left = self.left.above(self.most);
+        let failures = [slow.flatten(), refused.cloned(), left];
+        let failures: Vec<String> = failures.into_iter().flatten().collect();
+        (!failures.is_empty()).then(|| format!("{}: {}", self.name, failures.join("; ")))
     }
 }
 
