@@ -20,6 +20,7 @@ mod schema;
 mod session;
 mod store;
 mod swap;
+#[cfg(feature = "test-databases")]
 mod test_databases;
 mod unresolved_read;
 mod write;
@@ -39,6 +40,7 @@ pub use resume::{OffsetUpdate, Sink, StoredOffset};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, RetentionRow, SchemaReport};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
+#[cfg(feature = "test-databases")]
 pub use test_databases::TestDatabases;
 pub use unresolved_read::{StoredUnresolvedRead, UnresolvedRead};
 pub use write::{ClearedCursors, ConversationRows, UserRows};

@@ -494,9 +494,7 @@ impl TestEnv {
     pub async fn assert_finds(&self, area: Area, kind: Kind, what: &str) {
         let report = self.audit().await;
         assert_eq!(report.differences(), 1, "{report}");
-        let finding = &report.check(area).unwrap().examples[0];
-        assert_eq!(finding.kind, kind, "{report}");
-        assert!(finding.what.contains(what), "{what} is not in {report}");
+        assert_first(&report, area, kind, what);
     }
 
     /// The audit finds each of these, and nothing else. An audit takes a second, so one finds a harm of every area.
@@ -504,20 +502,14 @@ impl TestEnv {
         let mut left: Vec<&Harm> = harms.iter().collect();
         while !left.is_empty() {
             let mut areas = BTreeSet::new();
-            let now;
+            let now: Vec<&Harm>;
             (now, left) = left.into_iter().partition(|one| areas.insert(one.area));
-            let now: Vec<&Harm> = now;
             for one in &now {
                 self.sql(one.harm).await;
             }
             let report = self.audit().await;
-            for Harm {
-                area, kind, what, ..
-            } in &now
-            {
-                let finding = &report.check(*area).unwrap().examples[0];
-                assert_eq!(finding.kind, *kind, "{report}");
-                assert!(finding.what.contains(what), "{what} is not in {report}");
+            for one in &now {
+                assert_first(&report, one.area, one.kind, one.what);
             }
             assert_eq!(report.differences(), now.len() as u64, "{report}");
             for one in &now {
@@ -566,6 +558,13 @@ impl TestEnv {
             .arg(&command[2..]);
         let _: redis::Value = cmd.query_async(&mut connection).await.unwrap();
     }
+}
+
+/// The first difference in this area is of this kind.
+fn assert_first(report: &Report, area: Area, kind: Kind, what: &str) {
+    let finding = &report.check(area).unwrap().examples[0];
+    assert_eq!(finding.kind, kind, "{report}");
+    assert!(finding.what.contains(what), "{what} is not in {report}");
 }
 
 fn contacts_of_message(
