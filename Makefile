@@ -47,9 +47,9 @@ chaos: toolchain $(if $(BEFORE),version-before) ## inject faults into a cluster 
 	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
 	@$(TARGET_DIR)/debug/chaos --minutes $(or $(MINUTES),10) $(if $(FAULTS),--faults $(FAULTS)) $(if $(filter 1,$(REDIS_CLUSTER)),--redis-cluster) $(if $(BEFORE),--before $(TARGET_DIR)/before/target/debug/tidemark)
 
-hostile: toolchain ## try each way in which accounts could cost others something for SECONDS=15, then all at once for MINUTES=2; ONLY=a,b or all
-	@cargo build --locked --package tidemark --package system-tests --bins $(TEST_FEATURES)
-	@$(TARGET_DIR)/debug/hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--together $(MINUTES)) $(if $(ONLY),--only $(ONLY))
+hostile: release ## try each way in which accounts could cost others something for SECONDS=15, then all at once for MINUTES=2; ONLY=a,b or all
+	@cargo build --locked --release --package system-tests --bins
+	@$(TARGET_DIR)/release/hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MINUTES),--together $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
 version-before: toolchain
 	@git worktree add --detach --force $(TARGET_DIR)/before/tree $(BEFORE)

@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use message_store::ContactCursor;
 use problem::Problem;
-use schemas::{TimestampMs, UserId};
+use schemas::{GroupId, TimestampMs, UserId};
 
 /// A cursor has the version, flags, the time, the number and the checksum.
 const VERSION: u8 = 2;
@@ -36,6 +36,18 @@ pub(crate) struct ListPosition {
 pub(crate) enum Kind {
     Group,
     User,
+}
+
+impl ListPosition {
+    /// That of a group, which nobody pins.
+    pub(crate) fn of_group(gid: GroupId, last_ts: TimestampMs) -> Self {
+        Self {
+            pinned: false,
+            last_ts,
+            number: gid.get(),
+            kind: Kind::Group,
+        }
+    }
 }
 
 impl From<ContactCursor> for ListPosition {

@@ -8,6 +8,7 @@ use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     api::Api,
+    cursor::ListPosition,
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
@@ -108,9 +109,15 @@ impl ListedGroup {
         }
     }
 
-    /// Whether there is a message that is not from before joining.
-    pub(crate) fn has_messages(&self) -> bool {
+    /// Whether a list has it after `begin`: there is a message that is not from before joining.
+    pub(crate) fn is_listed(&self, begin: Option<ListPosition>) -> bool {
         self.head.last_mid() > self.head.unseen_mid()
+            && begin.is_none_or(|begin| self.position() < begin)
+    }
+
+    /// Where it is in a list.
+    pub(crate) fn position(&self) -> ListPosition {
+        ListPosition::of_group(self.head.gid, self.last_ts())
     }
 
     /// When the newest message was sent.

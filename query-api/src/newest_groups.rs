@@ -2,15 +2,16 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use message_store::{Membership, NewestGroup, Shard, Sink};
-use schemas::{GroupId, TableNumber, TimestampMs, UserId};
+use message_store::{Membership, Shard, Sink};
+use schemas::{GroupId, Partition, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     api::Api,
-    cursor::{Kind, ListPosition},
+    cursor::ListPosition,
     deadline::Deadline,
     error::QueryError,
+    listed_group::{self, ListedGroup},
     sink_watermarks,
 };
 
@@ -18,14 +19,13 @@ use crate::{
 pub(crate) const VERY_MANY: u32 = 500;
 
 /// How many groups of each table are looked at, whoever is in them; then more, and no more than these.
-const GROUPS_OF_TABLE: [u32; 2] = [16, 256];
+const GROUPS_OF_TABLE: [usize; 2] = [8, 256];
 
 /// The end of a list's order: the last millisecond that a DATETIME has.
 const FIRST: (TimestampMs, i64) = (TimestampMs(253_402_300_799_999), i64::MAX);
 
-/// The memberships of the next `count` groups after `begin` in the user's list, or of all that are left; `None` if the user's are too rare among those of
-/// everybody.
-pub(crate) async fn memberships(
+/// The next `count` groups after `begin` in the user's list, or all that are left; `None` if the user's are too rare among those of everybody.
+pub(crate) async fn read(
     api: &Api,
     uid: UserId,
     begin: Option<ListPosition>,
@@ -33,22 +33,38 @@ pub(crate) async fn memberships(
     required: &RequiredWatermarks,
     deadline: Deadline,
     mut as_of: AsOf,
-) -> Result<Option<(Vec<Membership>, AsOf)>, QueryError> {
+) -> Result<Option<(Vec<ListedGroup>, AsOf)>, QueryError> {
     for of_table in GROUPS_OF_TABLE {
         let mut newest = Vec::new();
         // One after the other: a call that waits for two connections of its user's share could wait for itself.
         for shard in api.store.layout().shards() {
-            let attempt = || newest_of(api, uid, shard, begin, of_table, required);
+            let attempt = || newest_of(api, shard, begin, of_table, required);
             let (groups, watermarks) = api.poll(deadline, attempt).await?;
             newest.extend(groups);
             as_of = as_of.and(watermarks);
         }
-        if let Some(gids) = first_of(&newest, of_table, begin, count) {
-            let read = async {
-                let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
-                tx.memberships_of(uid, &gids).await
-            };
-            return Ok(Some((deadline.bound(read).await??, as_of)));
+        let (gids, are_all) = known(newest, of_table, begin);
+        let memberships = async {
+            let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
+            tx.memberships_of(uid, &gids).await
+        };
+        let memberships = deadline.bound(memberships).await??.into_iter();
+        let mut memberships: BTreeMap<GroupId, Membership> =
+            memberships.map(|row| (row.gid, row)).collect();
+        let of_user = gids.iter().filter_map(|gid| memberships.remove(gid));
+        let of_user: Vec<Membership> = of_user.filter(Membership::is_member).collect();
+        let mut listed = Vec::new();
+        for next in of_user.chunks(count) {
+            let read = listed_group::read(api, uid, next.to_vec(), required, deadline, as_of);
+            let groups;
+            (groups, as_of) = read.await?;
+            listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
+            if listed.len() >= count {
+                break;
+            }
+        }
+        if are_all || listed.len() >= count {
+            return Ok(Some((listed, as_of)));
         }
     }
     Ok(None)
@@ -56,12 +72,11 @@ pub(crate) async fn memberships(
 
 async fn newest_of(
     api: &Api,
-    uid: UserId,
     shard: Shard,
     begin: Option<ListPosition>,
-    of_table: u32,
+    of_table: usize,
     required: &RequiredWatermarks,
-) -> Result<(Vec<NewestGroup>, Watermarks), QueryError> {
+) -> Result<(Vec<(GroupId, TimestampMs)>, Watermarks), QueryError> {
     let layout = api.store.layout();
     let required = required
         .clone()
@@ -71,80 +86,51 @@ async fn newest_of(
     // Pinned contacts come before all groups.
     let begin = begin.filter(|begin| !begin.pinned);
     let begin = begin.map_or(FIRST, |begin| (begin.last_ts, begin.number));
-    Ok((tx.newest_groups(uid, begin, of_table).await?, watermarks))
+    Ok((tx.newest_groups(begin, of_table).await?, watermarks))
 }
 
-/// The user's next groups after `begin`, if nothing that was not looked at comes before them: of a table with more, that is below the last that
-/// was.
-fn first_of(
-    newest: &[NewestGroup],
-    of_table: u32,
+/// The next groups after `begin`, as far as nothing that was not looked at comes before them: of a table with more, that is below the last that was. And
+/// whether these are all.
+fn known(
+    newest: Vec<(GroupId, TimestampMs)>,
+    of_table: usize,
     begin: Option<ListPosition>,
-    count: usize,
-) -> Option<Vec<GroupId>> {
-    let place = |group: &NewestGroup| ListPosition {
-        pinned: false,
-        last_ts: group.last_ts,
-        number: group.gid.get(),
-        kind: Kind::Group,
-    };
-    let mut tables: BTreeMap<TableNumber, Vec<ListPosition>> = BTreeMap::new();
-    for group in newest {
-        tables.entry(group.number).or_default().push(place(group));
+) -> (Vec<GroupId>, bool) {
+    let mut tables: BTreeMap<Partition, Vec<ListPosition>> = BTreeMap::new();
+    let mut known = Vec::new();
+    for (gid, last_ts) in newest {
+        let position = ListPosition::of_group(gid, last_ts);
+        tables.entry(gid.partition()).or_default().push(position);
+        known.push((position, gid));
     }
-    let is_cut = |table: &&Vec<ListPosition>| table.len() >= of_table as usize;
+    let is_cut = |table: &&Vec<ListPosition>| table.len() >= of_table;
     let ends = tables.values().filter(is_cut);
-    let known_to = ends.filter_map(|table| table.iter().min()).max().copied();
-    let is_known = |group: &&NewestGroup| {
-        let place = place(group);
-        group.is_listed
-            && begin.is_none_or(|begin| place < begin)
-            && known_to.is_none_or(|end| place >= end)
-    };
-    let mut known: Vec<&NewestGroup> = newest.iter().filter(is_known).collect();
-    known.sort_by_key(|group| Reverse(place(group)));
-    known.truncate(count);
-    let is_whole = known.len() == count || known_to.is_none();
-    is_whole.then(|| known.into_iter().map(|group| group.gid).collect())
+    let end = ends.filter_map(|table| table.iter().min()).max();
+    known.retain(|(position, _)| {
+        begin.is_none_or(|begin| *position < begin) && end.is_none_or(|end| position >= end)
+    });
+    known.sort_by_key(|(position, _)| Reverse(*position));
+    let gids = known.into_iter().map(|(_, gid)| gid).collect();
+    (gids, end.is_none())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn group(number: i64, gid: i64, ts: i64, is_listed: bool) -> NewestGroup {
-        NewestGroup {
-            number: number.try_into().unwrap(),
-            gid: gid.try_into().unwrap(),
-            last_ts: TimestampMs(ts),
-            is_listed,
-        }
-    }
-
-    fn gids(found: Option<Vec<GroupId>>) -> Option<Vec<i64>> {
-        Some(found?.into_iter().map(GroupId::get).collect())
-    }
-
     #[test]
     fn what_may_come_after_a_group_that_was_not_looked_at_is_not_known() {
-        let groups = [
-            group(1, 65, 90, true),
-            group(1, 129, 70, false),
-            group(2, 66, 80, true),
-            group(2, 130, 60, true),
-            group(3, 67, 50, true),
-        ];
-        let first = |of_table, count| gids(first_of(&groups, of_table, None, count));
-        assert_eq!(first(2, 2), Some(vec![65, 66]));
-        assert_eq!(first(2, 3), None, "table 1 may have one of 65");
-        assert_eq!(first(3, 3), Some(vec![65, 66, 130]));
-        assert_eq!(first(3, 9), Some(vec![65, 66, 130, 67]));
-        let begin = ListPosition {
-            pinned: false,
-            last_ts: TimestampMs(80),
-            number: 66,
-            kind: Kind::Group,
+        let groups = [(65, 90), (129, 70), (66, 80), (130, 60), (67, 50)];
+        let groups = groups.map(|(gid, ts): (i64, i64)| (gid.try_into().unwrap(), TimestampMs(ts)));
+        let first = |of_table, begin| {
+            let (gids, are_all) = known(groups.to_vec(), of_table, begin);
+            (gids.into_iter().map(GroupId::get).collect(), are_all)
         };
-        assert_eq!(gids(first_of(&groups, 3, Some(begin), 1)), Some(vec![130]));
+        let all: (Vec<i64>, bool) = first(3, None);
+        assert_eq!(all, (vec![65, 66, 129, 130, 67], true));
+        // Table 1 may have another one of 65, and table 2 one of 55.
+        assert_eq!(first(2, None), (vec![65, 66, 129], false));
+        let begin = ListPosition::of_group(groups[2].0, groups[2].1);
+        assert_eq!(first(2, Some(begin)), (vec![129], false));
     }
 }

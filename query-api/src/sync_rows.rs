@@ -290,15 +290,16 @@ impl Reading<'_> {
         let layout = self.api.store.layout();
         let partitions: Vec<Partition> = layout.source_partitions(Sink::Messages, shard).collect();
         let users = self.applied.clone();
-        let (mut tx, _) = self.open(shard, Sink::Messages, &partitions).await?;
+        let (mut tx, of_store) = self.open(shard, Sink::Messages, &partitions).await?;
         let since = |partition| self.cursor.least_pos(partition);
-        if tx.has_many_moved_groups(since, MOVED_GROUPS).await? {
+        let left_since = |partition| users.get(partition).get();
+        let has_events = |partition: &Partition| of_store.get(*partition).get() > since(*partition);
+        let partitions: Vec<Partition> = partitions.into_iter().filter(has_events).collect();
+        let moved = tx.moved_groups(self.uid, &partitions, since, left_since, MOVED_GROUPS);
+        let Some((mut heads, left)) = moved.await? else {
             return Ok(None);
-        }
-        let mut heads = tx.group_heads(self.uid, gids).await?;
-        heads.extend(tx.moved_group_heads(self.uid, since).await?);
-        let unheard = |partition| users.get(partition).get();
-        let left = tx.groups_left_since(self.uid, unheard).await?;
+        };
+        heads.extend(tx.group_heads(self.uid, gids).await?);
         Ok(Some((heads, left)))
     }
 

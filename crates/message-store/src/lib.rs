@@ -34,7 +34,7 @@ pub use error::StoreError;
 pub use group::{GroupDelta, GroupHead, GroupMemberRow, GroupRow, Membership, SettingsAt};
 pub use layout::{Layout, Shard};
 pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};
-pub use read::{NewestGroup, ReadTx, UNREAD_LIMIT};
+pub use read::{ReadTx, UNREAD_LIMIT};
 pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink, StoredOffset};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, RetentionRow, SchemaReport};

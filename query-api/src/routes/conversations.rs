@@ -15,7 +15,7 @@ use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     api::Api,
     conversation_item::{ConversationItem, MessageKey, last_message_key},
-    cursor::{self, Kind, ListPosition},
+    cursor::{self, ListPosition},
     deadline::Deadline,
     error::QueryError,
     listed_group::{self, ListedGroup},
@@ -105,29 +105,16 @@ pub(crate) async fn get_conversations(
     let attempt = || user_rows(&api, uid, begin, limit, &required);
     let (contacts, memberships, watermarks) = api.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
-    let memberships = match memberships {
-        Some(memberships) => vec![memberships],
+    let groups;
+    (groups, as_of) = match memberships {
+        Some(all) => groups_of(&api, uid, vec![all], begin, &required, deadline, as_of).await?,
         None => {
-            let (count, known) = (limit.get() + 1, as_of.clone());
-            let newest =
-                newest_groups::memberships(&api, uid, begin, count, &required, deadline, known);
-            match newest.await? {
-                Some((newest, of_groups)) => {
-                    as_of = of_groups;
-                    vec![newest]
-                }
-                None => deadline.bound(all_memberships(&api, uid)).await??,
-            }
+            let count = limit.get() + 1;
+            of_very_many(&api, uid, begin, count, &required, deadline, as_of).await?
         }
     };
-    let mut rows: Vec<Row> = contacts.into_iter().map(Row::Contact).collect();
-    for memberships in memberships {
-        let read = listed_group::read(&api, uid, memberships, &required, deadline, as_of);
-        let groups;
-        (groups, as_of) = read.await?;
-        let groups = groups.into_iter().filter(ListedGroup::has_messages);
-        rows.extend(groups.map(Row::Group));
-    }
+    let contacts = contacts.into_iter().map(Row::Contact);
+    let rows = contacts.chain(groups.into_iter().map(Row::Group)).collect();
     let (rows, next) = page(uid, rows, begin, limit);
     let (items, as_of) = items(&api, uid, rows, &required, deadline, as_of).await?;
     let users = items.iter().filter_map(ConversationItem::user).chain([uid]);
@@ -141,6 +128,45 @@ pub(crate) async fn get_conversations(
     }))
 }
 
+/// The next `count` groups after `begin`, at least.
+async fn of_very_many(
+    api: &Api,
+    uid: UserId,
+    begin: Option<ListPosition>,
+    count: usize,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    as_of: AsOf,
+) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
+    let newest =
+        newest_groups::read(api, uid, begin, count, required, deadline, as_of.clone()).await?;
+    if let Some(newest) = newest {
+        return Ok(newest);
+    }
+    let memberships = deadline.bound(all_memberships(api, uid)).await??;
+    groups_of(api, uid, memberships, begin, required, deadline, as_of).await
+}
+
+/// Those of these groups that are in the list.
+async fn groups_of(
+    api: &Api,
+    uid: UserId,
+    memberships: Vec<Vec<Membership>>,
+    begin: Option<ListPosition>,
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    mut as_of: AsOf,
+) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
+    let mut listed = Vec::new();
+    for memberships in memberships {
+        let read = listed_group::read(api, uid, memberships, required, deadline, as_of);
+        let groups;
+        (groups, as_of) = read.await?;
+        listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
+    }
+    Ok((listed, as_of))
+}
+
 /// A row of the list.
 enum Row {
     Contact(ContactRow),
@@ -151,12 +177,7 @@ impl Row {
     fn position(&self) -> ListPosition {
         match self {
             Self::Contact(row) => row.cursor().into(),
-            Self::Group(group) => ListPosition {
-                pinned: false,
-                last_ts: group.last_ts(),
-                number: group.head.gid.get(),
-                kind: Kind::Group,
-            },
+            Self::Group(group) => group.position(),
         }
     }
 }

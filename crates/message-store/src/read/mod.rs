@@ -15,7 +15,6 @@ mod scan;
 use std::collections::BTreeMap;
 
 pub use messages::UNREAD_LIMIT;
-pub use moved_groups::NewestGroup;
 use schemas::{TableNumber, UserId};
 use sqlx::mysql::MySqlRow;
 
@@ -91,25 +90,25 @@ impl ReadTx {
         for (number, id) in ids {
             by_table.entry(number).or_default().push(id.to_string());
         }
-        let selects = by_table
-            .into_iter()
-            .map(|(number, ids)| sql(self, number, &ids.join(", ")))
+        let by_table = by_table.into_iter();
+        self.fetch_of_each(by_table, |tx, (number, ids)| {
+            sql(tx, number, &ids.join(", "))
+        })
+        .await
+    }
+
+    /// The rows of one statement: `sql` of each, joined by UNION ALL; none of nothing.
+    async fn fetch_of_each<T>(
+        &mut self,
+        each: impl Iterator<Item = T>,
+        sql: impl Fn(&Self, T) -> Result<String, StoreError>,
+    ) -> Result<Vec<MySqlRow>, StoreError> {
+        let selects = each
+            .map(|one| sql(self, one))
             .collect::<Result<Vec<String>, StoreError>>()?;
         if selects.is_empty() {
             return Ok(Vec::new());
         }
-        self.session.fetch_text(selects.join(" UNION ALL ")).await
-    }
-
-    /// The rows of one statement: `sql` of each of this database's tables, joined by UNION ALL.
-    async fn fetch_of_all_tables(
-        &mut self,
-        sql: impl Fn(&Self, TableNumber) -> Result<String, StoreError>,
-    ) -> Result<Vec<MySqlRow>, StoreError> {
-        let tables = self.names.layout().tables_of(self.shard);
-        let selects = tables
-            .map(|number| sql(self, number))
-            .collect::<Result<Vec<String>, StoreError>>()?;
         self.session.fetch_text(selects.join(" UNION ALL ")).await
     }
 

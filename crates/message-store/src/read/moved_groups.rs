@@ -2,117 +2,83 @@
 //! groups are read is bounded by what has happened, or by a limit; the user's memberships are all looked at.
 
 use schemas::{GroupId, Partition, StoredProfile, TableNumber, TimestampMs, UserId};
-use sqlx::{Row as _, types::time::PrimitiveDateTime};
+use sqlx::{Row as _, mysql::MySqlRow};
 
 use super::{ReadTx, decode};
 use crate::{GroupHead, Membership, StoreError, datetime, names::Table};
 
-/// A group among the newest of its table, whoever is in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewestGroup {
-    /// The table.
-    pub number: TableNumber,
-    /// The group.
-    pub gid: GroupId,
-    /// When its newest message was sent.
-    pub last_ts: TimestampMs,
-    /// The user is a member, and there is a message that is not from before joining.
-    pub is_listed: bool,
-}
-
 impl ReadTx {
-    /// Whether any of the group tables of this database has `limit` groups or more whose `pos` is at least that of `since` for their partition.
+    /// The groups of these partitions, all in this database, of which `uid` is a member and whose `pos` is at least that of `since` for their partition; and
+    /// those that `uid` has left by an event at or above that of `left_since`, which is not below `since`. Both by the index of `pos`. `None` if a
+    /// partition has `limit` groups or more that have moved, whoever is in them.
     ///
     /// # Errors
-    /// As all reads.
-    pub async fn has_many_moved_groups(
+    /// As all reads; fatal where a partition is in another database.
+    pub async fn moved_groups(
         &mut self,
+        uid: UserId,
+        partitions: &[Partition],
         since: impl Fn(Partition) -> i64,
+        left_since: impl Fn(Partition) -> i64,
         limit: u32,
-    ) -> Result<bool, StoreError> {
-        let sql = |tx: &Self, number: TableNumber| {
-            Ok(include_str!("../../sql/read/moved_groups.sql")
-                .replace("{number}", &number.get().to_string())
-                .replace("{table}", &tx.table(Table::Group, number)?)
-                .replace("{since}", &since(partition_of(number)?).to_string())
+    ) -> Result<Option<(Vec<GroupHead>, Vec<GroupId>)>, StoreError> {
+        let sql = |tx: &Self, partition: &Partition| {
+            Ok(include_str!("../../sql/read/count_moved_groups.sql")
+                .replace("{partition}", &partition.to_string())
+                .replace("{table}", &tx.table(Table::Group, *partition)?)
+                .replace("{since}", &since(*partition).to_string())
                 .replace("{limit}", &limit.to_string()))
         };
-        let rows = self.fetch_of_all_tables(sql).await?;
-        let mut moved = rows.iter().map(|row| row.try_get::<i64, _>("moved"));
-        Ok(moved.any(|moved| moved.map_or(true, |moved| moved >= i64::from(limit))))
-    }
-
-    /// The groups of this database of which `uid` is a member and whose `pos` is at least that of `since` for their partition, by the index of `pos`.
-    ///
-    /// # Errors
-    /// As all reads.
-    pub async fn moved_group_heads(
-        &mut self,
-        uid: UserId,
-        since: impl Fn(Partition) -> i64,
-    ) -> Result<Vec<GroupHead>, StoreError> {
-        let sql = |tx: &Self, number: TableNumber| {
-            Ok(include_str!("../../sql/read/moved_group_heads.sql")
-                .replace("{table}", &tx.table(Table::Group, number)?)
-                .replace("{members}", &tx.table(Table::GroupMember, number)?)
+        let mut moved = Vec::new();
+        for row in self.fetch_of_each(partitions.iter(), sql).await? {
+            let count: i64 = row.try_get("moved")?;
+            if count >= i64::from(limit) {
+                return Ok(None);
+            }
+            let partition: i64 = row.try_get("partition_no")?;
+            moved.push(partition.try_into().map_err(StoreError::fatal)?);
+        }
+        let sql = |tx: &Self, partition| {
+            Ok(include_str!("../../sql/read/moved_groups.sql")
+                .replace("{table}", &tx.table(Table::Group, partition)?)
+                .replace("{members}", &tx.table(Table::GroupMember, partition)?)
                 .replace("{uid}", &uid.to_string())
-                .replace("{since}", &since(partition_of(number)?).to_string()))
+                .replace("{since}", &since(partition).to_string())
+                .replace("{left_since}", &left_since(partition).to_string()))
         };
-        let rows = self.fetch_of_all_tables(sql).await?;
-        rows.iter().map(decode::group_head).collect()
+        let (mut heads, mut left) = (Vec::new(), Vec::new());
+        for row in self.fetch_of_each(moved.into_iter(), sql).await? {
+            match row.try_get::<i8, _>("member_role")? {
+                0 => left.push(decode::gid(&row, "gid")?),
+                _ => heads.push(decode::group_head(&row)?),
+            }
+        }
+        Ok(Some((heads, left)))
     }
 
-    /// The groups of this database that `uid` has left by an event at or above that of `since` for their partition, by the index of `pos`.
-    ///
-    /// # Errors
-    /// As all reads.
-    pub async fn groups_left_since(
-        &mut self,
-        uid: UserId,
-        since: impl Fn(Partition) -> i64,
-    ) -> Result<Vec<GroupId>, StoreError> {
-        let sql = |tx: &Self, number: TableNumber| {
-            Ok(include_str!("../../sql/read/groups_left_since.sql")
-                .replace("{table}", &tx.table(Table::Group, number)?)
-                .replace("{members}", &tx.table(Table::GroupMember, number)?)
-                .replace("{uid}", &uid.to_string())
-                .replace("{since}", &since(partition_of(number)?).to_string()))
-        };
-        let rows = self.fetch_of_all_tables(sql).await?;
-        rows.iter().map(|row| decode::gid(row, "gid")).collect()
-    }
-
-    /// Of each group table of this database the `limit` newest groups up to `(last_ts, gid)`, whoever is in them, by the index of their last message.
+    /// Of each group table of this database the `limit` newest groups with messages up to `(last_ts, gid)`, whoever is in them, each with the time of its
+    /// newest message: all that the index has, and nothing of the rows.
     ///
     /// # Errors
     /// As all reads.
     pub async fn newest_groups(
         &mut self,
-        uid: UserId,
         (last_ts, gid): (TimestampMs, i64),
-        limit: u32,
-    ) -> Result<Vec<NewestGroup>, StoreError> {
+        limit: usize,
+    ) -> Result<Vec<(GroupId, TimestampMs)>, StoreError> {
         let last_ts = datetime::to_column(last_ts)?;
         let sql = |tx: &Self, number: TableNumber| {
             Ok(include_str!("../../sql/read/newest_groups.sql")
-                .replace("{number}", &number.get().to_string())
                 .replace("{table}", &tx.table(Table::Group, number)?)
-                .replace("{members}", &tx.table(Table::GroupMember, number)?)
-                .replace("{uid}", &uid.to_string())
                 .replace("{ts}", &last_ts.to_string())
                 .replace("{gid}", &gid.to_string())
                 .replace("{limit}", &limit.to_string()))
         };
-        let rows = self.fetch_of_all_tables(sql).await?;
-        let newest = |row: &sqlx::mysql::MySqlRow| {
-            let last_ts: PrimitiveDateTime = row.try_get("last_ts")?;
-            let number: i64 = row.try_get("number")?;
-            Ok(NewestGroup {
-                number: number.try_into().map_err(StoreError::fatal)?,
-                gid: decode::gid(row, "gid")?,
-                last_ts: datetime::from_column(last_ts),
-                is_listed: row.try_get::<Option<i64>, _>("is_listed")? == Some(1),
-            })
+        let tables = self.names.layout().tables_of(self.shard);
+        let rows = self.fetch_of_each(tables, sql).await?;
+        let newest = |row: &MySqlRow| {
+            let last_ts = datetime::from_column(row.try_get("last_ts")?);
+            Ok((decode::gid(row, "gid")?, last_ts))
         };
         rows.iter().map(newest).collect()
     }
@@ -183,10 +149,4 @@ impl ReadTx {
         let rows = self.fetch_once(&sql, &table).await?;
         rows.iter().map(decode::membership).collect()
     }
-}
-
-fn partition_of(number: TableNumber) -> Result<Partition, StoreError> {
-    i64::from(number.get())
-        .try_into()
-        .map_err(StoreError::fatal)
 }

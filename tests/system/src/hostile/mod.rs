@@ -300,16 +300,18 @@ pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()
         tried.push(("all of them", attacks.copied().collect(), length));
     }
     for (name, ways, length) in tried {
+        // Of all at once, the attackers alone take more than the cores that there are.
+        let timed = options.timed && ways.len() == 1;
         let tried = Tried::run(env, &stage, &observer, name, &ways, length).await?;
         println!("{tried}");
-        failed.extend(tried.failure(options.timed));
+        failed.extend(tried.failure(timed));
     }
     observer.end().await;
-    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     let audit = env.tidemark(&["audit", "--json"]).await?;
     let report = audit.json()?;
     ensure!(report["differences"] == 0, "{report:#}");
     println!("audit: no difference");
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }
 
