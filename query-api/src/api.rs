@@ -83,6 +83,11 @@ impl Api {
         self.slot.without(wait).await
     }
 
+    /// Goes on after a wait that was dropped, with a slot.
+    pub(crate) async fn go_on(&self) {
+        self.slot.again().await;
+    }
+
     /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition. Ends at once if no store will ever have
     /// what is required, since the log has not.
     ///

@@ -20,13 +20,21 @@ impl CallSlot {
         }))
     }
 
-    /// Waits without the slot, and takes one again afterwards; for one wait of a call at a time. If it is dropped before, the call goes on without.
+    /// Waits without the slot, and takes one again afterwards; for one wait of a call at a time. If it is dropped before, the call is to take one
+    /// ([`Self::again`]).
     pub(crate) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
         drop(self.lock().take());
         let waited = wait.await;
-        let again = Arc::clone(&self.all).acquire_owned().await;
-        *self.lock() = again.ok();
+        self.again().await;
         waited
+    }
+
+    /// Takes a slot again, if there is none since a wait was dropped.
+    pub(crate) async fn again(&self) {
+        if self.lock().is_none() {
+            let again = Arc::clone(&self.all).acquire_owned().await;
+            *self.lock() = again.ok();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
@@ -55,5 +63,10 @@ mod tests {
         drop(other);
         back.await;
         assert!(CallSlot::try_take(&all).is_none());
+        let mut dropped = Box::pin(slot.without(std::future::pending::<()>()));
+        assert!(poll!(&mut dropped).is_pending());
+        drop(dropped);
+        slot.again().await;
+        assert!(CallSlot::try_take(&all).is_none(), "the call has its slot");
     }
 }

@@ -19,6 +19,9 @@ use crate::{
 
 const RELOAD_INTERVAL: Duration = Duration::from_secs(1);
 
+/// A call that asks about more users than these counts as several requests.
+const USERS_OF_REQUEST: usize = 10;
+
 /// Authenticates callers and enforces their rate limits. All services of a process share one.
 #[derive(Clone, Debug)]
 pub struct Access(Arc<Inner>);
@@ -90,6 +93,18 @@ impl Access {
     /// 429, which says when to try again.
     pub(crate) fn charge_request(&self, caller: &Caller) -> Result<(), Problem> {
         self.charge(caller, Unit::Requests, 1, "requests")
+    }
+
+    /// Counts the users whom a call asks about: [`USERS_OF_REQUEST`] are as much as a request, and the first of these are counted already.
+    ///
+    /// # Errors
+    /// 429, which says when to try again.
+    pub fn charge_users(&self, caller: &Caller, users: usize) -> Result<(), Problem> {
+        let requests = users.saturating_sub(1) / USERS_OF_REQUEST;
+        match u32::try_from(requests).unwrap_or(u32::MAX) {
+            0 => Ok(()),
+            more => self.charge(caller, Unit::Requests, more, "requests"),
+        }
     }
 
     /// Counts one event that the caller sends.

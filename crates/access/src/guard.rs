@@ -23,7 +23,8 @@ const DRAIN_BYTES: usize = 1024 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 impl Access {
-    /// Requires authentication for `calls` and describes it in their OpenAPI document. Handlers can extract the [`Caller`].
+    /// Requires authentication for `calls` and describes it in their OpenAPI document. Handlers can extract the
+    /// [`Caller`], and `Extension<Access>` to charge more to it.
     pub fn guard<S: Clone + Send + Sync + 'static>(
         &self,
         calls: OpenApiRouter<S>,
@@ -51,6 +52,7 @@ async fn authenticate(State(access): State<Access>, mut request: Request, next: 
             Ok(()) => {
                 request.extensions_mut().insert(caller);
                 request.extensions_mut().insert(until);
+                request.extensions_mut().insert(access);
                 return next.run(request).await;
             }
             Err(problem) => problem.into_response(),

@@ -49,11 +49,17 @@ impl Audience {
         }
     }
 
+    /// What a change of a group says about the users whom it names.
+    pub(super) fn changes(&self) -> &[(UserId, MembershipChange)] {
+        match self {
+            Self::Changed(_, changes) => changes,
+            Self::Nobody | Self::One(_) | Self::Two(_) | Self::Members(_) => &[],
+        }
+    }
+
     /// What a change of a group says about a user, if it names him.
     pub(crate) fn change_for(&self, uid: UserId) -> Option<MembershipChange> {
-        let Self::Changed(_, changes) = self else {
-            return None;
-        };
+        let changes = self.changes();
         let at = changes.binary_search_by_key(&uid, |(uid, _)| *uid).ok()?;
         Some(changes[at].1)
     }

@@ -122,7 +122,7 @@ pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
     })
 }
 
-/// Whose account the bytes of an event in the rings are charged to. Changes of groups are nobody's: they are bounded by whom they name.
+/// Whose account the bytes of an event in the rings are charged to.
 pub(super) fn author_of(event: &Event) -> Option<UserId> {
     Some(match &event.body {
         Body::Message(message) => message.srcid,
@@ -130,7 +130,8 @@ pub(super) fn author_of(event: &Event) -> Option<UserId> {
         Body::MessageChange(change) => change.by,
         Body::ContactChange(change) => change.uid,
         Body::Profile(profile) => profile.uid,
-        Body::GroupChange(_) | Body::Control(_) | Body::Progress => return None,
+        Body::GroupChange(change) => change.by,
+        Body::Control(_) | Body::Progress => return None,
     })
 }
 

@@ -162,12 +162,13 @@ impl Hub {
         self.begin_again(partition, next);
     }
 
-    /// A partition is read from another place on. What is between was not handed out: who is connected comes back.
+    /// A partition is read from another place on. What is between was not handed out, and who joined a group or left one there is not known: who is connected
+    /// comes back, and everybody's groups are read again.
     pub(crate) fn begin_again(&mut self, partition: Partition, next: NextOffset) {
         while self.drop_oldest(partition) {}
         self.rings[partition].begin_again(next);
-        let connections = self.users.values().flat_map(ConnectedUser::connections);
-        connections.for_each(|connection| connection.forget());
+        self.members.clear();
+        self.users.values_mut().for_each(ConnectedUser::forget);
     }
 
     /// How far a partition is read.

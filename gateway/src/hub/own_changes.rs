@@ -107,11 +107,7 @@ impl OwnChanges {
         self.is_complete = rings.iter().all(|(partition, ring)| {
             let (key, down_to) = (Recipient::User(uid), down_to(partition));
             self.walks[partition].go_on(ring, key, down_to, budget, |entry| {
-                let audience = entry.whole().map(|event| &event.audience);
-                let change = audience.and_then(|audience| {
-                    let change = audience.change_for(uid)?;
-                    Some((audience.group()?, change))
-                });
+                let change = entry.membership_change(uid);
                 changes.extend(change.map(|(gid, change)| ((gid, entry.offset), change)));
                 visit(partition, entry, change.map(|(gid, _)| gid));
             })

@@ -215,7 +215,7 @@ fn add(
             own_mid: Mid::ZERO,
             ..*head
         }),
-        Retained::Nothing => return Err(NoStream::SyncRequired),
+        Retained::Audience(_) => return Err(NoStream::SyncRequired),
     };
     let offset = entry.offset;
     missed.insert(EventPosition { partition, offset }, item);

@@ -8,7 +8,7 @@ use std::{
 use schemas::{GroupId, NextOffset, Recipient, UserId};
 
 use super::{
-    audience::Audience,
+    audience::{Audience, MembershipChange},
     body::{author_of, head_of},
     queue::Head,
     ring_event::{OVERHEAD_BYTES, RingEvent},
@@ -30,8 +30,8 @@ pub(super) enum Retained {
     Whole(Arc<RingEvent>),
     /// How far a group has come by it, and its author, whose account has more in the rings than it may.
     Head(Head, UserId),
-    /// Nothing, likewise: whoever needs it has to sync.
-    Nothing,
+    /// Whom it concerned, likewise, and what it made members: whoever needs it has to sync.
+    Audience(Audience),
 }
 
 impl Entry {
@@ -64,8 +64,18 @@ impl Entry {
     pub(super) fn whole(&self) -> Option<&Arc<RingEvent>> {
         match &self.retained {
             Retained::Whole(event) => Some(event),
-            Retained::Head(..) | Retained::Nothing => None,
+            Retained::Head(..) | Retained::Audience(_) => None,
         }
+    }
+
+    /// What it says about a user's membership of a group, if it is a change of one that names the user.
+    pub(super) fn membership_change(&self, uid: UserId) -> Option<(GroupId, MembershipChange)> {
+        let audience = match &self.retained {
+            Retained::Whole(event) => &event.audience,
+            Retained::Audience(audience) => audience,
+            Retained::Head(..) => return None,
+        };
+        Some((audience.group()?, audience.change_for(uid)?))
     }
 }
 
@@ -161,7 +171,7 @@ impl PartitionRing {
         (self.low, self.next) = (next, next);
     }
 
-    /// Keeps of an event no more than where it was, and how far its group has come by it.
+    /// Keeps of an event no more than where it was, whom it concerned, and how far its group has come by it.
     pub(super) fn strip(&mut self, number: u64) {
         let at = number.checked_sub(self.first);
         let entry = at.and_then(|at| self.entries.get_mut(at as usize));
@@ -169,11 +179,13 @@ impl PartitionRing {
         let Some(event) = entry.whole() else { return };
         let author = author_of(&event.event);
         let head = author.and_then(|author| Some((head_of(event, author)?, author)));
-        entry.retained = head.map_or(Retained::Nothing, |(head, author)| {
-            Retained::Head(head, author)
-        });
-        self.bytes -= entry.bytes - OVERHEAD_BYTES;
-        entry.bytes = OVERHEAD_BYTES;
+        let bytes = OVERHEAD_BYTES + size_of_val(event.audience.changes());
+        entry.retained = match head {
+            Some((head, author)) => Retained::Head(head, author),
+            None => Retained::Audience(event.audience.clone()),
+        };
+        self.bytes = self.bytes - entry.bytes + bytes;
+        entry.bytes = bytes;
     }
 
     /// The number of the newest entry of a user or a group.

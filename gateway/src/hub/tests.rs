@@ -108,6 +108,32 @@ fn who_has_left_is_in_no_list_of_members() {
     assert!(hub.is_member(uid(1), gid()) && hub.members[&gid()].contains(&uid(1)));
 }
 
+/// As MySQL has them, once it has what was between.
+#[test]
+fn after_a_gap_of_the_log_everybodys_groups_are_read_again() {
+    let mut hub = Hub::new(limits(), 0, &PartitionMap::new());
+    connect(&mut hub, 1, 1, stored());
+    hub.begin_again(Partition::FIRST, NextOffset::after(9));
+    assert!(!hub.knows(uid(1)) && hub.members.is_empty());
+    let applied = [(Partition::FIRST, NextOffset::after(9))];
+    let left = Span {
+        join_pos: -1,
+        left_pos: Some(5),
+    };
+    let stored = StoredMemberships {
+        spans: [(gid(), left)].into(),
+        applied: applied.into_iter().collect(),
+    };
+    let since = SyncToken::new(0, &stored.applied);
+    assert!(hub.adopt(&mut Adoption::new(uid(1), stored), 0).unwrap());
+    let connection = connection(2, 1);
+    let mut replay = Replay::new(uid(1), since, 10_000);
+    assert!(hub.welcome(&mut replay, &connection).unwrap());
+    let message = group_message_body(GID, 2, "a", 1);
+    hub.apply(event(Partition::FIRST, 10, message), 0);
+    assert!(!matches!(connection.next(), Next::Write(_)), "who has left");
+}
+
 #[test]
 fn what_leaves_the_rings_for_room_is_counted_and_what_is_old_is_not() {
     let message = |offset| event(Partition::FIRST, offset, message_body(1, 2, "a", 1));
@@ -222,6 +248,15 @@ fn one_accounts_bytes_leave_the_others_their_streams() {
         1,
         "a head of all of them"
     );
+    for offset in 1_100..1_200 {
+        let changes = member_body(GID, 1, offset % 2 == 0, 0);
+        hub.apply(event(Partition::FIRST, offset, changes), 0);
+    }
+    let whole = hub.rings[Partition::FIRST].newest_first(Recipient::Group(gid()));
+    assert!(whole.count() <= 10, "changes of a group are charged, too");
+    // What was dropped of them says still who is a member.
+    assert!(hub.adopt(&mut Adoption::new(uid(1), stored()), 0).unwrap());
+    assert!(!hub.is_member(uid(1), gid()));
 }
 
 #[test]

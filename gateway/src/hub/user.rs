@@ -51,6 +51,13 @@ impl ConnectedUser {
         !self.is_forgotten
     }
 
+    /// What happened in between is not known, nor which groups it was about: who is connected comes back, and is to be adopted again.
+    pub(super) fn forget(&mut self) {
+        self.is_forgotten = true;
+        self.spans.clear();
+        self.connections.iter().for_each(|one| one.forget());
+    }
+
     /// One of the groups of a user who is forgotten.
     pub(super) fn forget_group(&mut self) -> Option<GroupId> {
         self.is_forgotten = true;

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use access::Caller;
-use axum::{Json, extract::State};
+use access::{Access, Caller};
+use axum::{Extension, Json, extract::State};
 use problem::{Problem, Query};
 use schemas::{Excerpt, UserId};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const MAX_USERS: usize = 100;
 const READ_TIME: Duration = Duration::from_secs(2);
 /// How many calls are answered at a time; of one user.
 pub(super) const CALLS: usize = 256;
-pub(super) const CALLS_OF_USER: usize = 4;
+pub(super) const CALLS_OF_USER: usize = 2;
 /// After this a call that was one too many may be tried again, seconds.
 const RETRY_AFTER_S: u64 = 1;
 
@@ -43,11 +43,13 @@ pub(crate) struct PresenceAnswer {
 /// Whether users are connected to any gateway. A user learns it of those who have written to him and do not block him.
 pub(crate) async fn get_presence(
     State(presence): State<Arc<Presence>>,
+    Extension(access): Extension<Access>,
     caller: Caller,
     Query(query): Query<PresenceQuery>,
 ) -> Result<Json<PresenceAnswer>, Problem> {
     caller.may_read_as_a_user()?;
     let uids = users(&query.uid)?;
+    access.charge_users(&caller, uids.len())?;
     let Some(_place) = presence.calls.try_acquire(&caller, 1) else {
         return Err(Problem::too_many_requests(RETRY_AFTER_S));
     };

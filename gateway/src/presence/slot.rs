@@ -106,16 +106,22 @@ impl Slot {
 
     /// For ever.
     async fn renew_leases(&self) {
+        let mut is_held = true;
         loop {
             let begun = Instant::now();
             let mut pause = self.lease / 3;
-            match self.hold_lease().await {
+            let was_held = is_held;
+            let held = self.hold_lease().await;
+            is_held = held.is_ok();
+            match held {
                 Ok(()) => {
                     self.entries().refresh(begun, REFRESHED);
                     self.changed.notify_one();
                 }
                 Err(error) => {
-                    tracing::debug!(%error, self.index, "the lease of presence is not held");
+                    if was_held {
+                        tracing::warn!(%error, self.index, "nobody is shown as present: the lease of presence is not held");
+                    }
                     pause = pause.min(RETRY);
                 }
             }

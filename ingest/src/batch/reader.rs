@@ -194,7 +194,12 @@ impl BatchReader {
             Ok(post) => {
                 let charged = self.ingest.charge_named(&self.caller, &post);
                 charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
-                match self.ingest.check_added(&self.caller, &post).await {
+                let added = tokio::select! {
+                    biased;
+                    added = self.ingest.check_added(&self.caller, &post) => added,
+                    stop = self.stopped(Some(frame.number)) => return Err(stop),
+                };
+                match added {
                     Ok(()) => self.append(frame.number, post).await,
                     Err(problem) => {
                         let problem = problem.within(post.kind().member());

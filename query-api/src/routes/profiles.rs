@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use access::Caller;
-use axum::Json;
+use access::{Access, Caller};
+use axum::{Extension, Json};
 use problem::{FieldError, Path, Problem, Query};
 use schemas::UserId;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,7 @@ pub(crate) async fn get_profile(
 
 /// Read profiles of several users
 ///
-/// Every user may read everybody's.
+/// Every user may read everybody's. Of the caller's rate limit ten users take as much as a call.
 #[utoipa::path(
     get,
     path = "/v1/profiles",
@@ -136,6 +136,7 @@ pub(crate) async fn get_profile(
 )]
 pub(crate) async fn get_profiles(
     api: Api,
+    Extension(access): Extension<Access>,
     caller: Caller,
     Query(query): Query<ProfilesQuery>,
 ) -> Result<Json<Profiles>, QueryError> {
@@ -143,6 +144,7 @@ pub(crate) async fn get_profiles(
     let deadline = Deadline::in_time(query.timeout_ms);
     let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
     let uids = users(&query.uid)?;
+    access.charge_users(&caller, uids.len())?;
     let (profiles, as_of) = profiles::read(&api, &uids, &required, deadline).await?;
     Ok(Json(Profiles { profiles, as_of }))
 }

@@ -185,6 +185,7 @@ async fn read_since(
         }
         () = is_ahead(api, &since) => {
             let cursor = SyncCursor::new(None, epoch);
+            deadline.bound(api.go_on()).await?;
             let page = api.poll(deadline, || sync_rows::read(api, uid, &cursor, limit)).await?;
             Ok((cursor, page))
         }

@@ -115,6 +115,24 @@ async fn more_requests_than_allowed_are_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn ten_users_that_a_call_asks_about_are_as_much_as_a_request() {
+    let files = Files::new();
+    let mut config = of_hs256(&files);
+    config.user_limits = LimitConfig {
+        requests_per_s: 1,
+        requests_burst: 2,
+        ..LimitConfig::default()
+    };
+    let (access, _supervisor) = access(&config);
+    let caller = Caller::User(7.try_into().unwrap());
+    for users in [10, 11, 10, 11, 10] {
+        access.charge_users(&caller, users).unwrap();
+    }
+    let refused = access.charge_users(&caller, 11).unwrap_err();
+    assert_eq!(refused.kind, ProblemKind::RateLimited);
+}
+
+#[tokio::test]
 async fn the_description_is_open_and_names_scheme_and_refusals() {
     let files = Files::new();
     let (access, _supervisor) = access(&of_hs256(&files));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use deployment::{Deployment, HUSH};
-use system_tests::{DeviceClass, SERVICES};
+use system_tests::{DeviceClass, SERVICES, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployment_with_access_control_works_and_refuses_others() -> Result<()> {
@@ -32,6 +32,7 @@ async fn examine(deployment: &Deployment) -> Result<()> {
         .expect(0)?;
     deployment.start_services().await?;
     a_message_goes_through(deployment).await?;
+    it_is_known_who_is_present(deployment).await?;
     Box::pin(refusals::all(deployment)).await?;
     nothing_tells_a_secret(deployment).await
 }
@@ -71,6 +72,21 @@ async fn a_message_goes_through(deployment: &Deployment) -> Result<()> {
         "{connected:?}"
     );
     Ok(())
+}
+
+/// Null is what is said as long as the gateway holds no lease in Redis.
+async fn it_is_known_who_is_present(deployment: &Deployment) -> Result<()> {
+    let gateway = deployment.ports().gateway;
+    until("known presence", async || {
+        let answer = deployment.client.get_at(gateway, "/v1/presence?uid=1000");
+        let answer = answer.await.map_err(|error| format!("{error:#}"))?;
+        let online = &answer.body["items"][0]["online"];
+        online
+            .is_boolean()
+            .then_some(())
+            .ok_or(answer.body.to_string())
+    })
+    .await
 }
 
 /// Every password has [`HUSH`] in it.
