@@ -122,11 +122,11 @@ pub(super) async fn dead_letters(stage: Stage, accounts: Vec<Account>) -> Result
     Ok(())
 }
 
-/// Each account writes to one that nobody else knows.
-pub(super) async fn large_messages(_: Stage, accounts: Vec<Account>) -> Result<()> {
+/// Each account writes to one that nobody else knows, so many bytes at a time.
+pub(super) async fn messages(accounts: Vec<Account>, bytes: usize) -> Result<()> {
     let messages = |account: Account| async move {
         let [to] = new_users();
-        let text = "x".repeat(16_000);
+        let text = "x".repeat(bytes);
         let message =
             json!({ "srcid": account.uid.to_string(), "destid": to.to_string(), "msg": text });
         post_each(&account, "/v1/messages", repeat(message)).await

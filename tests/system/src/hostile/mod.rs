@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use futures::future::{BoxFuture, LocalBoxFuture, try_join_all};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use self::{
@@ -25,8 +25,9 @@ use crate::{Settings, TestEnv};
 
 /// For how long each way is measured while nobody attacks.
 const QUIET: Duration = Duration::from_secs(8);
-/// A broker that has just started is ten times as slow as it is later.
-const WARM_UP: Duration = Duration::from_secs(20);
+/// A broker that has just started is ten times as slow as it is later: so long it takes what [`WARMING`] accounts post.
+const WARM_UP: Duration = Duration::from_secs(30);
+const WARMING: usize = 10;
 /// How many times as long the 99th of a hundred calls of the measuring account may take during an attack.
 const FACTOR: f64 = 3.0;
 /// Two cores run the attackers as well: a call that takes less than this is never counted as slow, ms.
@@ -148,13 +149,13 @@ pub const WAYS: &[Way] = &[
     },
     Way {
         name: "memberships",
-        what: "30 accounts make groups with those who measure, who list them and sync",
-        act: Act::Attack(30, |stage, accounts| {
+        what: "six accounts make as many groups as they may with those who measure, who list them and sync",
+        act: Act::Attack(6, |stage, accounts| {
             Box::pin(log_ways::memberships(stage, accounts))
         }),
         most: |s| Left {
             rows: 7 * MEMBERSHIPS_BY_OTHERS,
-            log_kib: log_kib(30, s),
+            log_kib: log_kib(6, s),
             resident_mib: 64,
             ..Left::NOTHING
         },
@@ -175,8 +176,8 @@ pub const WAYS: &[Way] = &[
     Way {
         name: "ring",
         what: "three accounts post messages of 16 kB",
-        act: Act::Attack(3, |stage, accounts| {
-            Box::pin(log_ways::large_messages(stage, accounts))
+        act: Act::Attack(3, |_, accounts| {
+            Box::pin(log_ways::messages(accounts, 16_000))
         }),
         most: |s| Left {
             rows: 20 + events(3, s) / 16,
@@ -288,7 +289,11 @@ pub async fn run(ways: &[&Way], options: Options) -> Result<()> {
 pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()> {
     let stage = Stage::new(env)?;
     let observer = Observer::start(&stage).await?;
-    sleep(WARM_UP).await;
+    let warming = (0..WARMING).map(|_| Account::new(&stage));
+    let warming = log_ways::messages(warming.collect::<Result<_>>()?, 100);
+    if let Ok(ended) = timeout(WARM_UP, warming).await {
+        ended?;
+    }
     observer.take()?;
     let mut failed = Vec::new();
     let mut tried = Vec::new();
