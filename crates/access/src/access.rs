@@ -95,7 +95,7 @@ impl Access {
         self.charge(caller, Unit::Requests, 1, "requests")
     }
 
-    /// Counts the users whom a call asks about: [`USERS_OF_REQUEST`] are as much as a request, and the first of these are counted already.
+    /// Counts the users whom a call asks about: ten are as much as a request, and the first ten are counted already.
     ///
     /// # Errors
     /// 429, which says when to try again.
