@@ -163,7 +163,7 @@ export interface paths {
         };
         /**
          * Read profiles of several users
-         * @description Every user may read everybody's.
+         * @description Every user may read everybody's. Of the caller's rate limit ten users take as much as a call.
          */
         get: operations["get_profiles"];
         put?: never;
