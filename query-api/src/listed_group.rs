@@ -50,6 +50,31 @@ pub(crate) async fn read(
     Ok((memberships.into_iter().filter_map(listed).collect(), as_of))
 }
 
+/// Of these memberships, part by part, the groups that a list has after `begin`; no further part once there are `enough`.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_listed(
+    api: &Api,
+    uid: UserId,
+    parts: impl IntoIterator<Item = Vec<Membership>>,
+    (begin, enough): (Option<ListPosition>, usize),
+    required: &RequiredWatermarks,
+    deadline: Deadline,
+    mut as_of: AsOf,
+) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
+    let mut listed = Vec::new();
+    for memberships in parts {
+        let groups;
+        (groups, as_of) = read(api, uid, memberships, required, deadline, as_of).await?;
+        listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
+        if listed.len() >= enough {
+            break;
+        }
+    }
+    Ok((listed, as_of))
+}
+
 async fn heads_of(
     api: &Api,
     uid: UserId,
@@ -110,7 +135,7 @@ impl ListedGroup {
     }
 
     /// Whether a list has it after `begin`: there is a message that is not from before joining.
-    pub(crate) fn is_listed(&self, begin: Option<ListPosition>) -> bool {
+    fn is_listed(&self, begin: Option<ListPosition>) -> bool {
         self.head.last_mid() > self.head.unseen_mid()
             && begin.is_none_or(|begin| self.position() < begin)
     }

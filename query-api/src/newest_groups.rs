@@ -53,16 +53,11 @@ pub(crate) async fn read(
             memberships.map(|row| (row.gid, row)).collect();
         let of_user = gids.iter().filter_map(|gid| memberships.remove(gid));
         let of_user: Vec<Membership> = of_user.filter(Membership::is_member).collect();
-        let mut listed = Vec::new();
-        for next in of_user.chunks(count) {
-            let read = listed_group::read(api, uid, next.to_vec(), required, deadline, as_of);
-            let groups;
-            (groups, as_of) = read.await?;
-            listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
-            if listed.len() >= count {
-                break;
-            }
-        }
+        let parts = of_user.chunks(count).map(<[Membership]>::to_vec);
+        let until = (begin, count);
+        let read = listed_group::read_listed(api, uid, parts, until, required, deadline, as_of);
+        let listed;
+        (listed, as_of) = read.await?;
         if are_all || listed.len() >= count {
             return Ok(Some((listed, as_of)));
         }

@@ -100,11 +100,9 @@ impl Access {
     /// # Errors
     /// 429, which says when to try again.
     pub fn charge_users(&self, caller: &Caller, users: usize) -> Result<(), Problem> {
-        let requests = users.saturating_sub(1) / USERS_OF_REQUEST;
-        match u32::try_from(requests).unwrap_or(u32::MAX) {
-            0 => Ok(()),
-            more => self.charge(caller, Unit::Requests, more, "requests"),
-        }
+        let more = users.saturating_sub(1) / USERS_OF_REQUEST;
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        self.charge(caller, Unit::Requests, more, "requests")
     }
 
     /// Counts one event that the caller sends.
@@ -120,9 +118,6 @@ impl Access {
     /// # Errors
     /// 429, which says when to try again.
     pub fn charge_events(&self, caller: &Caller, count: u32) -> Result<(), Problem> {
-        if count == 0 {
-            return Ok(());
-        }
         self.charge(caller, Unit::Events, count, "events")
     }
 
@@ -133,6 +128,9 @@ impl Access {
         count: u32,
         of: &'static str,
     ) -> Result<(), Problem> {
+        if count == 0 {
+            return Ok(());
+        }
         let charged = self.0.limits.charge(caller, unit, count, Instant::now());
         charged.map_err(|wait| {
             metrics::limited(of);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -110,16 +111,14 @@ impl Slot {
         loop {
             let begun = Instant::now();
             let mut pause = self.lease / 3;
-            let was_held = is_held;
-            let held = self.hold_lease().await;
-            is_held = held.is_ok();
-            match held {
+            match self.hold_lease().await {
                 Ok(()) => {
+                    is_held = true;
                     self.entries().refresh(begun, REFRESHED);
                     self.changed.notify_one();
                 }
                 Err(error) => {
-                    if was_held {
+                    if mem::replace(&mut is_held, false) {
                         tracing::warn!(%error, self.index, "nobody is shown as present: the lease of presence is not held");
                     }
                     pause = pause.min(RETRY);

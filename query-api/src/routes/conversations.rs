@@ -107,7 +107,10 @@ pub(crate) async fn get_conversations(
     let mut as_of = AsOf::from(watermarks);
     let groups;
     (groups, as_of) = match memberships {
-        Some(all) => groups_of(&api, uid, vec![all], begin, &required, deadline, as_of).await?,
+        Some(all) => {
+            let all_of = (begin, usize::MAX);
+            listed_group::read_listed(&api, uid, [all], all_of, &required, deadline, as_of).await?
+        }
         None => {
             let count = limit.get() + 1;
             of_very_many(&api, uid, begin, count, &required, deadline, as_of).await?
@@ -144,27 +147,8 @@ async fn of_very_many(
         return Ok(newest);
     }
     let memberships = deadline.bound(all_memberships(api, uid)).await??;
-    groups_of(api, uid, memberships, begin, required, deadline, as_of).await
-}
-
-/// Those of these groups that are in the list.
-async fn groups_of(
-    api: &Api,
-    uid: UserId,
-    memberships: Vec<Vec<Membership>>,
-    begin: Option<ListPosition>,
-    required: &RequiredWatermarks,
-    deadline: Deadline,
-    mut as_of: AsOf,
-) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
-    let mut listed = Vec::new();
-    for memberships in memberships {
-        let read = listed_group::read(api, uid, memberships, required, deadline, as_of);
-        let groups;
-        (groups, as_of) = read.await?;
-        listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
-    }
-    Ok((listed, as_of))
+    let all_of = (begin, usize::MAX);
+    listed_group::read_listed(api, uid, memberships, all_of, required, deadline, as_of).await
 }
 
 /// A row of the list.

@@ -90,16 +90,23 @@ async fn a_stranger_is_answered_before_the_body_comes() {
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
 }
 
-#[tokio::test]
-async fn more_requests_than_allowed_are_told_when_to_come_back() {
-    let files = Files::new();
-    let mut config = of_hs256(&files);
-    config.user_limits = LimitConfig {
+/// A user has two requests at once, and another one each second.
+fn of_two_requests(files: &Files) -> AuthConfig {
+    let user_limits = LimitConfig {
         requests_per_s: 1,
         requests_burst: 2,
         ..LimitConfig::default()
     };
-    let (access, _supervisor) = access(&config);
+    AuthConfig {
+        user_limits,
+        ..of_hs256(files)
+    }
+}
+
+#[tokio::test]
+async fn more_requests_than_allowed_are_told_when_to_come_back() {
+    let files = Files::new();
+    let (access, _supervisor) = access(&of_two_requests(&files));
     let key = SigningKey::hs256(SECRET.as_bytes());
     let (token, other) = (key.token(&claims(7)), key.token(&claims(8)));
     for _ in 0..2 {
@@ -117,13 +124,7 @@ async fn more_requests_than_allowed_are_told_when_to_come_back() {
 #[tokio::test]
 async fn ten_users_that_a_call_asks_about_are_as_much_as_a_request() {
     let files = Files::new();
-    let mut config = of_hs256(&files);
-    config.user_limits = LimitConfig {
-        requests_per_s: 1,
-        requests_burst: 2,
-        ..LimitConfig::default()
-    };
-    let (access, _supervisor) = access(&config);
+    let (access, _supervisor) = access(&of_two_requests(&files));
     let caller = Caller::User(7.try_into().unwrap());
     for users in [10, 11, 10, 11, 10] {
         access.charge_users(&caller, users).unwrap();
