@@ -1,17 +1,43 @@
 //! Reads a user's memberships from MySQL, with the positions that they reflect.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
 
 use message_store::{Sink, StoreError};
 use schemas::{Partition, UserId, topics::Topic};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
+    expiring_map,
     hub::{Span, StoredMemberships},
     state::Gateway,
 };
 
 /// How many memberships one statement reads.
 const AT_ONCE: u32 = 1_000;
+
+/// One connection of a user reads at a time; those that waited find that the hub knows the user.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<HashMap<UserId, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    /// Waits for the connections of the user that asked before.
+    pub(crate) async fn next(&self, uid: UserId) -> OwnedMutexGuard<()> {
+        let of_user = {
+            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = all.get(&uid).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let new = Arc::default();
+                let is_over = |of_user: &Weak<_>| of_user.strong_count() == 0;
+                expiring_map::insert(&mut all, uid, Arc::downgrade(&new), is_over);
+                new
+            })
+        };
+        of_user.lock_owned().await
+    }
+}
 
 /// Reads positions and rows in one snapshot (PROTOCOL M5).
 ///
@@ -42,4 +68,25 @@ pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMembers
         spans,
         applied: applied.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_connection_of_a_user_reads_at_a_time() {
+        let turns = Turns::default();
+        let [one, other] = [1, 2].map(|uid| UserId::try_from(uid).unwrap());
+        let first = turns.next(one).await;
+        let mut second = pin!(turns.next(one));
+        assert!(poll!(&mut second).is_pending());
+        let _of_other = turns.next(other).await;
+        drop(first);
+        second.await;
+    }
 }

@@ -1,6 +1,7 @@
 //! The watermarks of a MySQL sink, read in the same snapshot as its rows (PROTOCOL M5, A).
 
 use message_store::{ReadTx, Shard, Sink, StoreError};
+use schemas::{NextOffset, Partition};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
@@ -23,6 +24,18 @@ pub(crate) async fn read(
         .resume_offsets(sink, topic, &required.partitions())
         .await?;
     Ok(resume.into_iter().collect())
+}
+
+/// The next offset of one partition that a sink reads.
+pub(crate) async fn next(
+    tx: &mut ReadTx,
+    sink: Sink,
+    api: &Api,
+    partition: Partition,
+) -> Result<NextOffset, StoreError> {
+    let topic = &api.events_topic;
+    let resume = tx.resume_offsets(sink, topic, &[partition]).await?;
+    Ok(resume[partition].next)
 }
 
 /// Opens a snapshot of a database, and reads the watermarks of a sink in it.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use message_store::{ChangeKind, GroupHead, ReadTx, Shard, Sink};
 use problem::Problem;
-use schemas::{Chg, ConversationId, GroupId, Mid, PerDevice, UserId};
+use schemas::{Chg, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
@@ -18,24 +18,19 @@ use crate::{
 /// How many hides and clears [`View::catch_up`] reads; with more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
-/// Opens a snapshot of the group's database in which the messages have reached `required`, and reads the group from it.
+/// Opens a group for who has not read his membership before.
 ///
 /// # Errors
-/// The same 404 for a group that there is not and for one of which `uid` is no member: who is not in a group does not learn of it.
+/// Those of [`View::open_group`].
 pub(crate) async fn open_group(
     api: &Api,
     gid: GroupId,
     uid: UserId,
     required: &RequiredWatermarks,
 ) -> Result<(Snapshot, GroupHead, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of(gid.partition());
-    let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
-    let head = tx.group_heads(uid, &[gid]).await?.pop();
-    let head = head.ok_or_else(|| {
-        Problem::not_found(format!("group {gid}, or the membership of {uid} in it,"))
-    })?;
-    Ok((tx, head, watermarks))
+    let any = RequiredWatermarks::default();
+    let (view, _) = View::read(api, uid, gid.into(), &any).await?;
+    view.open_group(api, gid, required).await
 }
 
 pub(crate) struct View {
@@ -43,6 +38,8 @@ pub(crate) struct View {
     conversation: ConversationId,
     /// The user's database.
     shard: Shard,
+    /// If the user is no member of the group there: the end of the events of the group's partition that say so.
+    not_a_member_below: Option<NextOffset>,
     /// The read positions of the contact row.
     pub(crate) read_mids: PerDevice<Mid>,
     /// The newest message that the user has cleared, or does not see because it was there before; nothing up to it is shown.
@@ -70,6 +67,7 @@ impl View {
             uid,
             conversation,
             shard,
+            not_a_member_below: None,
             read_mids: PerDevice::default(),
             floor: Mid::ZERO,
             chg: Chg::ZERO,
@@ -85,12 +83,47 @@ impl View {
                 }
             }
             ConversationId::Group(gid) => {
-                if let Some(row) = tx.membership(uid, gid).await? {
+                let row = tx.membership(uid, gid).await?;
+                if let Some(row) = &row {
                     (view.floor, view.own_pos) = (row.clear_mid, row.own_pos);
+                }
+                if !row.is_some_and(|row| row.is_member()) {
+                    let next = sink_watermarks::next(&mut tx, Sink::Contacts, api, gid.partition());
+                    view.not_a_member_below = Some(next.await?);
                 }
             }
         }
         Ok((view, watermarks))
+    }
+
+    /// Opens a snapshot of the group's database in which the messages have reached `required`, and reads the group from it.
+    ///
+    /// Both databases know the members, and the one that has read more events is right. Messages that are read again have the members of
+    /// earlier days, of whom those who left may be forgotten.
+    ///
+    /// # Errors
+    /// The same 404 for a group that there is not and for one of which the user is no member: who is not in a group does not learn of it.
+    pub(crate) async fn open_group(
+        &self,
+        api: &Api,
+        gid: GroupId,
+        required: &RequiredWatermarks,
+    ) -> Result<(Snapshot, GroupHead, Watermarks), QueryError> {
+        let shard = api.store.layout().shard_of(gid.partition());
+        let (mut tx, watermarks) =
+            sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
+        let mut head = tx.group_heads(self.uid, &[gid]).await?.pop();
+        if head.is_some()
+            && let Some(below) = self.not_a_member_below
+            && below >= sink_watermarks::next(&mut tx, Sink::Messages, api, gid.partition()).await?
+        {
+            head = None;
+        }
+        let head = head.ok_or_else(|| {
+            let uid = self.uid;
+            Problem::not_found(format!("group {gid}, or the membership of {uid} in it,"))
+        })?;
+        Ok((tx, head, watermarks))
     }
 
     /// Adds what the group says of its member.

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     marker::PhantomData,
+    num::NonZeroI64,
     str::FromStr,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -21,7 +22,7 @@ impl InvalidValue {
 
 /// The id of a user: 1 … 2^63−1. In JSON it is a decimal string; numbers are accepted up to 2^53.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UserId(i64);
+pub struct UserId(NonZeroI64);
 
 /// The largest integer that every JSON implementation keeps exact (2^53).
 const LARGEST_JSON_INTEGER: u64 = 1 << 53;
@@ -30,7 +31,7 @@ impl UserId {
     /// 1 … 2^63−1.
     #[must_use]
     pub fn get(self) -> i64 {
-        self.0
+        self.0.get()
     }
 }
 
@@ -38,12 +39,12 @@ impl TryFrom<i64> for UserId {
     type Error = InvalidValue;
 
     fn try_from(uid: i64) -> Result<Self, InvalidValue> {
-        if uid < 1 {
-            return Err(InvalidValue::new(format!(
+        match NonZeroI64::new(uid) {
+            Some(uid) if uid.is_positive() => Ok(Self(uid)),
+            _ => Err(InvalidValue::new(format!(
                 "is {uid}; must be a uid, from 1 to 9223372036854775807"
-            )));
+            ))),
         }
-        Ok(Self(uid))
     }
 }
 
@@ -323,6 +324,10 @@ impl From<ClientMsgId> for String {
 mod tests {
     use super::*;
 
+    fn user(uid: i64) -> UserId {
+        UserId::try_from(uid).unwrap()
+    }
+
     #[test]
     fn a_uid_has_one_text_only() {
         assert_eq!(
@@ -347,11 +352,11 @@ mod tests {
 
     #[test]
     fn a_uid_is_a_string_in_json_and_a_small_number_is_accepted() {
-        assert_eq!(serde_json::to_string(&UserId(7)).unwrap(), "\"7\"");
-        assert_eq!(serde_json::from_str::<UserId>("\"7\"").unwrap(), UserId(7));
+        assert_eq!(serde_json::to_string(&user(7)).unwrap(), "\"7\"");
+        assert_eq!(serde_json::from_str::<UserId>("\"7\"").unwrap(), user(7));
         assert_eq!(
             serde_json::from_str::<UserId>("9007199254740992").unwrap(),
-            UserId(1 << 53)
+            user(1 << 53)
         );
         for json in ["9007199254740993", "0", "-1", "1.5", "null", "true", "\"\""] {
             assert!(serde_json::from_str::<UserId>(json).is_err(), "{json}");

@@ -201,8 +201,12 @@ test("the words of others have their own direction, and turn nothing else", asyn
       .evaluate((node) => getComputedStyle(node).direction);
   expect(await direction("שלום")).toBe("rtl");
   expect(await direction("plain words")).toBe("ltr");
-  await peer.field.pressSequentially("x");
-  await expect(device.typing).toHaveText("evil is typing…");
+  // The last message was typed, too, and that is told once a second.
+  await expect(async () => {
+    await peer.field.press("x");
+    const shown = "evil is typing…";
+    await expect(device.typing).toHaveText(shown, { timeout: 500 });
+  }).toPass();
   await device.button("Members").click();
   await expect(device.page.getByRole("dialog")).toContainText("evil,");
   // What turns is within an element that has only the stranger's words, or is left out.

@@ -16,7 +16,7 @@ use crate::{
     message_item::MessageItem,
     parameters::{GroupPath, Limit, MidBound, Switch, TimeoutMs},
     profiles, sink_watermarks,
-    view::{View, open_group},
+    view::View,
 };
 
 /// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
@@ -102,7 +102,7 @@ async fn page(
 ) -> Result<MessagesPage, QueryError> {
     let (mut view, own_watermarks) = View::read(api, uid, gid.into(), required).await?;
     sink_watermarks::expect_reached(view.store(), required, &own_watermarks)?;
-    let (mut tx, head, watermarks) = open_group(api, gid, uid, required).await?;
+    let (mut tx, head, watermarks) = view.open_group(api, gid, required).await?;
     view.restrict_to(&head);
     let (rows, next) = history(&mut tx, gid.into(), bound, limit, view.floor).await?;
     // Its connection is needed by others.

@@ -394,6 +394,53 @@ async fn who_leaves_and_joins_again_has_the_group_or_not_as_it_was_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_a_member_is_said_by_the_database_that_has_read_more() {
+    let (mut log, service) = env().await;
+    let [me, owner] = users(2).try_into().unwrap();
+    let gid = group_of(owner);
+    let calls = ["", "/members", "/messages", "/changes"];
+    let calls = calls.map(|call| format!("/v1/groups/{gid}{call}?uid={me}"));
+    let is_open_after = async |when: &str| {
+        let mut found = Vec::new();
+        for call in &calls {
+            found.push(service.get(call).await.status);
+        }
+        assert!(found.iter().all(|status| *status == found[0]), "{when}");
+        found[0] == 200
+    };
+    let begin = log.end(gid.partition());
+    log.create(gid, owner, &[]);
+    for (first, joined, left) in [
+        (Sink::Messages, true, false),
+        // The group does not know of him.
+        (Sink::Contacts, false, false),
+    ] {
+        log.join(gid, me);
+        log.project(first).await;
+        assert_eq!(is_open_after("joining").await, joined, "{first:?}");
+        log.project_all().await;
+        assert!(is_open_after("joining").await, "{first:?}");
+        log.leave(gid, me);
+        log.project(first).await;
+        assert_eq!(is_open_after("leaving").await, left, "{first:?}");
+        log.project_all().await;
+        assert!(!is_open_after("leaving").await, "{first:?}");
+    }
+
+    log.join(gid, me);
+    let joined = log.end(gid.partition());
+    log.leave(gid, me);
+    log.say(gid, owner, "without him");
+    log.project_all().await;
+    log.forget_left().await;
+    log.read_again(Sink::Messages, gid.partition(), [begin, joined])
+        .await;
+    assert!(!is_open_after("reading again").await);
+    log.project_all().await;
+    assert!(!is_open_after("reading again").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_from_before_what_is_forgotten_is_full() {
     let (mut log, service) = env().await;
     let [me, owner, other] = users(3).try_into().unwrap();

@@ -167,6 +167,31 @@ impl SyncLog {
         }
     }
 
+    /// A sink has lost its resume offset of a partition, and reads again: so far what is between two positions.
+    pub async fn read_again(
+        &mut self,
+        sink: Sink,
+        partition: Partition,
+        [from, to]: [LogPosition; 2],
+    ) {
+        let back = [OffsetUpdate {
+            partition,
+            from: self.end(partition),
+            to: from,
+        }];
+        let shard = self.store.layout().shard_of(partition);
+        let topic = self.deployment.events();
+        let moved = self.store.update_resume_offsets(shard, sink, &topic, &back);
+        moved.await.unwrap();
+        let is_early = |event: &LogEvent| event.offset < to.next.get();
+        let later = self.events[partition].partition_point(is_early);
+        let later = self.events[partition].split_off(later);
+        let next = std::mem::replace(&mut self.next[partition], to.next.get());
+        self.project(sink).await;
+        self.next[partition] = next;
+        self.events[partition].extend(later);
+    }
+
     /// The janitor deletes who left by what both sinks have stored.
     pub async fn forget_left(&self) -> u64 {
         let ends = PartitionMap::full(|partition| self.next[partition]);

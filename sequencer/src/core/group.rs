@@ -40,8 +40,8 @@ pub(super) struct Group {
 pub(super) struct Member {
     pub(super) role: GroupRole,
     pub(super) muted: bool,
-    /// Somebody else made him a member, from rule version 4 on.
-    pub(super) by_others: bool,
+    /// Who made him a member, if somebody else did, from rule version 4 on.
+    pub(super) added_by: Option<UserId>,
     /// Who joins or sends has read everything before it, so these are never below the mid at joining or the newest own message.
     pub(super) read: PerDevice<Mid>,
 }
@@ -52,7 +52,7 @@ impl Member {
         Self {
             role: GroupRole::Owner,
             muted: false,
-            by_others: false,
+            added_by: None,
             read: PerDevice::default(),
         }
     }
@@ -150,8 +150,8 @@ impl Group {
 
     fn forget_members(&mut self, memberships: &mut Memberships) {
         let members = std::mem::take(&mut self.members);
-        for (uid, _) in members.iter().filter(|(_, member)| member.by_others) {
-            memberships.remove_by_others(*uid);
+        for (uid, member) in &members {
+            memberships.end(*uid, member.added_by);
         }
         self.authors = VecDeque::new();
     }
@@ -171,10 +171,9 @@ impl Group {
             (member.role, member.muted) = (role, of_event.muted);
             return;
         }
-        let by_others = rules.rule_version >= 4 && uid != change.by;
-        if by_others {
-            memberships.add_by_others(uid);
-        }
+        let by_another = rules.rule_version >= 4 && uid != change.by;
+        let added_by = by_another.then_some(change.by);
+        memberships.begin(uid, added_by);
         // Whoever begins a group begins a conversation (PROTOCOL S14).
         let begins = change.kind == GroupChangeKind::Create && uid == change.by;
         if rules.new_memberships_per_day > 0 && !begins {
@@ -183,7 +182,7 @@ impl Group {
         let member = Member {
             role,
             muted: of_event.muted,
-            by_others,
+            added_by,
             read: PerDevice {
                 pc: self.last_mid,
                 mobile: self.last_mid,
@@ -200,9 +199,8 @@ impl Group {
         memberships: &mut Memberships,
     ) {
         let uid = of_event.uid;
-        let before = self.members.remove(&uid);
-        if before.is_some_and(|member| member.by_others) {
-            memberships.remove_by_others(uid);
+        if let Some(member) = self.members.remove(&uid) {
+            memberships.end(uid, member.added_by);
         }
         if of_event.muted {
             self.muted_who_left.insert(uid);
@@ -315,7 +313,7 @@ mod tests {
                 group.silences(&Member {
                     role,
                     muted: of_member,
-                    by_others: false,
+                    added_by: None,
                     read: PerDevice::default(),
                 })
             });
@@ -363,6 +361,8 @@ mod tests {
             }
             group.change(&change, &rules, &mut memberships);
             let by_others = [1, 2, 3].map(|uid| memberships.by_others(user(uid)));
+            let by_1 = [1, 2, 3].map(|uid| memberships.by(user(1), user(uid)));
+            assert_eq!(by_1, by_others);
             (memberships.new.get(&user(1)).copied(), by_others)
         };
         // The owner, who is 1, makes two others members.
@@ -413,6 +413,6 @@ mod tests {
     #[test]
     fn a_member_costs_what_the_docs_say() {
         // The slot, its key and the table's control byte.
-        assert_eq!(size_of::<(UserId, Member)>() + 1, 33);
+        assert_eq!(size_of::<(UserId, Member)>() + 1, 41);
     }
 }

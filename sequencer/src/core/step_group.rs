@@ -302,6 +302,9 @@ fn check_derived(
     }
 }
 
+/// One user makes another a member of at most this part of the groups of which others may.
+const SHARES_OF_OTHERS: i64 = 10;
+
 /// Those whom a user makes members are limited by day, and those who are members because of others by partition (PROTOCOL G10).
 fn check_new_members(
     state: &State,
@@ -324,14 +327,22 @@ fn check_new_members(
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }
-    let is_full = |uid: &UserId| {
-        let found = i64::from(state.memberships.by_others(*uid));
-        *uid != by && by_others > 0 && found >= by_others
-    };
-    let full = named(new.filter(is_full));
+    // Of a user's places each of the others has a share, so that nobody takes them all.
+    let share = (by_others / SHARES_OF_OTHERS).max(1);
+    let others = || new.clone().filter(|uid| by_others > 0 && *uid != by);
+    let is_full = |uid: &UserId| i64::from(state.memberships.by_others(*uid)) >= by_others;
+    let has_share = |uid: &UserId| i64::from(state.memberships.by(by, *uid)) >= share;
+    let full = named(others().filter(is_full));
     if !full.is_empty() {
         let detail = format!(
             "others have made {full} a member of {by_others} groups in this partition, as many as they may"
+        );
+        return Err(refuse(Reason::TooManyMemberships, detail));
+    }
+    let full = named(others().filter(has_share));
+    if !full.is_empty() {
+        let detail = format!(
+            "by has made {full} a member of {share} groups in this partition, as many as one user may of another"
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }

@@ -315,7 +315,11 @@ async fn replay(
 ) -> Result<(), NoStream> {
     let uid = connection.uid();
     if !gateway.hub().knows(uid) {
-        adopt(gateway, uid, by).await?;
+        let turn = timeout_at(by, gateway.membership_turns.next(uid)).await;
+        let _turn = turn.map_err(|_elapsed| NoStream::MembershipsBehind)?;
+        if !gateway.hub().knows(uid) {
+            adopt(gateway, uid, by).await?;
+        }
     }
     let mut replay = Replay::new(uid, since.clone(), gateway.config.queue_bytes);
     while !gateway.hub().welcome(&mut replay, connection)? {

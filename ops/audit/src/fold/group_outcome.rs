@@ -362,8 +362,11 @@ fn check_limits(
     let per_day = before.rules.new_memberships_per_day;
     let by_others = before.rules.max_memberships_by_others;
     let is_too_many = per_day > 0 && known.new_by(by, before.now) + new.len() as i64 > per_day;
-    let is_full = |uid: &UserId| by_others > 0 && known.by_others(*uid) >= by_others;
-    if is_too_many || others().any(is_full) {
+    let has_too_many = |uid: &UserId| {
+        let of_one = (by_others / 10).max(1);
+        known.by_others(*uid) >= by_others || known.by(by, *uid) >= of_one
+    };
+    if is_too_many || by_others > 0 && others().any(has_too_many) {
         return Err(Reason::TooManyMemberships);
     }
     Ok(())

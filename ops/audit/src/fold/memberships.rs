@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use schemas::{GroupChange, GroupChangeKind, GroupId, UserId, event::Rules};
 
@@ -10,9 +10,10 @@ pub(crate) struct Memberships {
     /// The last day on which users were made members, and how many by whom, while that is limited.
     day: i64,
     new: HashMap<UserId, i64>,
-    /// Members because of others.
-    made_by_others: HashSet<(GroupId, UserId)>,
-    by_others: HashMap<UserId, i64>,
+    /// Who made members of those who did not become it by themselves.
+    made_by: HashMap<(GroupId, UserId), UserId>,
+    /// How many memberships a user has by others, and by whom.
+    by_others: HashMap<UserId, HashMap<UserId, i64>>,
     /// In the order of leaving.
     left: HashMap<GroupId, Vec<UserId>>,
     /// Groups that were dissolved before: the sequencer has forgotten their members.
@@ -53,8 +54,12 @@ impl Memberships {
     }
 
     fn begin(&mut self, change: &GroupChange, uid: UserId, ts: i64, rules: &Rules) {
-        if uid != change.by && self.made_by_others.insert((change.gid, uid)) {
-            *self.by_others.entry(uid).or_insert(0) += 1;
+        if uid != change.by
+            && let Entry::Vacant(made_by) = self.made_by.entry((change.gid, uid))
+        {
+            made_by.insert(change.by);
+            let of_user = self.by_others.entry(uid).or_default();
+            *of_user.entry(change.by).or_insert(0) += 1;
         }
         let is_creation = change.kind == GroupChangeKind::Create && uid == change.by;
         if rules.new_memberships_per_day <= 0 || is_creation {
@@ -68,8 +73,9 @@ impl Memberships {
     }
 
     fn end(&mut self, gid: GroupId, uid: UserId) {
-        if self.made_by_others.remove(&(gid, uid))
-            && let Some(count) = self.by_others.get_mut(&uid)
+        if let Some(by) = self.made_by.remove(&(gid, uid))
+            && let Some(of_user) = self.by_others.get_mut(&uid)
+            && let Some(count) = of_user.get_mut(&by)
         {
             *count -= 1;
         }
@@ -100,7 +106,17 @@ impl Memberships {
 
     /// Of how many groups a user is a member because of others.
     pub(super) fn by_others(&self, user: UserId) -> i64 {
-        self.by_others.get(&user).copied().unwrap_or_default()
+        let of_user = self.by_others.get(&user).into_iter();
+        of_user.flat_map(HashMap::values).sum()
+    }
+
+    /// Of how many groups a user is a member because `by`, another one, made him one.
+    pub(super) fn by(&self, by: UserId, user: UserId) -> i64 {
+        let count = self
+            .by_others
+            .get(&user)
+            .and_then(|of_user| of_user.get(&by));
+        count.copied().unwrap_or_default()
     }
 
     /// Whether it is remembered that a user left a group by himself.

@@ -46,7 +46,7 @@ fn write_member((uid, member): &(&UserId, &Member)) -> proto::GroupMemberState {
         role: proto::GroupRole::from(member.role).into(),
         muted: member.muted,
         read: Some(write_read_mids(member.read)),
-        by_others: member.by_others,
+        added_by: member.added_by.map_or(0, UserId::get),
     }
 }
 
@@ -81,12 +81,9 @@ pub(super) fn read_group(
     }
     for member in &piece.members {
         let uid = UserId::try_from(member.uid).map_err(|_| invalid.clone())?;
-        if member.by_others {
-            memberships.add_by_others(uid);
-        }
-        group
-            .members
-            .insert(uid, read_member(member, group.last_mid)?);
+        let member = read_member(member, group.last_mid)?;
+        memberships.begin(uid, member.added_by);
+        group.members.insert(uid, member);
     }
     Ok(())
 }
@@ -101,10 +98,12 @@ fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, In
     if read.pc > last || read.mobile > last {
         return Err(invalid);
     }
+    let added_by = Some(member.added_by).filter(|by| *by != 0);
+    let added_by = added_by.map(UserId::try_from).transpose();
     Ok(Member {
-        role: GroupRole::from_proto(member.role).ok_or(invalid)?,
+        role: GroupRole::from_proto(member.role).ok_or_else(|| invalid.clone())?,
         muted: member.muted,
-        by_others: member.by_others,
+        added_by: added_by.map_err(|_| invalid.clone())?,
         read,
     })
 }
@@ -132,7 +131,7 @@ mod tests {
                 let member = Member {
                     role: GroupRole::Member,
                     muted: uid % 2 == 0,
-                    by_others: uid % 3 == 0,
+                    added_by: (uid % 3 == 0).then_some(user(1)),
                     read: PerDevice {
                         pc: group.last_mid,
                         mobile: Mid::ZERO,

@@ -166,24 +166,50 @@ fn others_make_a_user_a_member_of_so_many_groups() {
         max_memberships_by_others: Some(2),
         ..Control::default()
     });
-    for number in 0..4 {
-        let created = log.by_service(chosen(number), 1, create(None, &[], true));
+    for (number, owner) in [1, 1, 5, 6].into_iter().enumerate() {
+        let created = log.by_service(chosen(number as i64), owner, create(None, &[], true));
         assert_eq!(created, "event");
     }
     // That he joins himself does not count.
     assert_eq!(log.change(chosen(0), 2, GroupAction::Join), "event");
-    for number in [1, 2] {
-        assert_eq!(log.change(chosen(number), 1, add(&[2])), "event");
+    for (number, owner) in [(1, 1), (2, 5)] {
+        assert_eq!(log.change(chosen(number), owner, add(&[2])), "event");
     }
     assert_eq!(
-        log.change(chosen(3), 1, add(&[3, 2])),
+        log.change(chosen(3), 6, add(&[3, 2])),
         "too-many-memberships"
     );
     // Nor is one that has ended: also of a group that has ended.
     assert_eq!(log.change(chosen(1), 1, GroupAction::Dissolve), "event");
-    assert_eq!(log.change(chosen(3), 1, add(&[2])), "too-many-memberships");
+    assert_eq!(log.change(chosen(3), 6, add(&[2])), "too-many-memberships");
     assert_eq!(log.change(chosen(1), 2, GroupAction::Leave), "event");
-    assert_eq!(log.change(chosen(3), 1, add(&[2])), "event");
+    assert_eq!(log.change(chosen(3), 6, add(&[2])), "event");
+}
+
+#[test]
+fn one_user_makes_another_a_member_of_a_tenth_of_them() {
+    let mut log = Log::new(Control {
+        max_memberships_by_others: Some(20),
+        ..Control::default()
+    });
+    for (number, owner) in [1, 1, 1, 5].into_iter().enumerate() {
+        let created = log.by_service(chosen(number as i64), owner, create(None, &[1, 5], true));
+        assert_eq!(created, "event");
+    }
+    for number in [0, 1] {
+        assert_eq!(log.change(chosen(number), 1, add(&[2])), "event");
+    }
+    assert_eq!(log.change(chosen(2), 1, add(&[2])), "too-many-memberships");
+    // Somebody else may, a service too, and so may he whose share was given back.
+    assert_eq!(log.change(chosen(3), 5, add(&[2])), "event");
+    assert_eq!(log.by_service(chosen(2), 1, add(&[2])), "event");
+    for number in [0, 1] {
+        let leaves = log.change(chosen(number), 2, GroupAction::Leave);
+        assert_eq!(leaves, "event");
+    }
+    let own = GroupId::of_owner(user(1), "family");
+    let created = log.change(own, 1, create(Some("family"), &[2], false));
+    assert_eq!(created, "event");
 }
 
 #[test]

@@ -91,8 +91,12 @@ impl Oracle {
         let per_day = self.rules.new_memberships_per_day;
         let too_many = per_day > 0 && (today + new.len()) as i64 > per_day;
         let by_others = self.rules.max_memberships_by_others;
-        let is_full = |uid: &UserId| *uid != by && self.groups_by_others(*uid) >= by_others;
-        if too_many || by_others > 0 && new.iter().any(is_full) {
+        let has_too_many = |uid: &UserId| {
+            let all = self.groups_by_others(*uid);
+            let own = all.iter().filter(|adder| **adder == by).count() as i64;
+            *uid != by && (all.len() as i64 >= by_others || own >= (by_others / 10).max(1))
+        };
+        if too_many || by_others > 0 && new.iter().any(has_too_many) {
             return Err(Reason::TooManyMemberships);
         }
         Ok(())
@@ -106,20 +110,20 @@ impl Oracle {
         })
     }
 
-    /// Of how many groups somebody is a member because others made him one since version 4.
-    fn groups_by_others(&self, uid: UserId) -> i64 {
-        let mut last: BTreeMap<GroupId, bool> = BTreeMap::new();
+    /// Who made somebody a member of the groups in which he is one because others made him one since version 4.
+    fn groups_by_others(&self, uid: UserId) -> Vec<UserId> {
+        let mut last: BTreeMap<GroupId, UserId> = BTreeMap::new();
         for (index, change) in self.all_group_changes() {
             let is_new = self.before_version_4.is_some_and(|before| index > before);
             if let Some(member) = change.members.iter().find(|member| member.uid == uid) {
-                if member.joined {
-                    last.insert(change.gid, is_new && change.by != uid);
-                } else if member.role.is_none() {
+                if member.joined && is_new && change.by != uid {
+                    last.insert(change.gid, change.by);
+                } else if member.joined || member.role.is_none() {
                     last.remove(&change.gid);
                 }
             }
         }
-        last.values().filter(|by_others| **by_others).count() as i64
+        last.into_values().collect()
     }
 
     /// Who left by himself since version 4 and did not join again, the last ones that are remembered.
