@@ -199,8 +199,12 @@ impl Group {
         memberships: &mut Memberships,
     ) {
         let uid = of_event.uid;
-        if let Some(member) = self.members.remove(&uid) {
-            memberships.end(uid, member.added_by);
+        match self.members.remove(&uid) {
+            Some(member) if change.kind == GroupChangeKind::Remove => {
+                memberships.end_by_others(uid, member.added_by);
+            }
+            Some(member) => memberships.end(uid, member.added_by),
+            None => {}
         }
         if of_event.muted {
             self.muted_who_left.insert(uid);
@@ -354,26 +358,34 @@ mod tests {
             ..Rules::VERSION_1
         };
         let (mut group, mut memberships) = (Group::new(settings()), Memberships::default());
-        let mut change = |kind, members: &[i64], gone: bool| {
+        let mut change = |kind, members: &[i64], gone: bool, days: u32| {
+            (0..days).for_each(|_| memberships.begin_day());
             let mut change = changed(kind, settings(), members);
             for member in change.members.iter_mut().filter(|_| gone) {
                 (member.role, member.joined) = (None, false);
             }
             group.change(&change, &rules, &mut memberships);
-            let by_others = [1, 2, 3].map(|uid| memberships.by_others(user(uid)));
-            let by_1 = [1, 2, 3].map(|uid| memberships.by(user(1), user(uid)));
-            assert_eq!(by_1, by_others);
-            (memberships.new.get(&user(1)).copied(), by_others)
+            let counts = [true, false].map(|is_today| {
+                [1, 2, 3].map(|uid| {
+                    let (all, by_1) = memberships.by_others(user(uid), user(1), is_today);
+                    assert_eq!(all, by_1);
+                    all
+                })
+            });
+            (memberships.new.get(&user(1)).copied(), counts)
         };
         // The owner, who is 1, makes two others members.
-        let created = change(GroupChangeKind::Create, &[1, 2, 3], false);
-        assert_eq!(created, (Some(2), [0, 1, 1]));
-        let again = change(GroupChangeKind::Add, &[2, 3], false);
+        let created = change(GroupChangeKind::Create, &[1, 2, 3], false, 0);
+        assert_eq!(created, (Some(2), [[0, 1, 1]; 2]));
+        let again = change(GroupChangeKind::Add, &[2, 3], false, 0);
         assert_eq!(again, created);
-        let removed = change(GroupChangeKind::Remove, &[2], true);
-        assert_eq!(removed, (Some(2), [0, 0, 1]));
-        let added = change(GroupChangeKind::Add, &[2], false);
-        assert_eq!(added, (Some(3), [0, 1, 1]));
+        let removed = change(GroupChangeKind::Remove, &[2], true, 0);
+        // Until the day is over.
+        assert_eq!(removed, (Some(2), [[0, 1, 1], [0, 0, 1]]));
+        let added = change(GroupChangeKind::Add, &[2], false, 0);
+        assert_eq!(added, (Some(3), [[0, 2, 1], [0, 1, 1]]));
+        let left = change(GroupChangeKind::Leave, &[2], true, 1);
+        assert_eq!(left, (None, [[0, 0, 1]; 2]));
     }
 
     #[test]

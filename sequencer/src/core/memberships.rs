@@ -1,6 +1,6 @@
 //! Who made users members of groups (PROTOCOL G10).
 
-use std::hash::Hash;
+use std::{collections::BTreeMap, hash::Hash, mem};
 
 use hashbrown::{HashMap, hash_map::Entry};
 use schemas::UserId;
@@ -14,6 +14,8 @@ pub(super) struct Memberships {
     by_others: HashMap<UserId, u32>,
     /// The same by who made him one: `(uid, by)`.
     by: HashMap<(UserId, UserId), u32>,
+    /// Those of these that others have ended on the day of the clock: they count until it is over, by uid and by who had begun them.
+    pub(super) removed: BTreeMap<UserId, BTreeMap<UserId, u32>>,
 }
 
 impl Memberships {
@@ -36,13 +38,35 @@ impl Memberships {
         }
     }
 
-    pub(super) fn by_others(&self, uid: UserId) -> u32 {
-        self.by_others.get(&uid).copied().unwrap_or_default()
+    /// Others end it.
+    pub(super) fn end_by_others(&mut self, uid: UserId, added_by: Option<UserId>) {
+        if let Some(by) = added_by {
+            *self.removed.entry(uid).or_default().entry(by).or_default() += 1;
+        }
     }
 
-    /// Of how many groups `uid` is a member because `by`, another user, made him one.
-    pub(super) fn by(&self, by: UserId, uid: UserId) -> u32 {
-        self.by.get(&(uid, by)).copied().unwrap_or_default()
+    pub(super) fn begin_day(&mut self) {
+        self.new = HashMap::new();
+        for (uid, of_user) in mem::take(&mut self.removed) {
+            for (by, count) in of_user {
+                (0..count).for_each(|_| self.end(uid, Some(by)));
+            }
+        }
+    }
+
+    /// Of how many groups `uid` is a member because others made him one, and because `by`, one of them, did. On a later day than the clock's what
+    /// others have ended counts no more.
+    pub(super) fn by_others(&self, uid: UserId, by: UserId, is_today: bool) -> (i64, i64) {
+        let all = self.by_others.get(&uid).copied().unwrap_or_default();
+        let own = self.by.get(&(uid, by)).copied().unwrap_or_default();
+        let removed = self.removed.get(&uid).filter(|_| !is_today);
+        let all_removed: u32 = removed.into_iter().flat_map(BTreeMap::values).sum();
+        let own_removed = removed.and_then(|of_user| of_user.get(&by)).copied();
+        let standing = |count, removed| i64::from(count) - i64::from(removed);
+        (
+            standing(all, all_removed),
+            standing(own, own_removed.unwrap_or_default()),
+        )
     }
 }
 

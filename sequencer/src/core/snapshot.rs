@@ -2,7 +2,7 @@
 
 mod groups;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Buf;
 use hashbrown::HashMap;
@@ -16,7 +16,7 @@ use schemas::{
     proto::{self, SequencerSnapshot},
 };
 
-use self::groups::{read_group, write_group};
+use self::groups::{read_group, read_removed, write_group, write_removed};
 use super::{
     State,
     changes::{Changes, ContactState, OlderSenders, Recalled},
@@ -61,6 +61,7 @@ pub struct Snapshot {
     groups: Vec<(GroupId, Box<Group>)>,
     group_members: usize,
     new_memberships: HashMap<UserId, u32>,
+    removed: BTreeMap<UserId, BTreeMap<UserId, u32>>,
 }
 
 impl Snapshot {
@@ -83,6 +84,7 @@ impl Snapshot {
             groups: groups.map(|(gid, of)| (*gid, of.clone())).collect(),
             group_members: state.group_members,
             new_memberships: state.memberships.new.clone(),
+            removed: state.memberships.removed.clone(),
         }
     }
 
@@ -129,6 +131,7 @@ impl Snapshot {
             recent_messages: pieces(self.recent.queue.iter().map(|message| message.to_bytes())),
             recent_messages_from: self.recent.from,
             groups: groups.flat_map(|(gid, of)| write_group(*gid, of)).collect(),
+            removed_members: self.removed.iter().flat_map(write_removed).collect(),
         }
     }
 }
@@ -230,6 +233,8 @@ impl Entries {
             read_recent(&mut self.recent, &piece)?;
         } else if let Some(piece) = fields.groups.pop() {
             read_group(&mut self.groups, &mut self.memberships, piece)?;
+        } else if let Some(removed) = fields.removed_members.pop() {
+            read_removed(&mut self.memberships, &removed)?;
         } else if let Some(sender) = fields.senders.pop() {
             self.take_sender(&sender)?;
         } else {

@@ -82,16 +82,20 @@ impl State {
 
     /// How many conversations a user has begun on the day of `now`, while that is limited.
     pub(super) fn begun(&self, user: UserId, now: TimestampMs) -> u32 {
-        let is_today = day(now) == day(self.clock);
-        let begun = self.begun.get(&user).filter(|_| is_today);
+        let begun = self.begun.get(&user).filter(|_| self.is_today(now));
         begun.copied().unwrap_or_default()
     }
 
     /// How many users a user has made members of groups on the day of `now`, while that is limited.
     pub(super) fn new_memberships(&self, user: UserId, now: TimestampMs) -> u32 {
-        let is_today = day(now) == day(self.clock);
-        let new = self.memberships.new.get(&user).filter(|_| is_today);
+        let new = self.memberships.new.get(&user);
+        let new = new.filter(|_| self.is_today(now));
         new.copied().unwrap_or_default()
+    }
+
+    /// Whether `now` is on the day of the clock.
+    pub(super) fn is_today(&self, now: TimestampMs) -> bool {
+        day(now) == day(self.clock)
     }
 
     /// Folds one event of the partition in. Nothing else changes a state. The state stays valid whatever the event is.
@@ -106,7 +110,7 @@ impl State {
         }
         if day(before) != day(self.clock) {
             self.begun = HashMap::new();
-            self.memberships.new = HashMap::new();
+            self.memberships.begin_day();
         }
         // Expired entries are evicted before the insertion, so that a key that is sent again after its window is absent.
         self.dedup.evict(before, self.clock, &self.rules);

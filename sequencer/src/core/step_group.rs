@@ -330,8 +330,12 @@ fn check_new_members(
     // Of a user's places each of the others has a share, so that nobody takes them all.
     let share = (by_others / SHARES_OF_OTHERS).max(1);
     let others = || new.clone().filter(|uid| by_others > 0 && *uid != by);
-    let is_full = |uid: &UserId| i64::from(state.memberships.by_others(*uid)) >= by_others;
-    let has_share = |uid: &UserId| i64::from(state.memberships.by(by, *uid)) >= share;
+    let counts = |uid: &UserId| {
+        let is_today = state.is_today(stamp.ts);
+        state.memberships.by_others(*uid, by, is_today)
+    };
+    let is_full = |uid: &UserId| counts(uid).0 >= by_others;
+    let has_share = |uid: &UserId| counts(uid).1 >= share;
     let full = named(others().filter(is_full));
     if !full.is_empty() {
         let detail = format!(

@@ -363,8 +363,8 @@ fn check_limits(
     let by_others = before.rules.max_memberships_by_others;
     let is_too_many = per_day > 0 && known.new_by(by, before.now) + new.len() as i64 > per_day;
     let has_too_many = |uid: &UserId| {
-        let of_one = (by_others / 10).max(1);
-        known.by_others(*uid) >= by_others || known.by(by, *uid) >= of_one
+        let (all, own) = known.by_others(*uid, by, before.now);
+        all >= by_others || own >= (by_others / 10).max(1)
     };
     if is_too_many || by_others > 0 && others().any(has_too_many) {
         return Err(Reason::TooManyMemberships);

@@ -14,6 +14,9 @@ pub(crate) struct Memberships {
     made_by: HashMap<(GroupId, UserId), UserId>,
     /// How many memberships a user has by others, and by whom.
     by_others: HashMap<UserId, HashMap<UserId, i64>>,
+    /// Those that others ended on the last day, of whom and begun by whom: they count until it is over.
+    removed: Vec<(UserId, UserId)>,
+    removed_day: i64,
     /// In the order of leaving.
     left: HashMap<GroupId, Vec<UserId>>,
     /// Groups that were dissolved before: the sequencer has forgotten their members.
@@ -36,10 +39,21 @@ impl Memberships {
             }
             return;
         }
+        let day = ts.div_euclid(DAY_MS);
+        if day != std::mem::replace(&mut self.removed_day, day) {
+            for (uid, by) in std::mem::take(&mut self.removed) {
+                self.count_down(uid, by);
+            }
+        }
         for member in &change.members {
             let (uid, was_member) = (member.uid, is_member(member.uid));
             if member.role.is_none() {
-                self.end(gid, uid);
+                let ended = self.made_by.remove(&(gid, uid)).map(|by| (uid, by));
+                if change.kind == GroupChangeKind::Remove {
+                    self.removed.extend(ended);
+                } else if let Some((uid, by)) = ended {
+                    self.count_down(uid, by);
+                }
                 if change.kind == GroupChangeKind::Leave {
                     self.leave(gid, uid, rules);
                 }
@@ -72,9 +86,8 @@ impl Memberships {
         *self.new.entry(change.by).or_insert(0) += 1;
     }
 
-    fn end(&mut self, gid: GroupId, uid: UserId) {
-        if let Some(by) = self.made_by.remove(&(gid, uid))
-            && let Some(of_user) = self.by_others.get_mut(&uid)
+    fn count_down(&mut self, uid: UserId, by: UserId) {
+        if let Some(of_user) = self.by_others.get_mut(&uid)
             && let Some(count) = of_user.get_mut(&by)
         {
             *count -= 1;
@@ -104,19 +117,21 @@ impl Memberships {
         }
     }
 
-    /// Of how many groups a user is a member because of others.
-    pub(super) fn by_others(&self, user: UserId) -> i64 {
-        let of_user = self.by_others.get(&user).into_iter();
-        of_user.flat_map(HashMap::values).sum()
-    }
-
-    /// Of how many groups a user is a member because `by`, another one, made him one.
-    pub(super) fn by(&self, by: UserId, user: UserId) -> i64 {
-        let count = self
-            .by_others
-            .get(&user)
-            .and_then(|of_user| of_user.get(&by));
-        count.copied().unwrap_or_default()
+    /// Of how many groups a user is a member at `now` because others made him one, and because `by`, one of them, did.
+    pub(super) fn by_others(&self, user: UserId, by: UserId, now: i64) -> (i64, i64) {
+        let of_user = self.by_others.get(&user);
+        let all: i64 = of_user.into_iter().flat_map(HashMap::values).sum();
+        let own = of_user.and_then(|of_user| of_user.get(&by)).copied();
+        let is_over = self.removed_day != now.div_euclid(DAY_MS);
+        let over = self
+            .removed
+            .iter()
+            .filter(|(uid, _)| is_over && *uid == user);
+        let own_over = over.clone().filter(|(_, maker)| *maker == by).count() as i64;
+        (
+            all - over.count() as i64,
+            own.unwrap_or_default() - own_over,
+        )
     }
 
     /// Whether it is remembered that a user left a group by himself.

@@ -1,5 +1,7 @@
 //! Groups in a snapshot: in pieces, so that none needs a large piece of memory.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use schemas::{Chg, GroupId, GroupRole, Mid, PerDevice, UserId, proto};
 
@@ -88,6 +90,35 @@ pub(super) fn read_group(
     Ok(())
 }
 
+/// The memberships of a user that others have ended today.
+pub(super) fn write_removed(
+    (uid, of_user): (&UserId, &BTreeMap<UserId, u32>),
+) -> Vec<proto::RemovedMember> {
+    let all = of_user
+        .iter()
+        .map(|(added_by, count)| proto::RemovedMember {
+            uid: uid.get(),
+            added_by: added_by.get(),
+            count: *count,
+        });
+    all.collect()
+}
+
+pub(super) fn read_removed(
+    memberships: &mut Memberships,
+    removed: &proto::RemovedMember,
+) -> Result<(), InvalidSnapshot> {
+    let [uid, added_by] = [removed.uid, removed.added_by].map(UserId::try_from);
+    let (Ok(uid), Ok(added_by)) = (uid, added_by) else {
+        return Err(InvalidSnapshot::Field("removed_members"));
+    };
+    for _ in 0..removed.count {
+        memberships.begin(uid, Some(added_by));
+        memberships.end_by_others(uid, Some(added_by));
+    }
+    Ok(())
+}
+
 fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, InvalidSnapshot> {
     let invalid = InvalidSnapshot::Field("groups.members");
     let read = member.read.as_ref().ok_or_else(|| invalid.clone())?;
@@ -151,7 +182,17 @@ mod tests {
         for piece in pieces {
             read_group(&mut read, &mut memberships, piece).unwrap();
         }
-        assert_eq!([2, 3].map(|uid| memberships.by_others(user(uid))), [0, 1]);
+        let removed = proto::RemovedMember {
+            uid: 3,
+            added_by: 1,
+            count: 2,
+        };
+        read_removed(&mut memberships, &removed).unwrap();
+        let counts = |uid, is_today| memberships.by_others(user(uid), user(1), is_today);
+        assert_eq!([counts(2, true), counts(3, true)], [(0, 0), (3, 3)]);
+        assert_eq!(counts(3, false), (1, 1));
+        let written = memberships.removed.iter().flat_map(write_removed);
+        assert_eq!(written.collect::<Vec<_>>(), [removed]);
         assert_eq!(read.remove(&gid), Some(Box::new(group)));
         assert!(read.is_empty());
     }

@@ -213,6 +213,24 @@ fn one_user_makes_another_a_member_of_a_tenth_of_them() {
 }
 
 #[test]
+fn nobody_is_added_and_removed_as_often_as_somebody_likes() {
+    let mut log = Log::new(Control {
+        max_memberships_by_others: Some(20),
+        ..Control::default()
+    });
+    let gid = chosen(0);
+    assert_eq!(log.by_service(gid, 1, create(None, &[], true)), "event");
+    for _ in 0..2 {
+        assert_eq!(log.change(gid, 1, add(&[2])), "event");
+        let removed = log.change(gid, 1, GroupAction::Remove(users(&[2])));
+        assert_eq!(removed, "event");
+    }
+    assert_eq!(log.change(gid, 1, add(&[2])), "too-many-memberships");
+    log.0.now += DAY_MS;
+    assert_eq!(log.change(gid, 1, add(&[2])), "event");
+}
+
+#[test]
 fn who_left_by_himself_is_not_put_back_until_he_joins() {
     let mut log = Log::new(Control {
         max_group_members: Some(3),

@@ -92,7 +92,7 @@ impl Oracle {
         let too_many = per_day > 0 && (today + new.len()) as i64 > per_day;
         let by_others = self.rules.max_memberships_by_others;
         let has_too_many = |uid: &UserId| {
-            let all = self.groups_by_others(*uid);
+            let all = self.groups_by_others(*uid, ts);
             let own = all.iter().filter(|adder| **adder == by).count() as i64;
             *uid != by && (all.len() as i64 >= by_others || own >= (by_others / 10).max(1))
         };
@@ -110,20 +110,26 @@ impl Oracle {
         })
     }
 
-    /// Who made somebody a member of the groups in which he is one because others made him one since version 4.
-    fn groups_by_others(&self, uid: UserId) -> Vec<UserId> {
+    /// Who made somebody a member of the groups in which he is one because others made him one since version 4, or was one today until others removed
+    /// him.
+    fn groups_by_others(&self, uid: UserId, ts: i64) -> Vec<UserId> {
         let mut last: BTreeMap<GroupId, UserId> = BTreeMap::new();
+        let mut removed = Vec::new();
         for (index, change) in self.all_group_changes() {
             let is_new = self.before_version_4.is_some_and(|before| index > before);
             if let Some(member) = change.members.iter().find(|member| member.uid == uid) {
                 if member.joined && is_new && change.by != uid {
                     last.insert(change.gid, change.by);
                 } else if member.joined || member.role.is_none() {
-                    last.remove(&change.gid);
+                    let ended = last.remove(&change.gid);
+                    let day = self.events[index].ts.0 / DAY_MS;
+                    if change.kind == GroupChangeKind::Remove && day == ts / DAY_MS {
+                        removed.extend(ended);
+                    }
                 }
             }
         }
-        last.into_values().collect()
+        last.into_values().chain(removed).collect()
     }
 
     /// Who left by himself since version 4 and did not join again, the last ones that are remembered.
