@@ -236,7 +236,7 @@ pub(crate) struct SetRulesArgs {
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
     /// How long to wait for the sequencers, seconds
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub(crate) wait_s: u64,
 }
 
@@ -645,7 +645,7 @@ pub(crate) struct AuditArgs {
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// How long to wait for the projections, seconds
-    #[arg(long, default_value_t = 120)]
+    #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub(crate) wait_s: u64,
 }
 

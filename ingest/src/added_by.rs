@@ -142,13 +142,15 @@ fn is_contact(row: &ContactRow) -> bool {
     !flags.blocked && (has_written || flags.favourite || flags.pinned)
 }
 
-/// What a user says in his profile; anybody where he says nothing that is understood.
+/// What a user says in his profile: anybody if nothing, and nobody if something that is not understood, since he meant to allow fewer.
 fn said_in(row: &StoredProfile) -> AddedBy {
-    let said = || {
+    let said = || -> Option<Value> {
         let extra: Value = serde_json::from_str(row.profile.extra.as_deref()?).ok()?;
-        serde_json::from_value(extra.get(IN_PROFILE)?.clone()).ok()
+        extra.get(IN_PROFILE).cloned()
     };
-    said().unwrap_or_default()
+    said().map_or_else(AddedBy::default, |said| {
+        serde_json::from_value(said).unwrap_or(AddedBy::Nobody)
+    })
 }
 
 fn named(users: &[UserId]) -> String {
@@ -177,8 +179,9 @@ mod tests {
             (Some(r#"{"mood":"hungry"}"#), AddedBy::Anybody),
             (Some(r#"{"groups_added_by":"contacts"}"#), AddedBy::Contacts),
             (Some(r#"{"groups_added_by":"nobody"}"#), AddedBy::Nobody),
-            (Some(r#"{"groups_added_by":["nobody"]}"#), AddedBy::Anybody),
-            (Some(r#"{"groups_added_by":"friends"}"#), AddedBy::Anybody),
+            (Some(r#"{"groups_added_by":"anybody"}"#), AddedBy::Anybody),
+            (Some(r#"{"groups_added_by":["nobody"]}"#), AddedBy::Nobody),
+            (Some(r#"{"groups_added_by":"friends"}"#), AddedBy::Nobody),
         ] {
             let profile = Profile {
                 uid: 1001.try_into().unwrap(),

@@ -26,6 +26,9 @@ use crate::{
     state::Ingest,
 };
 
+/// The header with the id of a single command.
+pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
 /// Responds to one post, whose body `parse` reads.
 pub(crate) async fn post(
     ingest: &Ingest,
@@ -58,7 +61,7 @@ pub(crate) async fn post(
 
 /// The id in the header `Idempotency-Key`, as it is there, with the header's name.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<(&'static str, String)>, Problem> {
-    const NAME: &str = "Idempotency-Key";
+    const NAME: &str = IDEMPOTENCY_KEY;
     let mut keys = headers.get_all(NAME).into_iter();
     match (keys.next().map(HeaderValue::to_str), keys.next()) {
         (None, _) => Ok(None),

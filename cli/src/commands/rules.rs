@@ -130,12 +130,28 @@ fn controls(
         .iter()
         .map(|(partition, rules)| {
             let control = control(rules);
+            if let Some(asked) = args.rule_version {
+                check_known(asked, rules.rule_version)?;
+            }
             check_version(args, control.rule_version.unwrap_or(rules.rule_version))?;
             change(*rules, &control)
                 .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
             Ok((partition, control))
         })
         .collect()
+}
+
+fn check_known(asked: u32, in_force: u32) -> Result<(), Failure> {
+    let wrong = if asked > KNOWN_RULE_VERSION {
+        format!("this program knows rule versions up to {KNOWN_RULE_VERSION}")
+    } else if asked < in_force {
+        format!("rule version {in_force} is in force, and cannot be taken back")
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!(
+        "--rule-version is {asked}; {wrong}; nothing was changed"
+    )))
 }
 
 /// Older versions ignore these settings.

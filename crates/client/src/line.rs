@@ -1,9 +1,9 @@
 //! Lines of a batch as they are posted.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, from_str};
+use serde_json::{Value, from_str, value::RawValue};
 
 use crate::new_client_msg_id;
 
@@ -28,12 +28,30 @@ struct MessageFields {
     client_msg_id: Option<IgnoredAny>,
 }
 
-/// The text to post, once and again: on one line, and a message with an id. What ingest will refuse stays as it is.
+/// What has a `command_id`.
+const COMMANDS: [&str; 6] = [
+    "read_ack",
+    "message_change",
+    "contact_change",
+    "profile",
+    "group",
+    "group_change",
+];
+
+#[derive(Deserialize)]
+struct CommandFields {
+    command_id: Option<IgnoredAny>,
+}
+
+/// The text to post, once and again: on one line, and with an id. What ingest will refuse stays as it is.
 pub(crate) fn prepare(line: &str) -> Cow<'_, str> {
     let line = line.trim();
     let needs_id = from_str(line)
         .is_ok_and(|MessageLine { message }: MessageLine| message.client_msg_id.is_none());
-    let with_id = needs_id.then(|| add_id(line)).flatten();
+    let with_id = match needs_id {
+        true => add_id(line),
+        false => add_command_id(line),
+    };
     match with_id {
         Some(line) => Cow::Owned(line),
         // JSON has newlines only between its parts.
@@ -49,9 +67,45 @@ fn add_id(line: &str) -> Option<String> {
     Some(line.to_string())
 }
 
+/// Into the text, so that everything else in it stays as it was written.
+fn add_command_id(line: &str) -> Option<String> {
+    let members: HashMap<&str, &RawValue> = from_str(line).ok()?;
+    let (kind, fields) = members.iter().next()?;
+    if members.len() > 1 || !COMMANDS.contains(kind) {
+        return None;
+    }
+    let others = fields.get().strip_prefix('{')?.trim_start();
+    let CommandFields { command_id } = from_str(fields.get()).ok()?;
+    if command_id.is_some() || others.starts_with('}') {
+        return None;
+    }
+    let at = line.len() - line.split_once(fields.get())?.1.len() - fields.get().len();
+    let (before, _) = line.split_at(at);
+    let (_, after) = line.split_at(at + 1);
+    let id = new_client_msg_id();
+    let line = format!(r#"{before}{{"command_id":"{}",{after}"#, id.as_str());
+    Some(line.replace('\n', " "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_gets_an_id_and_stays_as_it_was_written() {
+        let line = r#"{"profile": { "uid":"1","nick":"A","extra":{"n":1.00} } }"#;
+        let prepared = prepare(line);
+        let id = from_str::<Value>(&prepared).unwrap()["profile"]["command_id"].clone();
+        let without = prepared.replace(&format!(r#""command_id":{id},"#), "");
+        assert_eq!(without, line);
+        for kind in COMMANDS {
+            let line = format!(r#"{{"{kind}":{{"by":"1"}}}}"#);
+            assert_eq!(
+                prepare(&line).len(),
+                line.len() + r#""command_id":"","#.len() + 36
+            );
+        }
+    }
 
     #[test]
     fn a_message_without_an_id_gets_one() {
@@ -81,7 +135,10 @@ mod tests {
             r#"{"message":{"srcid":"1","destid":"2","client_msg_id":"a","msg":"x"}}"#,
             r#"{"message":{"srcid":"1","srcid":"3","destid":"2","msg":"x"}}"#,
             r#"{"message":{"srcid":"1","destid":"2","msg":"x","other":1}}"#,
-            r#"{"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#,
+            r#"{"read_ack":{"uid":"1","peer":"2","device":"pc","command_id":"a"}}"#,
+            r#"{"read_ack":{"uid":"1","command_id":"a","command_id":"b"}}"#,
+            r#"{"read_ack":{"uid":"1"},"profile":{"uid":"1"}}"#,
+            r#"{"read_ack":{}}"#,
             r#"{"message":{}}"#,
             "junk",
             "",

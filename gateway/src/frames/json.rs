@@ -18,6 +18,8 @@ use super::{
 /// # Errors
 /// What is wrong, for the developer of the device.
 pub(super) fn parse(text: &str) -> Result<ClientFrame, NoFrame> {
+    // An editor may have added a byte order mark, as to a body over HTTP.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|_| no_frame(text.as_bytes()))
 }
 
@@ -114,6 +116,12 @@ mod tests {
     fn wrong(text: &str) -> (Option<String>, String) {
         let NoFrame { reference, detail } = parse(text).unwrap_err();
         (reference.map(|ShortText(text)| text), detail)
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over() {
+        assert!(parse("\u{feff}{\"type\":\"pong\"}").is_ok());
+        assert_eq!(wrong("\u{feff}{}").1, "type is missing; must be present");
     }
 
     #[test]

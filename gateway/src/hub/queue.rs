@@ -91,7 +91,7 @@ impl Queue {
 
     /// Whether so much may be added without a collapse.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.bytes + bytes <= self.limit
+        self.items.is_empty() || self.bytes + bytes <= self.limit
     }
 
     /// Whether what waits is to be written soon.
@@ -99,19 +99,24 @@ impl Queue {
         self.bytes > self.limit / 2
     }
 
-    /// Adds something behind all that waits. Where that is too much, messages and changes of groups collapse.
+    /// Adds something behind all that waits. Where that is too much, messages and changes of groups collapse. One item alone is never too much: it
+    /// would be again after a resume.
     ///
     /// # Errors
     /// It is too much all the same.
     pub(crate) fn push(&mut self, item: Outgoing) -> Result<(), QueueFull> {
         self.add(item);
-        if self.bytes > self.limit && self.collapsed.is_none() {
+        if self.is_too_full() && self.collapsed.is_none() {
             self.collapse();
         }
-        if self.bytes > self.limit {
+        if self.is_too_full() {
             return Err(QueueFull);
         }
         Ok(())
+    }
+
+    fn is_too_full(&self) -> bool {
+        self.bytes > self.limit && self.items.len() > 1
     }
 
     /// The next thing to be written.
@@ -349,6 +354,17 @@ mod tests {
         }
         let third = queue.push(Outgoing::Event(message(2, 1, 2)));
         assert_eq!(third, Err(QueueFull));
+    }
+
+    #[test]
+    fn one_item_alone_is_never_too_much() {
+        let mut queue = Queue::new(uid(2), 1);
+        for offset in 0..2 {
+            assert!(queue.has_room_for(100));
+            queue.push(Outgoing::Event(message(offset, 1, 2))).unwrap();
+            assert!(!queue.has_room_for(100));
+            assert_eq!(drain(&mut queue), [format!("event {offset}")]);
+        }
     }
 
     #[test]

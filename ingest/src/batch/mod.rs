@@ -20,14 +20,21 @@ mod response;
 use std::sync::Arc;
 
 use access::Caller;
-use axum::{extract::Request, http::header, response::IntoResponse as _, response::Response};
+use axum::{
+    extract::Request,
+    http::{HeaderMap, header},
+    response::{IntoResponse as _, Response},
+};
 use problem::Problem;
 use tokio::time::Instant;
 
 pub(crate) use encoding::ResultLine;
 
 use self::{queue::ResultQueue, reader::BatchReader};
-use crate::{body::RequestBody, media::BatchEncoding, responses::over_capacity, state::Ingest};
+use crate::{
+    body::RequestBody, media::BatchEncoding, responses::over_capacity, single::IDEMPOTENCY_KEY,
+    state::Ingest,
+};
 
 /// Starts the reading of a batch and responds with the stream of its results.
 pub(crate) async fn post(
@@ -38,6 +45,7 @@ pub(crate) async fn post(
     let (parts, body) = request.into_parts();
     let mut body = RequestBody::new(&parts.headers, body);
     let reader = BatchEncoding::of(&parts.headers)
+        .and_then(|encoding| refuse_key(&parts.headers).map(|()| encoding))
         .and_then(|encoding| new_reader(ingest, caller, encoding, &body));
     if reader.is_ok() {
         body.await_expected(Instant::now() + ingest.config.stall())
@@ -56,6 +64,18 @@ pub(crate) async fn post(
             Err(problem)
         }
     }
+}
+
+/// One id for all lines would be no line's.
+fn refuse_key(headers: &HeaderMap) -> Result<(), Problem> {
+    if !headers.contains_key(IDEMPOTENCY_KEY) {
+        return Ok(());
+    }
+    Err(Problem::invalid_field(
+        IDEMPOTENCY_KEY,
+        "is given with a batch",
+        "absent: each line has a client_msg_id or command_id of its own",
+    ))
 }
 
 fn new_reader(

@@ -32,6 +32,7 @@ use crate::{batch, json::EventBody, media::ProtobufBody, state::Ingest};
             (batch::ResultLine = "application/x-ndjson"),
             (ProtobufBody = "application/x-protobuf"),
         )),
+        (status = 400, description = "The header `Idempotency-Key`: each line has an id of its own.", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body's declared length is too large.", body = Problem, content_type = "application/problem+json"),
         (status = 415, description = "The media type is none of the two.", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "Too many batches are under way, or the caller sends too many requests.", body = Problem, content_type = "application/problem+json"),

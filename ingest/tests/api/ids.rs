@@ -79,6 +79,17 @@ async fn call(
     request.json(body).send().await.unwrap()
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_has_no_id_of_its_own() {
+    let server = Server::start(&[]);
+    let body = json!({"message": calls()[0].2});
+    let (method, path) = (Method::POST, "/v1/events");
+    let refused = call(&server, (&method, path), &body, Some("mine")).await;
+    assert_eq!(refused.status(), 400);
+    let problem: Value = refused.json().await.unwrap();
+    assert_eq!(problem["errors"][0]["field"], "Idempotency-Key");
+}
+
 #[tokio::test]
 async fn every_command_has_an_id_on_the_log() {
     let server = Server::start(&[]);

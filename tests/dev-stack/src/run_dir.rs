@@ -16,6 +16,8 @@ const NEEDED_MIB: u64 = 256;
 const MARKER: &str = "run directory of a tidemark stack\n";
 const LOCK: &str = "lock";
 const PARTS: [&str; 5] = ["identity", "data", "log", "config", "clock"];
+/// What the program writes beside them, and removes.
+const FILES: [&str; 2] = ["tidemark.toml", "last-audit.json"];
 
 /// A run directory; all paths below it are absolute.
 #[derive(Debug, Clone)]
@@ -170,7 +172,8 @@ impl RunDir {
         if self.marker() == MARKER || self.root.join("identity").is_dir() {
             return Ok(());
         }
-        let parts = PARTS.iter().map(|part| self.root.join(part));
+        let parts = PARTS.iter().chain(&FILES);
+        let parts = parts.map(|part| self.root.join(part));
         let recorded = self.recorded_names()?;
         let pid_files = recorded.iter().map(|name| self.pid_file(name));
         match parts.chain(pid_files).find(|path| path.exists()) {
@@ -248,6 +251,9 @@ mod tests {
         fs::remove_dir(root.join("data")).unwrap();
         RunDir::new(root).unwrap().lock().unwrap_err();
         assert!(root.join("nginx.pid").exists());
+        fs::remove_file(root.join("nginx.pid")).unwrap();
+        fs::write(root.join("tidemark.toml"), "[kafka]").unwrap();
+        RunDir::new(root).unwrap().lock().unwrap_err();
     }
 
     #[test]

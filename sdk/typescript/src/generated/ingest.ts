@@ -882,6 +882,15 @@ export interface operations {
                     "application/x-protobuf": components["schemas"]["ProtobufBody"];
                 };
             };
+            /** @description The header `Idempotency-Key`: each line has an id of its own. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
             401: {
                 headers: {

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 use futures::future::{try_join, try_join_all};
 use serde_json::{Value, json};
-use tokio::time::interval;
+use tokio::time::{interval, sleep};
 
 use super::{
     account::{Account, Stage},
@@ -33,7 +33,7 @@ async fn post_each(
     Ok(())
 }
 
-/// A group of an account with these, by its number.
+/// A group of an account with these, by its number. Waits if the account is above its rate.
 pub(super) async fn group_of(
     account: &Account,
     client_id: &str,
@@ -41,9 +41,18 @@ pub(super) async fn group_of(
 ) -> Result<String> {
     let members: Vec<String> = members.iter().map(i64::to_string).collect();
     let body = json!({ "owner": account.uid.to_string(), "client_id": client_id, "name": client_id, "members": members });
-    let (status, answer) = account.post("/v1/groups", &body).await?;
-    let gid = answer["gid"].as_str().map(str::to_owned);
-    gid.with_context(|| format!("a group is answered {status}: {answer}"))
+    loop {
+        let (status, answer) = account.post("/v1/groups", &body).await?;
+        match (
+            status,
+            answer["retry_after_s"].as_u64(),
+            answer["gid"].as_str(),
+        ) {
+            (202, _, Some(gid)) => return Ok(gid.to_owned()),
+            (429, Some(wait), _) => sleep(Duration::from_secs(wait)).await,
+            _ => bail!("a group is answered {status}: {answer}"),
+        }
+    }
 }
 
 pub(super) async fn hides(stage: Stage, accounts: Vec<Account>) -> Result<()> {

@@ -28,6 +28,8 @@ const QUIET: Duration = Duration::from_secs(8);
 /// A broker that has just started is ten times as slow as it is later: so long it takes what [`WARMING`] accounts post.
 const WARM_UP: Duration = Duration::from_secs(30);
 const WARMING: usize = 10;
+/// Groups of the measuring account and its friend, in nearly all partitions.
+const GROUPS: usize = 200;
 /// How many times as long the 99th of a hundred calls of the measuring account may take during an attack.
 const FACTOR: f64 = 3.0;
 /// Two cores run the attackers as well: a call that takes less than this is never counted as slow, ms.
@@ -289,6 +291,9 @@ pub async fn run(ways: &[&Way], options: Options) -> Result<()> {
 pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()> {
     let stage = Stage::new(env)?;
     let observer = Observer::start(&stage).await?;
+    // As most accounts, those who measure have groups: what is read of these is not read for the first time during an attack.
+    let owner = Account::of(&stage, stage.measuring)?;
+    log_ways::groups_of(&owner, GROUPS, &[stage.friend]).await?;
     let warming = (0..WARMING).map(|_| Account::new(&stage));
     let warming = log_ways::messages(warming.collect::<Result<_>>()?, 100);
     if let Ok(ended) = timeout(WARM_UP, warming).await {
