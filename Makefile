@@ -21,13 +21,13 @@ up: release ## start what is not running, and wait until it is ready
 	@$(TIDEMARK) stack up
 
 # What stops a stack is not built for that, if it is there: the source may not compile.
-program_that_is_there = $(if $(wildcard $(TIDEMARK)),--version >/dev/null,release)
+stop_with = $(if $(wildcard $(TIDEMARK)),,$(MAKE) --no-print-directory release &&) $(TIDEMARK)
 
 down: ## stop everything; the data stay
-	@if [ -d .run ]; then $(MAKE) --no-print-directory $(program_that_is_there) && $(TIDEMARK) stack down; else echo 'nothing runs here'; fi
+	@if [ -d .run ]; then $(stop_with) stack down; else echo 'nothing runs here'; fi
 
 clean: ## stop everything and drop its data
-	@if [ -d .run ]; then $(MAKE) --no-print-directory $(program_that_is_there) && $(TIDEMARK) stack clean; else echo 'there are no data here'; fi
+	@if [ -d .run ]; then $(stop_with) stack clean; else echo 'there are no data here'; fi
 
 # Brokers of tests live for minutes: Java is to compile fast, not well.
 test faults chaos hostile sabotage: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1

@@ -82,9 +82,13 @@ async fn call(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_has_no_id_of_its_own() {
     let server = Server::start(&[]);
-    let body = json!({"message": calls()[0].2});
-    let (method, path) = (Method::POST, "/v1/events");
-    let refused = call(&server, (&method, path), &body, Some("mine")).await;
+    let line = json!({"message": calls()[0].2}).to_string();
+    let refused = Client::new()
+        .post(server.url("/v1/events"))
+        .header("content-type", "application/x-ndjson")
+        .header("Idempotency-Key", "mine")
+        .body(line);
+    let refused = refused.send().await.unwrap();
     assert_eq!(refused.status(), 400);
     let problem: Value = refused.json().await.unwrap();
     assert_eq!(problem["errors"][0]["field"], "Idempotency-Key");
