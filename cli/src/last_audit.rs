@@ -82,7 +82,7 @@ impl LastAudit {
 }
 
 fn path(run_dir: &Path) -> PathBuf {
-    run_dir.join("last-audit.json")
+    run_dir.join(dev_stack::LAST_AUDIT_FILE)
 }
 
 #[cfg(test)]

@@ -61,17 +61,20 @@ pub(crate) async fn post(
 
 /// The id in the header `Idempotency-Key`, as it is there, with the header's name.
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<(&'static str, String)>, Problem> {
-    const NAME: &str = IDEMPOTENCY_KEY;
-    let mut keys = headers.get_all(NAME).into_iter();
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).into_iter();
     match (keys.next().map(HeaderValue::to_str), keys.next()) {
         (None, _) => Ok(None),
-        (Some(Ok(key)), None) => Ok(Some((NAME, key.to_owned()))),
+        (Some(Ok(key)), None) => Ok(Some((IDEMPOTENCY_KEY, key.to_owned()))),
         (Some(Err(_)), _) => Err(Problem::invalid_field(
-            NAME,
+            IDEMPOTENCY_KEY,
             "has other characters",
             "1 to 64 visible characters of ASCII",
         )),
-        (Some(_), Some(_)) => Err(Problem::invalid_field(NAME, "is there twice", "one")),
+        (Some(_), Some(_)) => Err(Problem::invalid_field(
+            IDEMPOTENCY_KEY,
+            "is there twice",
+            "one",
+        )),
     }
 }
 

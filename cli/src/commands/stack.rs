@@ -80,7 +80,7 @@ pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
 
 /// The configuration file of the stack's services, which commands use too.
 pub(super) fn config_file(config: &StackConfig) -> PathBuf {
-    config.run_dir.join("tidemark.toml")
+    config.run_dir.join(dev_stack::CONFIG_FILE)
 }
 
 async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {

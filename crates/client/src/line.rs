@@ -52,12 +52,12 @@ pub(crate) fn prepare(line: &str) -> Cow<'_, str> {
         true => add_id(line),
         false => add_command_id(line),
     };
-    match with_id {
-        Some(line) => Cow::Owned(line),
-        // JSON has newlines only between its parts.
-        None if line.contains('\n') => Cow::Owned(line.replace('\n', " ")),
-        None => Cow::Borrowed(line),
+    let line = with_id.map_or(Cow::Borrowed(line), Cow::Owned);
+    // JSON has newlines only between its parts.
+    if line.contains('\n') {
+        return Cow::Owned(line.replace('\n', " "));
     }
+    line
 }
 
 fn add_id(line: &str) -> Option<String> {
@@ -74,17 +74,15 @@ fn add_command_id(line: &str) -> Option<String> {
     if members.len() > 1 || !COMMANDS.contains(kind) {
         return None;
     }
-    let others = fields.get().strip_prefix('{')?.trim_start();
+    let others = fields.get().strip_prefix('{')?;
     let CommandFields { command_id } = from_str(fields.get()).ok()?;
-    if command_id.is_some() || others.starts_with('}') {
+    if command_id.is_some() || others.trim_start().starts_with('}') {
         return None;
     }
-    let at = line.len() - line.split_once(fields.get())?.1.len() - fields.get().len();
-    let (before, _) = line.split_at(at);
-    let (_, after) = line.split_at(at + 1);
+    let (before, after) = line.split_once(fields.get())?;
     let id = new_client_msg_id();
-    let line = format!(r#"{before}{{"command_id":"{}",{after}"#, id.as_str());
-    Some(line.replace('\n', " "))
+    let id = id.as_str();
+    Some(format!(r#"{before}{{"command_id":"{id}",{others}{after}"#))
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub use kafka::{KafkaNode, KafkaSpec, ProxiedListener};
 pub use mariadb::MariaDbSpec;
 pub use port::find_free as find_free_ports;
 pub use redis::RedisSpec;
+pub use run_dir::{CONFIG_FILE, LAST_AUDIT_FILE};
 pub use service::{ReadyUrl, ServiceSpec};
 pub use stack::{Endpoints, ProcessState, ProcessStatus, SERVER_NAMES, SERVICE_NAMES, Stack};
 pub use start::Started;

@@ -16,8 +16,10 @@ const NEEDED_MIB: u64 = 256;
 const MARKER: &str = "run directory of a tidemark stack\n";
 const LOCK: &str = "lock";
 const PARTS: [&str; 5] = ["identity", "data", "log", "config", "clock"];
-/// What the program writes beside them, and removes.
-const FILES: [&str; 2] = ["tidemark.toml", "last-audit.json"];
+/// The name of the file in a run directory that has the configuration of the stack's services, which the program writes and removes.
+pub const CONFIG_FILE: &str = "tidemark.toml";
+/// The name of the file in a run directory that says what the last audit found, as [`CONFIG_FILE`].
+pub const LAST_AUDIT_FILE: &str = "last-audit.json";
 
 /// A run directory; all paths below it are absolute.
 #[derive(Debug, Clone)]
@@ -172,7 +174,7 @@ impl RunDir {
         if self.marker() == MARKER || self.root.join("identity").is_dir() {
             return Ok(());
         }
-        let parts = PARTS.iter().chain(&FILES);
+        let parts = PARTS.iter().chain(&[CONFIG_FILE, LAST_AUDIT_FILE]);
         let parts = parts.map(|part| self.root.join(part));
         let recorded = self.recorded_names()?;
         let pid_files = recorded.iter().map(|name| self.pid_file(name));

@@ -1,4 +1,7 @@
-use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    mem,
+};
 
 use schemas::{GroupChange, GroupChangeKind, GroupId, UserId, event::Rules};
 
@@ -7,16 +10,16 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Who made users members of groups, and who left by himself, from rule version 4 on (PROTOCOL G10, G11).
 #[derive(Debug, Default)]
 pub(crate) struct Memberships {
-    /// The last day on which users were made members, and how many by whom, while that is limited.
+    /// The day of the last change of a group.
     day: i64,
+    /// How many users were made members on that day by whom, while that is limited.
     new: HashMap<UserId, i64>,
     /// Who made members of those who did not become it by themselves.
     made_by: HashMap<(GroupId, UserId), UserId>,
     /// How many memberships a user has by others, and by whom.
     by_others: HashMap<UserId, HashMap<UserId, i64>>,
-    /// Those that others ended on the last day, of whom and begun by whom: they count until it is over.
+    /// Those that others ended on that day, of whom and begun by whom: they count until it is over.
     removed: Vec<(UserId, UserId)>,
-    removed_day: i64,
     /// In the order of leaving.
     left: HashMap<GroupId, Vec<UserId>>,
     /// Groups that were dissolved before: the sequencer has forgotten their members.
@@ -40,10 +43,8 @@ impl Memberships {
             return;
         }
         let day = ts.div_euclid(DAY_MS);
-        if day != std::mem::replace(&mut self.removed_day, day) {
-            for (uid, by) in std::mem::take(&mut self.removed) {
-                self.count_down(uid, by);
-            }
+        if mem::replace(&mut self.day, day) != day {
+            self.begin_day();
         }
         for member in &change.members {
             let (uid, was_member) = (member.uid, is_member(member.uid));
@@ -59,7 +60,7 @@ impl Memberships {
                 }
             } else if !was_member {
                 self.forget_leaver(gid, uid);
-                self.begin(change, uid, ts, rules);
+                self.begin(change, uid, rules);
             }
         }
         if change.settings.dissolved {
@@ -67,7 +68,14 @@ impl Memberships {
         }
     }
 
-    fn begin(&mut self, change: &GroupChange, uid: UserId, ts: i64, rules: &Rules) {
+    fn begin_day(&mut self) {
+        self.new.clear();
+        for (uid, by) in mem::take(&mut self.removed) {
+            self.count_down(uid, by);
+        }
+    }
+
+    fn begin(&mut self, change: &GroupChange, uid: UserId, rules: &Rules) {
         if uid != change.by
             && let Entry::Vacant(made_by) = self.made_by.entry((change.gid, uid))
         {
@@ -76,14 +84,9 @@ impl Memberships {
             *of_user.entry(change.by).or_insert(0) += 1;
         }
         let is_creation = change.kind == GroupChangeKind::Create && uid == change.by;
-        if rules.new_memberships_per_day <= 0 || is_creation {
-            return;
+        if rules.new_memberships_per_day > 0 && !is_creation {
+            *self.new.entry(change.by).or_insert(0) += 1;
         }
-        if self.day != ts.div_euclid(DAY_MS) {
-            self.day = ts.div_euclid(DAY_MS);
-            self.new.clear();
-        }
-        *self.new.entry(change.by).or_insert(0) += 1;
     }
 
     fn count_down(&mut self, uid: UserId, by: UserId) {
@@ -122,7 +125,7 @@ impl Memberships {
         let of_user = self.by_others.get(&user);
         let all: i64 = of_user.into_iter().flat_map(HashMap::values).sum();
         let own = of_user.and_then(|of_user| of_user.get(&by)).copied();
-        let is_over = self.removed_day != now.div_euclid(DAY_MS);
+        let is_over = self.day != now.div_euclid(DAY_MS);
         let over = self
             .removed
             .iter()

@@ -129,12 +129,14 @@ fn read_member(member: &proto::GroupMemberState, last: Mid) -> Result<Member, In
     if read.pc > last || read.mobile > last {
         return Err(invalid);
     }
-    let added_by = Some(member.added_by).filter(|by| *by != 0);
-    let added_by = added_by.map(UserId::try_from).transpose();
+    let added_by = match member.added_by {
+        0 => None,
+        by => Some(UserId::try_from(by).map_err(|_| invalid.clone())?),
+    };
     Ok(Member {
-        role: GroupRole::from_proto(member.role).ok_or_else(|| invalid.clone())?,
+        role: GroupRole::from_proto(member.role).ok_or(invalid)?,
         muted: member.muted,
-        added_by: added_by.map_err(|_| invalid.clone())?,
+        added_by,
         read,
     })
 }
