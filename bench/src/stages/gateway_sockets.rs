@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
-use client::Event;
+use anyhow::{Context as _, Result, bail, ensure};
+use client::{Client, Event};
 use rand::Rng as _;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
@@ -60,6 +60,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     env.start_another("gateway").await?;
     let mut rows = vec![idle(&env).await?];
     rows.extend(reconnect(&env, plan).await?);
+    rows.extend(restart(&env, plan).await?);
     Ok(rows)
 }
 
@@ -146,12 +147,7 @@ async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
         let since = token_of(env, FIRST_DEVICE).await?;
         drop(devices);
         let left = Instant::now();
-        let missed = uids.clone().map(|uid| {
-            let message = client::message(SENDER.try_into()?, uid.try_into()?, groups::TEXT);
-            Ok(Event::Message(message))
-        });
-        let missed: Vec<Event> = missed.collect::<Result<_>>()?;
-        groups::store(env, &missed).await?;
+        send_to_each(env).await?;
         // Whatever else asks MySQL.
         for service in READ_MYSQL {
             env.end(service, Signal::TERM).await?;
@@ -193,20 +189,119 @@ async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
+async fn send_to_each(env: &TestEnv) -> Result<()> {
+    let missed = (FIRST_DEVICE..FIRST_DEVICE + DEVICES).map(|uid| {
+        let message = client::message(SENDER.try_into()?, uid.try_into()?, groups::TEXT);
+        Ok(Event::Message(message))
+    });
+    let missed: Vec<Event> = missed.collect::<Result<_>>()?;
+    groups::store(env, &missed).await
+}
+
+/// The gateway is killed under the devices, whose tokens are of 10 s ago, and started again.
+async fn restart(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
+    let uids = FIRST_DEVICE..FIRST_DEVICE + DEVICES;
+    let (mut took, mut synced) = (Vec::new(), 0);
+    for _ in 0..plan.rounds {
+        let (port, since) = (env.port("gateway")?, token_of(env, FIRST_DEVICE).await?);
+        let devices = Device::connect_all(port, uids.clone(), &since).await?;
+        let since = token_of(env, FIRST_DEVICE).await?;
+        send_to_each(env).await?;
+        sleep(AWAY).await;
+        env.end("gateway", Signal::KILL).await?;
+        drop(devices);
+        let (began, mut coming) = (Instant::now(), JoinSet::new());
+        for uid in uids.clone() {
+            let (since, api) = (since.clone(), env.client.api().clone());
+            coming.spawn(async move { come_back_or_sync(port, uid, since, &api).await });
+        }
+        env.start_services(&["gateway"]).await?;
+        let (mut devices, mut synced_now) = (Vec::new(), 0);
+        while let Some(back) = coming.join_next().await {
+            let (device, has_synced) = back??;
+            devices.push(device);
+            synced_now += u32::from(has_synced);
+        }
+        took.push(began.elapsed().as_secs_f64());
+        synced = synced.max(synced_now);
+        drop(Crowd::of_connected(devices, |_| {}));
+    }
+    let what = "kill -9 of a gateway with 10,000 devices, whose tokens are of 10 s ago";
+    let most_synced = DEVICES as f64 / 10.0;
+    Ok(vec![
+        Row::of_value(
+            format!("{what}: all are back, with what they missed"),
+            "s",
+            Spread::of(took),
+            Some(Bound::AtMost(5.0)),
+            &[],
+        ),
+        Row::of_one(
+            format!("{what}: devices that had to sync"),
+            "",
+            f64::from(synced),
+            Some(Bound::AtMost(most_synced)),
+        ),
+    ])
+}
+
 /// Comes until it is welcomed, and has what it missed.
 async fn come_back(port: u16, uid: i64, since: &str) -> Result<Device> {
+    let mut device = connect(port, uid, since).await?;
+    device.event().await?;
+    Ok(device)
+}
+
+/// As the clients do: syncs as often as it is told to. Whether it had to.
+async fn come_back_or_sync(
+    port: u16,
+    uid: i64,
+    mut since: String,
+    api: &Client,
+) -> Result<(Device, bool)> {
+    let mut has_synced = false;
+    for _ in 0..ATTEMPTS {
+        match connect(port, uid, &since).await {
+            Err(error) if is_sync_required(&error) => {
+                has_synced = true;
+                match api.sync(uid.try_into()?, Some(&since.parse()?), None).await {
+                    Ok(synced) => since = synced.next.to_string(),
+                    Err(error) if error.is_retryable() => pause().await,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            device => {
+                let mut device = device?;
+                if !has_synced {
+                    device.event().await?;
+                }
+                return Ok((device, has_synced));
+            }
+        }
+    }
+    bail!("{uid} had to sync {ATTEMPTS} times")
+}
+
+async fn pause() {
+    let ms = rand::rng().random_range(AGAIN_MS);
+    sleep(Duration::from_millis(ms)).await;
+}
+
+fn is_sync_required(error: &anyhow::Error) -> bool {
+    error.to_string().contains("sync_required")
+}
+
+/// Comes until it is welcomed, or has to sync.
+async fn connect(port: u16, uid: i64, since: &str) -> Result<Device> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         match timeout(ANSWER, Device::connect(port, uid, since)).await {
-            Ok(Ok(mut device)) => {
-                device.event().await?;
-                return Ok(device);
-            }
+            Ok(Ok(device)) => return Ok(device),
+            Ok(Err(error)) if is_sync_required(&error) => return Err(error),
             Ok(Err(error)) => last = Some(error),
             Err(_) => {}
         }
-        let pause = rand::rng().random_range(AGAIN_MS);
-        sleep(Duration::from_millis(pause)).await;
+        pause().await;
     }
     Err(last.context("never answered")?)
 }

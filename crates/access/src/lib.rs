@@ -21,6 +21,7 @@ mod source_status;
 pub mod test_issuer;
 mod token;
 mod verifier;
+mod wait_queue;
 
 pub use access::Access;
 pub use caller::{Caller, Scope, Service, ValidUntil};

@@ -3,12 +3,16 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use schemas::UserId;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
-use crate::caller::Caller;
+use crate::{
+    caller::Caller,
+    wait_queue::{WaitQueue, Waiter},
+};
 
 /// A capacity (requests, bytes) for all callers, of which one user may hold a part only. A rate limit alone does not bound what is held
 /// for long: a user who calls rarely could hold the total capacity.
@@ -16,8 +20,13 @@ use crate::caller::Caller;
 pub struct CallerQuota {
     total: usize,
     per_user: usize,
-    taken: Mutex<Taken>,
-    given_back: Notify,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    taken: Taken,
+    queue: WaitQueue<QuotaPermit>,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +41,7 @@ pub struct QuotaPermit {
     quota: Arc<CallerQuota>,
     user: Option<UserId>,
     amount: usize,
+    since: Instant,
 }
 
 impl CallerQuota {
@@ -41,8 +51,7 @@ impl CallerQuota {
         Arc::new(Self {
             total,
             per_user,
-            taken: Mutex::default(),
-            given_back: Notify::new(),
+            state: Mutex::default(),
         })
     }
 
@@ -50,48 +59,89 @@ impl CallerQuota {
     /// which act for many users, nor to callers without authentication.
     #[must_use]
     pub fn try_acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> Option<QuotaPermit> {
-        let user = match caller {
-            Caller::User(uid) => Some(*uid),
-            Caller::Service(_) | Caller::Anyone => None,
-        };
-        let mut taken = self.taken();
-        let by_user = user.and_then(|uid| taken.by_users.get(&uid).copied());
-        let by_user = by_user.unwrap_or_default();
-        let fits = |limit: usize, taken: usize| amount <= limit.saturating_sub(taken);
-        if !fits(self.total, taken.all) || (user.is_some() && !fits(self.per_user, by_user)) {
-            return None;
+        let user = user_of(caller);
+        let mut state = self.state();
+        let fits = self.has_share(&state.taken, user, amount) && self.has(&state.taken, amount);
+        fits.then(|| self.take(&mut state.taken, user, amount))
+    }
+
+    /// Takes `amount` as soon as it is there for this caller. Of the accounts that wait the one is next that has held what it took for the
+    /// shortest time; an account's own calls are served in their order. Callers without a limit of their own are one account.
+    pub async fn acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
+        loop {
+            let (granted, permit) = oneshot::channel();
+            let waiter = Waiter { amount, granted };
+            self.state().queue.push(user_of(caller), waiter);
+            self.serve();
+            // An error would mean that the sender was dropped, which happens to those only who have gone.
+            if let Ok(permit) = permit.await {
+                return permit;
+            }
         }
-        taken.all += amount;
-        if let Some(uid) = user {
-            taken.by_users.insert(uid, by_user + amount);
+    }
+
+    /// Gives what is free to those who wait.
+    fn serve(self: &Arc<Self>) {
+        while let Some((granted, permit)) = self.next() {
+            // Who has gone in this moment gives it back.
+            drop(granted.send(permit));
         }
-        Some(QuotaPermit {
-            quota: Arc::clone(self),
-            user,
-            amount,
+    }
+
+    fn next(self: &Arc<Self>) -> Option<(oneshot::Sender<QuotaPermit>, QuotaPermit)> {
+        let mut state = self.state();
+        let State { taken, queue } = &mut *state;
+        let has_share = |user, amount| self.has_share(taken, user, amount);
+        let has = |amount| self.has(taken, amount);
+        let (user, Waiter { amount, granted }) = queue.pop(has_share, has)?;
+        Some((granted, self.take(taken, user, amount)))
+    }
+
+    fn has(&self, taken: &Taken, amount: usize) -> bool {
+        amount <= self.total.saturating_sub(taken.all)
+    }
+
+    fn has_share(&self, taken: &Taken, user: Option<UserId>, amount: usize) -> bool {
+        user.is_none_or(|uid| {
+            let by_user = taken.by_users.get(&uid).copied().unwrap_or_default();
+            amount <= self.per_user.saturating_sub(by_user)
         })
     }
 
-    /// Takes `amount` as soon as it is there for this caller. Those who wait are served in no order.
-    pub async fn acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
-        loop {
-            // Before the attempt, so that nothing that is given back after it is missed.
-            let given_back = self.given_back.notified();
-            if let Some(permit) = self.try_acquire(caller, amount) {
-                return permit;
-            }
-            given_back.await;
+    fn take(
+        self: &Arc<Self>,
+        taken: &mut Taken,
+        user: Option<UserId>,
+        amount: usize,
+    ) -> QuotaPermit {
+        taken.all += amount;
+        if let Some(uid) = user {
+            *taken.by_users.entry(uid).or_default() += amount;
+        }
+        QuotaPermit {
+            quota: Arc::clone(self),
+            user,
+            amount,
+            since: Instant::now(),
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn user_of(caller: &Caller) -> Option<UserId> {
+    match caller {
+        Caller::User(uid) => Some(*uid),
+        Caller::Service(_) | Caller::Anyone => None,
     }
 }
 
 impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        let mut taken = self.quota.taken();
+        let mut state = self.quota.state();
+        let State { taken, queue } = &mut *state;
         taken.all -= self.amount;
         if let Some(uid) = self.user {
             match taken.by_users.get_mut(&uid) {
@@ -99,8 +149,9 @@ impl Drop for QuotaPermit {
                 _ => drop(taken.by_users.remove(&uid)),
             }
         }
-        drop(taken);
-        self.quota.given_back.notify_waiters();
+        queue.charge(self.user, self.since.elapsed());
+        drop(state);
+        self.quota.serve();
     }
 }
 
@@ -172,7 +223,7 @@ mod tests {
         let second = quota.try_acquire(&user(1), 1).unwrap();
         drop(second);
         drop(first);
-        assert!(quota.taken().by_users.is_empty());
-        assert_eq!(quota.taken().all, 0);
+        assert!(quota.state().taken.by_users.is_empty());
+        assert_eq!(quota.state().taken.all, 0);
     }
 }

@@ -143,9 +143,15 @@ impl<D: Device> TestDevice<D> {
         for _ in 0..CALM_SENDS {
             self.send_one().await?;
         }
-        let deadline = Instant::now() + TIMEOUT;
+        // What a device has yet to send goes out one after the other: it may take longer than this, but not without progress.
+        let mut left = usize::MAX;
+        let mut deadline = Instant::now() + TIMEOUT;
         while self.device.listen(Instant::now() + QUIET).await? || self.device.unanswered() > 0 {
             let (name, unanswered) = (self.name, self.device.unanswered());
+            if unanswered < left {
+                left = unanswered;
+                deadline = Instant::now() + TIMEOUT;
+            }
             ensure!(
                 Instant::now() < deadline,
                 "device {name}: {unanswered} unanswered"

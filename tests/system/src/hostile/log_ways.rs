@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use futures::future::{try_join, try_join_all};
 use serde_json::{Value, json};
 use tokio::time::{interval, sleep};
@@ -128,6 +128,29 @@ pub(super) async fn dead_letters(stage: Stage, accounts: Vec<Account>) -> Result
         }
     };
     try_join_all(accounts.into_iter().map(conflicts)).await?;
+    Ok(())
+}
+
+/// Each account asks, 16 times at once, what became of a recall that was one before, whose answer has to be looked for among the dead letters of its
+/// partition, of which the account makes as many as it may.
+pub(super) async fn look_ups(stage: Stage, accounts: Vec<Account>) -> Result<()> {
+    let asking = |account: Account| {
+        let stage = stage.clone();
+        async move {
+            let [to] = new_users();
+            let (me, to) = (account.uid.to_string(), to.to_string());
+            let message = |number: u32| json!({ "srcid": me, "destid": to, "client_msg_id": "same", "msg": number.to_string() });
+            account.post("/v1/messages", &message(0)).await?;
+            let recall = json!({ "by": me, "peer": to, "mid": 1, "kind": "recall" });
+            account.post("/v1/message-changes", &recall).await?;
+            let (status, again) = account.post("/v1/message-changes", &recall).await?;
+            ensure!(status == 202, "{status}: {again}");
+            let path = format!("/v1/inbound/{}/{}", again["partition"], again["offset"]);
+            let refused = post_each(&account, "/v1/messages", (1..).map(message));
+            try_join(refused, call_at_once(&account, stage.query, &path)).await
+        }
+    };
+    try_join_all(accounts.into_iter().map(asking)).await?;
     Ok(())
 }
 

@@ -176,6 +176,19 @@ pub const WAYS: &[Way] = &[
         },
     },
     Way {
+        name: "look-ups",
+        what: "three accounts ask what became of a command that is looked for among their dead letters, 16 times at once",
+        act: Act::Attack(3, |stage, accounts| {
+            Box::pin(log_ways::look_ups(stage, accounts))
+        }),
+        most: |s| Left {
+            rows: 20,
+            keys: 12,
+            log_kib: log_kib(3, s),
+            ..Left::NOTHING
+        },
+    },
+    Way {
         name: "ring",
         what: "three accounts post messages of 16 kB",
         act: Act::Attack(3, |_, accounts| {

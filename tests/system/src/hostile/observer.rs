@@ -47,6 +47,8 @@ struct Samples {
     refused: Vec<String>,
     /// Messages that the device has not been told, by their texts.
     sent: HashMap<String, Instant>,
+    /// Where the newest message is, as a path says it.
+    newest: Option<String>,
 }
 
 /// What was measured since the last look.
@@ -182,7 +184,12 @@ async fn write(writer: Account, friend: i64, samples: Arc<Mutex<Samples>>) -> Re
             let posted = timeout(PATIENCE, posting).await;
             let took = begun.elapsed().as_secs_f64() * 1e3;
             note(&samples, |samples| match posted {
-                Ok(Ok((200 | 202, _))) => samples.accepted_ms.push(took),
+                Ok(Ok((200 | 202, answer))) => {
+                    samples.accepted_ms.push(took);
+                    if answer.is_object() {
+                        samples.newest = Some(format!("{}/{}", answer["partition"], answer["offset"]));
+                    }
+                }
                 other => samples.refused_posts.push(format!("a post: {other:?}")),
             });
         });
@@ -191,7 +198,7 @@ async fn write(writer: Account, friend: i64, samples: Arc<Mutex<Samples>>) -> Re
     Ok(())
 }
 
-/// What a client does when it is opened: counts, the list, what is new, and a probe of the gateway.
+/// What a client does when it is opened: counts, the list, what is new, what became of a message, and a probe of the gateway.
 async fn read(friend: Account, gateway: u16, samples: Arc<Mutex<Samples>>) -> Result<()> {
     let mut tick = interval(READ_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -200,10 +207,13 @@ async fn read(friend: Account, gateway: u16, samples: Arc<Mutex<Samples>>) -> Re
     for number in 0_u64.. {
         tick.tick().await;
         let begun = Instant::now();
-        let path = match number % 4 {
-            0 => format!("/v1/users/{uid}/unread?device=pc"),
-            1 => format!("/v1/users/{uid}/conversations?limit=20"),
-            2 => format!("/v1/users/{uid}/sync{since}"),
+        let mut newest = None;
+        note(&samples, |samples| newest.clone_from(&samples.newest));
+        let path = match (number % 5, newest) {
+            (0, _) => format!("/v1/users/{uid}/unread?device=pc"),
+            (1, _) => format!("/v1/users/{uid}/conversations?limit=20"),
+            (2, _) => format!("/v1/users/{uid}/sync{since}"),
+            (3, Some(newest)) => format!("/v1/inbound/{newest}"),
             _ => "/livez".to_owned(),
         };
         let called = async {
