@@ -247,7 +247,7 @@ pub(crate) struct RuleArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
     pub(crate) rule_version: Option<u32>,
-    /// For how long a client_msg_id is remembered, ms of log time
+    /// For how long a client_msg_id is remembered, ms of log time; with 0 every retry is another message
     #[arg(long)]
     pub(crate) dedup_window_ms: Option<i64>,
     /// How many sends a partition remembers at most

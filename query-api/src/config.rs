@@ -58,8 +58,9 @@ pub struct QueryApiConfig {
     /// How many calls one user, by their token, may have under way, waiting or not; more are answered 429.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
-    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own, and half of them for one
-    /// user, by their token; more wait, and next is the account that has read for the shortest time. Two at least, so that no user has all of them.
+    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own, and a quarter of them
+    /// for one user, by their token, one at least; more wait, and next is the account that has read for the shortest time. Two at least, so that no user has
+    /// all of them.
     #[garde(range(min = 2, max = 64))]
     pub inbound_lookups: usize,
     /// How many records one call of `/v1/inbound` reads at most before it gives up.
@@ -80,7 +81,7 @@ impl Default for QueryApiConfig {
             max_requests: 256,
             max_waiting: 2_048,
             max_requests_of_user: 16,
-            inbound_lookups: 2,
+            inbound_lookups: 4,
             inbound_scan_records: 20_000,
             stalled_after_ms: 30_000,
             rebuild: RebuildConfig::default(),

@@ -41,11 +41,11 @@ pub(super) enum LookupError {
 }
 
 impl ReaderPool {
-    /// At most `max_readers` readers, half of them for one user; each call reads up to `max_records` records.
+    /// At most `max_readers` readers, a quarter of them for one user; each call reads up to `max_records` records.
     pub(crate) fn new(kafka: KafkaConfig, max_readers: usize, max_records: usize) -> Arc<Self> {
         Arc::new(Self {
             kafka,
-            places: CallerQuota::new(max_readers, max_readers.div_ceil(2)),
+            places: CallerQuota::new(max_readers, max_readers.div_ceil(4)),
             idle: Mutex::default(),
             max_records,
         })
