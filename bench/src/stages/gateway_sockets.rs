@@ -206,8 +206,9 @@ async fn restart(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
         let (port, since) = (env.port("gateway")?, token_of(env, FIRST_DEVICE).await?);
         let devices = Device::connect_all(port, uids.clone(), &since).await?;
         let since = token_of(env, FIRST_DEVICE).await?;
+        let asked = Instant::now();
         send_to_each(env).await?;
-        sleep(AWAY).await;
+        sleep(AWAY.saturating_sub(asked.elapsed())).await;
         env.end("gateway", Signal::KILL).await?;
         drop(devices);
         let (began, mut coming) = (Instant::now(), JoinSet::new());

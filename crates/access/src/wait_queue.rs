@@ -50,11 +50,14 @@ impl<T> WaitQueue<T> {
         self.account(user).waiting.push_back((arrival, waiter));
     }
 
-    /// An account has held what it took for so long. Where nobody waits it took nothing away from others.
+    /// Nobody waits, nor has waited since the last [`Self::pop`].
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
+    }
+
+    /// An account has held what it took for so long, and others wait: if nobody does, it took nothing away from them.
     pub(crate) fn charge(&mut self, user: Option<UserId>, held_for: Duration) {
-        if !self.accounts.is_empty() {
-            self.account(user).held_for += held_for;
-        }
+        self.account(user).held_for += held_for;
     }
 
     /// Takes out who is next of those whose share allows it, if there is so much.
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(pop(&mut queue), Some(1));
         queue.charge(user(1), Duration::from_millis(300));
         assert_eq!([(); 3].map(|()| pop(&mut queue)), [Some(3), Some(1), None]);
-        assert!(queue.accounts.is_empty(), "{queue:?}");
+        assert!(queue.is_empty(), "{queue:?}");
     }
 
     #[test]
