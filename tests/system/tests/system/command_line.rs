@@ -255,7 +255,7 @@ fn rules_change_in_every_partition() {
         // The same version again changes nothing.
         rules(&["set", "--rule-version", "4"]).await?;
         for (setting, value, named) in [
-            ("--rule-version", "1", "rule_version"),
+            ("--rule-version", "1", "version 4 is in force"),
             ("--rule-version", "5", "version 5"),
             ("--dedup-max-entries", "0", "dedup_max_entries"),
             ("--dedup-window-ms", "4294967296", "dedup_window_ms"),
