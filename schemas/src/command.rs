@@ -3,104 +3,18 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, CommandId, ConversationId, DeviceClass,
-    Mid, Partition, Profile, Recipient, UserId, WordVerdict, fast_decoder,
+    ChangeContact, ChangeGroup, ChangeMessage, CommandId, CommandScope,
+    ConversationId, Partition, Profile, Recipient, WordVerdict,
+    event::Body,
+    fast_decoder,
+    kind::CommandKind,
     proto::{self, inbound_command},
 };
 
-/// A record's value is no valid command or event.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field} {problem}")]
-pub struct Malformed {
-    /// The field at fault by its name in the `.proto` file, or `value` for the whole value.
-    pub field: &'static str,
-    /// What is wrong with the field and what would be right.
-    pub problem: String,
-}
-
-impl Malformed {
-    /// `problem` says what is wrong with `field` and what would be right.
-    pub fn new(field: &'static str, problem: impl ToString) -> Self {
-        Self {
-            field,
-            problem: problem.to_string(),
-        }
-    }
-}
-
-/// A message to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SendMessage {
-    /// The sender.
-    pub srcid: UserId,
-    /// To whom.
-    pub to: Recipient,
-    /// The sender's own id of this send.
-    pub client_msg_id: ClientMsgId,
-    /// At least one byte, without NUL.
-    pub msg: String,
-    /// The sender posted it himself, so limits of users apply.
-    pub by_user: bool,
-}
-
-impl SendMessage {
-    /// The conversation it belongs to.
-    #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        self.to.conversation_with(self.srcid)
-    }
-}
-
-/// The read-ack: `uid`, on a device of this class, has read a conversation up to `mid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadAck {
-    /// The reader.
-    pub uid: UserId,
-    /// The other side of the conversation.
-    pub to: Recipient,
-    /// The class of the reader's device.
-    pub device: DeviceClass,
-    /// The newest message read, at least 1; `None` for the newest that is sequenced before this record.
-    pub mid: Option<Mid>,
-}
-
-impl ReadAck {
-    /// The conversation it belongs to.
-    #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        self.to.conversation_with(self.uid)
-    }
-}
-
-/// A change of the sequencer's rules in one partition. `None` leaves a setting as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Control {
-    /// The version of the rules that holds from this record on.
-    pub rule_version: Option<u32>,
-    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
-    pub dedup_window_ms: Option<i64>,
-    /// The largest number of dedup entries of the partition.
-    pub dedup_max_entries: Option<i64>,
-    /// The largest msg that is sequenced, bytes.
-    pub max_msg_bytes: Option<i64>,
-    /// The key of the hashes by which repeats are recognised. Its length is checked where it counts: rule version 1 ignores it.
-    pub hash_key: Option<Vec<u8>>,
-    /// The largest number of a sender's entries among the shared ones, and again as many of the sender's own. Rule version 1 ignores it.
-    pub dedup_max_per_sender: Option<i64>,
-    /// How many conversations a user may begin in the partition in a day of log time, 0 for any number. Rule version 1 ignores it.
-    pub new_conversations_per_day: Option<i64>,
-    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. Ignored below rule version 3.
-    pub recall_window_ms: Option<i64>,
-    /// Whether a message may be deleted for both sides. Ignored below rule version 3.
-    pub delete_for_all: Option<bool>,
-    /// The most members of a group. Ignored below rule version 3.
-    pub max_group_members: Option<i64>,
-    /// How many users, himself included, a user may make members of groups in the partition in a day of log time, 0 for any number. Ignored
-    /// below rule version 4.
-    pub new_memberships_per_day: Option<i64>,
-    /// Of how many groups of the partition a user may be a member because others made him one, 0 for any number. Ignored below rule version 4.
-    pub max_memberships_by_others: Option<i64>,
-}
+pub use crate::{
+    kind::{control::Control, read_ack::ReadAck, send::SendMessage},
+    malformed::Malformed,
+};
 
 /// The value of a `chat.inbound` record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,25 +36,71 @@ pub enum Command {
 }
 
 impl Command {
+    /// What its kind says of it.
+    #[must_use]
+    pub fn kind(&self) -> &dyn CommandKind {
+        match self {
+            Self::Send(send) => send,
+            Self::ReadAck(ack) => ack,
+            Self::Control(control) => control,
+            Self::ChangeMessage(change) => change,
+            Self::ChangeContact(change) => change,
+            Self::ChangeGroup(change) => change,
+            Self::SetProfile(profile) => profile,
+        }
+    }
+
+    /// The same, to change it.
+    pub fn kind_mut(&mut self) -> &mut dyn CommandKind {
+        match self {
+            Self::Send(send) => send,
+            Self::ReadAck(ack) => ack,
+            Self::Control(control) => control,
+            Self::ChangeMessage(change) => change,
+            Self::ChangeContact(change) => change,
+            Self::ChangeGroup(change) => change,
+            Self::SetProfile(profile) => profile,
+        }
+    }
+
+    /// Within what its id is unique.
+    #[must_use]
+    pub fn scope(&self) -> CommandScope {
+        self.kind().scope()
+    }
+
     /// The conversation it belongs to; `None` for a profile and for control.
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
-        match self {
-            Self::Send(send) => Some(send.conversation()),
-            Self::ReadAck(ack) => Some(ack.conversation()),
-            Self::ChangeMessage(change) => Some(change.conversation()),
-            Self::ChangeContact(change) => Some(change.conversation().into()),
-            Self::ChangeGroup(change) => Some(ConversationId::Group(change.gid)),
-            Self::SetProfile(_) | Self::Control(_) => None,
-        }
+        self.scope().conversation()
     }
 
     /// The partition that it belongs to; `None` for control, which belongs to every one.
     #[must_use]
     pub fn partition(&self) -> Option<Partition> {
-        match self {
-            Self::SetProfile(profile) => Some(Profile::partition_of(profile.uid)),
-            _ => self.conversation().map(ConversationId::partition),
+        self.scope().partition()
+    }
+
+    /// The first rule version that has it.
+    #[must_use]
+    pub fn rule_version(&self) -> u32 {
+        let in_group = matches!(self.scope().to, Some(Recipient::Group(_)));
+        self.kind().rule_version().max(if in_group { 3 } else { 1 })
+    }
+
+    /// The first field, by its name in the `.proto` file, in which `body` differs from what this command asks for. `None` if `body` can be
+    /// the answer to it. A read position may be below the one asked for, never above (PROTOCOL S4).
+    #[must_use]
+    pub fn mismatched_field(&self, body: &Body) -> Option<&'static str> {
+        match (self, body) {
+            (Self::Send(asked), Body::Message(found)) => asked.mismatch(found),
+            (Self::ReadAck(asked), Body::ReadPosition(found)) => asked.mismatch(found),
+            (Self::Control(asked), Body::Control(found)) => asked.mismatch(found),
+            (Self::ChangeMessage(asked), Body::MessageChange(found)) => asked.mismatch(found),
+            (Self::ChangeContact(asked), Body::ContactChange(found)) => asked.mismatch(found),
+            (Self::ChangeGroup(asked), Body::GroupChange(found)) => asked.mismatch(found),
+            (Self::SetProfile(asked), Body::Profile(found)) => asked.mismatch(found),
+            _ => Some("the kind"),
         }
     }
 
@@ -162,12 +122,7 @@ impl Command {
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         let mut command = self.clone();
-        match &mut command {
-            Self::Send(send) => send.by_user = false,
-            Self::ChangeContact(change) => change.by_user = false,
-            Self::ChangeGroup(change) => change.by_user = false,
-            Self::ReadAck(_) | Self::Control(_) | Self::ChangeMessage(_) | Self::SetProfile(_) => {}
-        }
+        command.kind_mut().set_by_user(false);
         command.encode()
     }
 }
@@ -285,167 +240,13 @@ pub fn ingest_event(item: &[u8]) -> Result<proto::IngestEvent, DecodeError> {
     }
 }
 
-/// Checks a uid of a protobuf message.
-pub(crate) fn uid(field: &'static str, value: i64) -> Result<UserId, Malformed> {
-    UserId::try_from(value).map_err(|e| Malformed::new(field, e))
-}
-
-/// Checks a device class of a protobuf message.
-/// A device class from its number in the `.proto` files.
-///
-/// # Errors
-/// [`Malformed`] where there is none.
-pub fn device(value: i32) -> Result<DeviceClass, Malformed> {
-    match proto::DeviceClass::try_from(value) {
-        Ok(proto::DeviceClass::Pc) => Ok(DeviceClass::Pc),
-        Ok(proto::DeviceClass::Mobile) => Ok(DeviceClass::Mobile),
-        _ => Err(Malformed::new(
-            "device",
-            format!("is {value}; must be 1 (pc) or 2 (mobile)"),
-        )),
-    }
-}
-
-impl From<DeviceClass> for proto::DeviceClass {
-    fn from(device: DeviceClass) -> Self {
-        match device {
-            DeviceClass::Pc => Self::Pc,
-            DeviceClass::Mobile => Self::Mobile,
-        }
-    }
-}
-
-/// Checks a text.
-pub(crate) fn text(msg: String) -> Result<String, Malformed> {
-    if msg.is_empty() {
-        return Err(Malformed::new("msg", "is empty; must be at least one byte"));
-    }
-    if msg.as_bytes().contains(&0) {
-        return Err(Malformed::new(
-            "msg",
-            "has a NUL character; must be UTF-8 without NUL",
-        ));
-    }
-    Ok(msg)
-}
-
-impl TryFrom<proto::SendMessage> for SendMessage {
-    type Error = Malformed;
-
-    fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
-        Ok(Self {
-            srcid: uid("srcid", send.srcid)?,
-            to: Recipient::from_proto("destid", send.destid, send.gid)?,
-            client_msg_id: send
-                .client_msg_id
-                .try_into()
-                .map_err(|e| Malformed::new("client_msg_id", e))?,
-            msg: text(send.msg)?,
-            by_user: send.by_user,
-        })
-    }
-}
-
-impl From<SendMessage> for proto::SendMessage {
-    fn from(send: SendMessage) -> Self {
-        let (destid, gid) = send.to.into_proto();
-        Self {
-            srcid: send.srcid.get(),
-            destid,
-            client_msg_id: send.client_msg_id.into_string(),
-            msg: send.msg,
-            by_user: send.by_user,
-            gid,
-        }
-    }
-}
-
-impl TryFrom<proto::ReadAck> for ReadAck {
-    type Error = Malformed;
-
-    fn try_from(ack: proto::ReadAck) -> Result<Self, Malformed> {
-        let mid = ack.mid.map(|mid| match Mid::try_from(mid) {
-            Ok(mid) if mid > Mid::ZERO => Ok(mid),
-            _ => Err(Malformed::new(
-                "mid",
-                format!("is {mid}; must be a message's number, 1 or more"),
-            )),
-        });
-        Ok(Self {
-            uid: uid("uid", ack.uid)?,
-            to: Recipient::from_proto("peer", ack.peer, ack.gid)?,
-            device: device(ack.device)?,
-            mid: mid.transpose()?,
-        })
-    }
-}
-
-impl From<ReadAck> for proto::ReadAck {
-    fn from(ack: ReadAck) -> Self {
-        let (peer, gid) = ack.to.into_proto();
-        Self {
-            uid: ack.uid.get(),
-            peer,
-            device: proto::DeviceClass::from(ack.device).into(),
-            mid: ack.mid.map(Mid::get),
-            gid,
-        }
-    }
-}
-
-impl TryFrom<proto::Control> for Control {
-    type Error = Malformed;
-
-    fn try_from(control: proto::Control) -> Result<Self, Malformed> {
-        let settings = [
-            ("dedup_window_ms", control.dedup_window_ms),
-            ("dedup_max_entries", control.dedup_max_entries),
-            ("max_msg_bytes", control.max_msg_bytes),
-        ];
-        for (field, value) in settings {
-            if value.is_some_and(|value| value < 0) {
-                return Err(Malformed::new(field, "is below 0; must be 0 or more"));
-            }
-        }
-        Ok(Self {
-            rule_version: control.rule_version,
-            dedup_window_ms: control.dedup_window_ms,
-            dedup_max_entries: control.dedup_max_entries,
-            max_msg_bytes: control.max_msg_bytes,
-            hash_key: control.hash_key,
-            dedup_max_per_sender: control.dedup_max_per_sender,
-            new_conversations_per_day: control.new_conversations_per_day,
-            recall_window_ms: control.recall_window_ms,
-            delete_for_all: control.delete_for_all,
-            max_group_members: control.max_group_members,
-            new_memberships_per_day: control.new_memberships_per_day,
-            max_memberships_by_others: control.max_memberships_by_others,
-        })
-    }
-}
-
-impl From<Control> for proto::Control {
-    fn from(control: Control) -> Self {
-        Self {
-            rule_version: control.rule_version,
-            dedup_window_ms: control.dedup_window_ms,
-            dedup_max_entries: control.dedup_max_entries,
-            max_msg_bytes: control.max_msg_bytes,
-            hash_key: control.hash_key,
-            dedup_max_per_sender: control.dedup_max_per_sender,
-            new_conversations_per_day: control.new_conversations_per_day,
-            recall_window_ms: control.recall_window_ms,
-            delete_for_all: control.delete_for_all,
-            max_group_members: control.max_group_members,
-            new_memberships_per_day: control.new_memberships_per_day,
-            max_memberships_by_others: control.max_memberships_by_others,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        DeviceClass, Mid,
+        event::{ReadPosition, Rules},
+    };
 
     fn send(edit: impl FnOnce(&mut proto::SendMessage)) -> Result<Command, Malformed> {
         let mut send = proto::SendMessage {
@@ -571,5 +372,74 @@ mod tests {
         assert_eq!(ack(3, None).unwrap_err().field, "device");
         assert_eq!(ack(1, Some(0)).unwrap_err().field, "mid");
         assert_eq!(ack(2, None).unwrap().mid, None);
+    }
+
+    fn mid(mid: i64) -> Mid {
+        mid.try_into().unwrap()
+    }
+
+    fn ack(mid: Option<Mid>) -> Command {
+        Command::ReadAck(ReadAck {
+            uid: 1.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
+            device: DeviceClass::Pc,
+            mid,
+        })
+    }
+
+    fn position(device: DeviceClass) -> Body {
+        Body::ReadPosition(ReadPosition {
+            uid: 1.try_into().unwrap(),
+            to: Recipient::User(2.try_into().unwrap()),
+            device,
+            mid: mid(5),
+            n: None,
+        })
+    }
+
+    #[test]
+    fn a_read_position_at_or_below_the_one_asked_for_matches() {
+        let found = position(DeviceClass::Pc);
+        for fits in [None, Some(mid(5)), Some(mid(9))] {
+            assert_eq!(ack(fits).mismatched_field(&found), None, "{fits:?}");
+        }
+        assert_eq!(ack(Some(mid(4))).mismatched_field(&found), Some("mid"));
+        let other = position(DeviceClass::Mobile);
+        assert_eq!(ack(None).mismatched_field(&other), Some("device"));
+        assert_eq!(
+            ack(None).mismatched_field(&Body::Progress),
+            Some("the kind")
+        );
+    }
+
+    #[test]
+    fn rules_match_where_all_that_was_asked_for_is_equal() {
+        let asking = |max_msg_bytes| {
+            Command::Control(Control {
+                max_msg_bytes,
+                ..Control::default()
+            })
+        };
+        let rules = Rules::VERSION_1;
+        let body = Body::Control(rules);
+        assert_eq!(asking(None).mismatched_field(&body), None);
+        let same = asking(Some(rules.max_msg_bytes));
+        assert_eq!(same.mismatched_field(&body), None);
+        let other = asking(Some(rules.max_msg_bytes + 1));
+        assert_eq!(other.mismatched_field(&body), Some("max_msg_bytes"));
+        let keyed = Command::Control(Control {
+            hash_key: Some(vec![7; 16]),
+            ..Control::default()
+        });
+        assert_eq!(keyed.mismatched_field(&body), None, "version 1 ignores it");
+        let version_2 = |key: u8| {
+            Body::Control(Rules {
+                rule_version: 2,
+                hash_key: Some([key; 16].into()),
+                ..rules
+            })
+        };
+        assert_eq!(keyed.mismatched_field(&version_2(7)), None);
+        assert_eq!(keyed.mismatched_field(&version_2(8)), Some("hash_key"));
     }
 }

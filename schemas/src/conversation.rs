@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     InvalidValue, Partition, UserId,
-    command::{self, Malformed},
     ids::{Excerpt, deserialize_id},
+    malformed::{self, Malformed},
 };
 
 /// A conversation. All of its records are in one partition, and its messages are numbered in one sequence. Its text, `lo,hi` or `g:<gid>`,
@@ -88,7 +88,7 @@ impl Recipient {
     /// From `gid` of a protobuf message, and from `field` in its place; 0 where a field is absent.
     pub(crate) fn from_proto(field: &'static str, uid: i64, gid: i64) -> Result<Self, Malformed> {
         match (uid, gid) {
-            (_, 0) => command::uid(field, uid).map(Self::User),
+            (_, 0) => malformed::uid(field, uid).map(Self::User),
             (0, _) => match GroupId::try_from(gid) {
                 Ok(gid) => Ok(Self::Group(gid)),
                 Err(error) => Err(Malformed::new("gid", error)),

@@ -27,113 +27,76 @@ const MAX_WHOLE_BYTES: usize = 1_100_000;
 const TRUNCATED_VALUE_BYTES: usize = 64 * 1024;
 const TRUNCATED_KEY_BYTES: usize = 256;
 
-/// Why a record could not be processed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// Its value is no valid command or event.
-    Malformed,
-    /// Its partition is not the partition of its conversation.
-    WrongPartition,
-    /// Its msg is larger than the rules allow.
-    TooLarge,
-    /// Its client_msg_id was used before with another payload.
-    Conflict,
-    /// A control record with rules outside their bounds.
-    InvalidControl,
-    /// Its sender has begun as many conversations as a user may in a day.
-    TooManyConversations,
-    /// Its receiver has blocked its sender.
-    Blocked,
-    /// It changes a message that is not there.
-    UnknownMessage,
-    /// It changes a message of somebody else.
-    NotTheAuthor,
-    /// It recalls a message whose time for that is over.
-    TooLate,
-    /// It recalls or edits a message that is not among the newest 4,096 of its conversation.
-    TooOld,
-    /// It edits a message that was recalled.
-    Recalled,
-    /// The rules do not allow it.
-    NotAllowed,
-    /// It names a group that there is not.
-    UnknownGroup,
-    /// It creates a group whose gid is that of another one.
-    GroupExists,
-    /// Its user is no member of the group, or it names somebody who is none.
-    NotAMember,
-    /// Its user may not do that in the group.
-    NoRight,
-    /// Its user is muted in the group.
-    Muted,
-    /// The group has as many members as it may have.
-    GroupFull,
-    /// The group was dissolved.
-    Dissolved,
-    /// It creates a group whose gid its user may not choose.
-    WrongGid,
-    /// It makes more users members of groups than its user may in a day, or one whom others have made a member of as many as they may.
-    TooManyMemberships,
-    /// It adds a user to a group that he left by himself.
-    HasLeft,
+/// Declares the reasons with their names.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// Why a record could not be processed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl Reason {
+            const ALL: &[Self] = &[$(Self::$reason,)*];
+
+            /// The name in the header.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Reason {
-    const ALL: [Self; 23] = [
-        Self::Malformed,
-        Self::WrongPartition,
-        Self::TooLarge,
-        Self::Conflict,
-        Self::InvalidControl,
-        Self::TooManyConversations,
-        Self::Blocked,
-        Self::UnknownMessage,
-        Self::NotTheAuthor,
-        Self::TooLate,
-        Self::TooOld,
-        Self::Recalled,
-        Self::NotAllowed,
-        Self::UnknownGroup,
-        Self::GroupExists,
-        Self::NotAMember,
-        Self::NoRight,
-        Self::Muted,
-        Self::GroupFull,
-        Self::Dissolved,
-        Self::WrongGid,
-        Self::TooManyMemberships,
-        Self::HasLeft,
-    ];
-
-    /// The name in the header.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::WrongPartition => "wrong-partition",
-            Self::TooLarge => "too-large",
-            Self::Conflict => "conflict",
-            Self::InvalidControl => "invalid-control",
-            Self::TooManyConversations => "too-many-conversations",
-            Self::Blocked => "blocked",
-            Self::UnknownMessage => "unknown-message",
-            Self::NotTheAuthor => "not-the-author",
-            Self::TooLate => "too-late",
-            Self::TooOld => "too-old",
-            Self::Recalled => "recalled",
-            Self::NotAllowed => "not-allowed",
-            Self::UnknownGroup => "unknown-group",
-            Self::GroupExists => "group-exists",
-            Self::NotAMember => "not-a-member",
-            Self::NoRight => "no-right",
-            Self::Muted => "muted",
-            Self::GroupFull => "group-full",
-            Self::Dissolved => "dissolved",
-            Self::WrongGid => "wrong-gid",
-            Self::TooManyMemberships => "too-many-memberships",
-            Self::HasLeft => "has-left",
-        }
-    }
+reasons! {
+    /// Its value is no valid command or event.
+    Malformed = "malformed",
+    /// Its partition is not the partition of its conversation.
+    WrongPartition = "wrong-partition",
+    /// Its msg is larger than the rules allow.
+    TooLarge = "too-large",
+    /// Its client_msg_id was used before with another payload.
+    Conflict = "conflict",
+    /// A control record with rules outside their bounds.
+    InvalidControl = "invalid-control",
+    /// Its sender has begun as many conversations as a user may in a day.
+    TooManyConversations = "too-many-conversations",
+    /// Its receiver has blocked its sender.
+    Blocked = "blocked",
+    /// It changes a message that is not there.
+    UnknownMessage = "unknown-message",
+    /// It changes a message of somebody else.
+    NotTheAuthor = "not-the-author",
+    /// It recalls a message whose time for that is over.
+    TooLate = "too-late",
+    /// It recalls or edits a message that is not among the newest 4,096 of its conversation.
+    TooOld = "too-old",
+    /// It edits a message that was recalled.
+    Recalled = "recalled",
+    /// The rules do not allow it.
+    NotAllowed = "not-allowed",
+    /// It names a group that there is not.
+    UnknownGroup = "unknown-group",
+    /// It creates a group whose gid is that of another one.
+    GroupExists = "group-exists",
+    /// Its user is no member of the group, or it names somebody who is none.
+    NotAMember = "not-a-member",
+    /// Its user may not do that in the group.
+    NoRight = "no-right",
+    /// Its user is muted in the group.
+    Muted = "muted",
+    /// The group has as many members as it may have.
+    GroupFull = "group-full",
+    /// The group was dissolved.
+    Dissolved = "dissolved",
+    /// It creates a group whose gid its user may not choose.
+    WrongGid = "wrong-gid",
+    /// It makes more users members of groups than its user may in a day, or one whom others have made a member of as many as they may.
+    TooManyMemberships = "too-many-memberships",
+    /// It adds a user to a group that he left by himself.
+    HasLeft = "has-left",
 }
 
 impl fmt::Display for Reason {
@@ -147,7 +110,8 @@ impl FromStr for Reason {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|reason| reason.as_str() == text)
             .ok_or_else(|| {
                 crate::InvalidValue::new(format!(

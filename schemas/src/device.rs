@@ -6,7 +6,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidValue, ids::Excerpt};
+use crate::{InvalidValue, ids::Excerpt, malformed::Malformed, proto};
 
 /// The class of a device. A user has a read position for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -166,6 +166,30 @@ impl<T> IndexMut<DeviceClass> for PerDevice<T> {
         match device {
             DeviceClass::Pc => &mut self.pc,
             DeviceClass::Mobile => &mut self.mobile,
+        }
+    }
+}
+
+/// A device class from its number in the `.proto` files.
+///
+/// # Errors
+/// [`Malformed`] where there is none.
+pub fn device_class(value: i32) -> Result<DeviceClass, Malformed> {
+    match proto::DeviceClass::try_from(value) {
+        Ok(proto::DeviceClass::Pc) => Ok(DeviceClass::Pc),
+        Ok(proto::DeviceClass::Mobile) => Ok(DeviceClass::Mobile),
+        _ => Err(Malformed::new(
+            "device",
+            format!("is {value}; must be 1 (pc) or 2 (mobile)"),
+        )),
+    }
+}
+
+impl From<DeviceClass> for proto::DeviceClass {
+    fn from(device: DeviceClass) -> Self {
+        match device {
+            DeviceClass::Pc => Self::Pc,
+            DeviceClass::Mobile => Self::Mobile,
         }
     }
 }

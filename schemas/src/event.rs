@@ -4,14 +4,16 @@ use prost::Message as _;
 use serde::Serialize;
 
 use crate::{
-    AppliedCommand, Change, ClientMsgId, ContactChange, ConversationId, DeviceClass, GroupChange,
-    HashKey, MessageChange, Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId,
-    WordVerdict,
-    command::{Malformed, device, text, uid},
+    AppliedCommand, CommandScope, ContactChange, ConversationId, GroupChange, MessageChange,
+    Partition, Profile, TimestampMs, WordVerdict,
     dead_letter::Reason,
     fast_decoder,
+    kind::EventKind,
+    malformed::Malformed,
     proto::{self, sequenced_event},
 };
+
+pub use crate::kind::{control::Rules, read_ack::ReadPosition, send::Message};
 
 /// An offset of `chat.inbound` with its epoch. Every event carries the one of the inbound record that caused it, and readers take an event
 /// only if its source offset is above all before it (PROTOCOL S10).
@@ -53,54 +55,6 @@ pub struct Source {
     pub leader_epoch: i32,
 }
 
-/// A message with the number that the sequencer gave it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The sender.
-    pub srcid: UserId,
-    /// To whom.
-    pub to: Recipient,
-    /// The sender's own id of this send.
-    pub client_msg_id: ClientMsgId,
-    /// The text.
-    pub msg: String,
-    /// Its number in the conversation: 1, 2, 3 …
-    pub mid: Mid,
-    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …; 0 in a group, where nobody counts them.
-    pub n: Ordinal,
-}
-
-impl Message {
-    /// The conversation it belongs to.
-    #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        self.to.conversation_with(self.srcid)
-    }
-}
-
-/// A read position of a user that moved up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadPosition {
-    /// The reader.
-    pub uid: UserId,
-    /// The other side of the conversation.
-    pub to: Recipient,
-    /// The class of the reader's device.
-    pub device: DeviceClass,
-    /// The newest message read.
-    pub mid: Mid,
-    /// How many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
-    pub n: Option<Ordinal>,
-}
-
-impl ReadPosition {
-    /// The conversation it belongs to.
-    #[must_use]
-    pub fn conversation(&self) -> ConversationId {
-        self.to.conversation_with(self.uid)
-    }
-}
-
 /// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, profiles, and changes to messages and contacts,
 /// version 4 commands that are applied once.
 pub const KNOWN_RULE_VERSION: u32 = 4;
@@ -116,55 +70,6 @@ pub enum UnknownRules {
     /// An event with a source offset and something else.
     #[error("it is an event of a kind that this program does not know: run a newer one")]
     EventKind,
-}
-
-/// The settings of the sequencer in one partition, as of a control event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rules {
-    /// The version of the rules; a program that does not know it stops.
-    pub rule_version: u32,
-    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
-    pub dedup_window_ms: i64,
-    /// The largest number of dedup entries of the partition.
-    pub dedup_max_entries: i64,
-    /// The largest msg that is sequenced, bytes.
-    pub max_msg_bytes: i64,
-    /// The key of the hashes by which repeats are recognised; `None` below rule version 2.
-    #[serde(skip)]
-    pub hash_key: Option<HashKey>,
-    /// The largest number of a sender's entries among the shared ones, and again as many of the sender's own; 0 below rule version 2.
-    pub dedup_max_per_sender: i64,
-    /// How many conversations a user may begin in the partition in a day of log time; 0 for any number.
-    pub new_conversations_per_day: i64,
-    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. 0 below rule version 3.
-    pub recall_window_ms: i64,
-    /// Whether a message may be deleted for both sides; false below rule version 3.
-    pub delete_for_all: bool,
-    /// The most members of a group; 0 below rule version 3.
-    pub max_group_members: i64,
-    /// How many users, himself included, a user may make members of groups in the partition in a day of log time; 0 for any number, and below
-    /// rule version 4.
-    pub new_memberships_per_day: i64,
-    /// Of how many groups of the partition a user may be a member because others made him one; 0 for any number, and below rule version 4.
-    pub max_memberships_by_others: i64,
-}
-
-impl Rules {
-    /// Rule version 1, which holds in a partition until a control record changes it. 65,535 bytes are what MySQL's TEXT holds.
-    pub const VERSION_1: Self = Self {
-        rule_version: 1,
-        dedup_window_ms: 3 * 24 * 3600 * 1000,
-        dedup_max_entries: 1_000_000,
-        max_msg_bytes: 65_535,
-        hash_key: None,
-        dedup_max_per_sender: 0,
-        new_conversations_per_day: 0,
-        recall_window_ms: 0,
-        delete_for_all: false,
-        max_group_members: 0,
-        new_memberships_per_day: 0,
-        max_memberships_by_others: 0,
-    };
 }
 
 /// Whether this program can follow rules of this version. To be asked first: a field may mean something else then.
@@ -200,42 +105,32 @@ pub enum Body {
 }
 
 impl Body {
+    /// What its kind says of it; `None` for progress.
+    #[must_use]
+    pub fn kind(&self) -> Option<&dyn EventKind> {
+        Some(match self {
+            Self::Message(message) => message,
+            Self::ReadPosition(position) => position,
+            Self::Control(rules) => rules,
+            Self::MessageChange(change) => change,
+            Self::ContactChange(change) => change,
+            Self::GroupChange(change) => &**change,
+            Self::Profile(profile) => profile,
+            Self::Progress => return None,
+        })
+    }
+
+    /// Within what the id of the command that led to it is unique; `None` for progress, to which none leads.
+    #[must_use]
+    pub fn scope(&self) -> Option<CommandScope> {
+        self.kind().map(EventKind::scope)
+    }
+
     /// The read positions between two users that it moves up, unless they are higher: one of a read position, both of a user who clears a
     /// history or deletes a contact. Of a note to oneself there is none.
     pub fn read_positions(&self) -> impl Iterator<Item = ReadPosition> {
-        let none = [None, None].into_iter().flatten();
-        let (uid, peer, mid, n) = match self {
-            Self::ReadPosition(position) => {
-                let between_users = matches!(position.to, Recipient::User(_));
-                return [between_users.then_some(*position), None]
-                    .into_iter()
-                    .flatten();
-            }
-            Self::MessageChange(MessageChange {
-                by,
-                to: Recipient::User(peer),
-                mid,
-                change: Change::Clear,
-                n,
-                ..
-            }) => (*by, *peer, *mid, *n),
-            Self::ContactChange(ContactChange {
-                uid,
-                peer,
-                deleted: Some(deleted),
-                ..
-            }) => (*uid, *peer, deleted.mid, Some(deleted.n)),
-            _ => return none,
-        };
-        let position = |device| ReadPosition {
-            uid,
-            to: Recipient::User(peer),
-            device,
-            mid,
-            n,
-        };
-        let both = DeviceClass::ALL.map(|device| (uid != peer).then(|| position(device)));
-        both.into_iter().flatten()
+        let positions = self.kind().map(EventKind::read_positions);
+        positions.into_iter().flatten().flatten()
     }
 }
 
@@ -376,23 +271,13 @@ impl Event {
     /// The conversation it belongs to; `None` for a profile, control and progress.
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
-        match &self.body {
-            Body::Message(message) => Some(message.conversation()),
-            Body::ReadPosition(position) => Some(position.conversation()),
-            Body::MessageChange(change) => Some(change.conversation()),
-            Body::ContactChange(change) => Some(change.conversation().into()),
-            Body::GroupChange(change) => Some(ConversationId::Group(change.gid)),
-            Body::Profile(_) | Body::Control(_) | Body::Progress => None,
-        }
+        self.body.scope()?.conversation()
     }
 
     /// The partition that it belongs to; `None` for control and progress, which belong to every one.
     #[must_use]
     pub fn partition(&self) -> Option<Partition> {
-        match &self.body {
-            Body::Profile(profile) => Some(Profile::partition_of(profile.uid)),
-            _ => self.conversation().map(ConversationId::partition),
-        }
+        self.body.scope()?.partition()
     }
 }
 
@@ -438,143 +323,12 @@ impl From<Source> for proto::Source {
     }
 }
 
-fn mid(value: i64) -> Result<Mid, Malformed> {
-    match Mid::try_from(value) {
-        Ok(mid) if mid > Mid::ZERO => Ok(mid),
-        _ => Err(Malformed::new(
-            "mid",
-            format!("is {value}; must be 1 or more"),
-        )),
-    }
-}
-
-pub(crate) fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
-    Ordinal::try_from(value).map_err(|e| Malformed::new("n", e))
-}
-
-/// In a group nobody counts.
-pub(crate) fn ordinal_between_users(
-    n: Option<i64>,
-    gid: i64,
-) -> Result<Option<Ordinal>, Malformed> {
-    n.filter(|_| gid == 0).map(ordinal).transpose()
-}
-
-impl TryFrom<proto::MessageSequenced> for Message {
-    type Error = Malformed;
-
-    fn try_from(message: proto::MessageSequenced) -> Result<Self, Malformed> {
-        Ok(Self {
-            srcid: uid("srcid", message.srcid)?,
-            to: Recipient::from_proto("destid", message.destid, message.gid)?,
-            client_msg_id: message
-                .client_msg_id
-                .try_into()
-                .map_err(|e| Malformed::new("client_msg_id", e))?,
-            msg: text(message.msg)?,
-            mid: mid(message.mid)?,
-            n: ordinal_between_users(Some(message.n), message.gid)?.unwrap_or_default(),
-        })
-    }
-}
-
-impl From<Message> for proto::MessageSequenced {
-    fn from(message: Message) -> Self {
-        let (destid, gid) = message.to.into_proto();
-        Self {
-            srcid: message.srcid.get(),
-            destid,
-            client_msg_id: message.client_msg_id.into_string(),
-            msg: message.msg,
-            mid: message.mid.get(),
-            n: message.n.get(),
-            gid,
-        }
-    }
-}
-
-impl TryFrom<proto::ReadPositionMoved> for ReadPosition {
-    type Error = Malformed;
-
-    fn try_from(position: proto::ReadPositionMoved) -> Result<Self, Malformed> {
-        Ok(Self {
-            uid: uid("uid", position.uid)?,
-            to: Recipient::from_proto("peer", position.peer, position.gid)?,
-            device: device(position.device)?,
-            mid: mid(position.mid)?,
-            n: ordinal_between_users(position.n, position.gid)?,
-        })
-    }
-}
-
-impl From<ReadPosition> for proto::ReadPositionMoved {
-    fn from(position: ReadPosition) -> Self {
-        let (peer, gid) = position.to.into_proto();
-        Self {
-            uid: position.uid.get(),
-            peer,
-            device: proto::DeviceClass::from(position.device).into(),
-            mid: position.mid.get(),
-            n: position.n.map(Ordinal::get),
-            gid,
-        }
-    }
-}
-
-impl TryFrom<proto::ControlApplied> for Rules {
-    type Error = Malformed;
-
-    fn try_from(rules: proto::ControlApplied) -> Result<Self, Malformed> {
-        let hash_key = match rules.hash_key.as_slice() {
-            [] => None,
-            bytes => Some(
-                bytes
-                    .try_into()
-                    .map_err(|e| Malformed::new("hash_key", e))?,
-            ),
-        };
-        Ok(Self {
-            rule_version: rules.rule_version,
-            dedup_window_ms: rules.dedup_window_ms,
-            dedup_max_entries: rules.dedup_max_entries,
-            max_msg_bytes: rules.max_msg_bytes,
-            hash_key,
-            dedup_max_per_sender: rules.dedup_max_per_sender,
-            new_conversations_per_day: rules.new_conversations_per_day,
-            recall_window_ms: rules.recall_window_ms,
-            delete_for_all: rules.delete_for_all,
-            max_group_members: rules.max_group_members,
-            new_memberships_per_day: rules.new_memberships_per_day,
-            max_memberships_by_others: rules.max_memberships_by_others,
-        })
-    }
-}
-
-impl From<Rules> for proto::ControlApplied {
-    fn from(rules: Rules) -> Self {
-        Self {
-            rule_version: rules.rule_version,
-            dedup_window_ms: rules.dedup_window_ms,
-            dedup_max_entries: rules.dedup_max_entries,
-            max_msg_bytes: rules.max_msg_bytes,
-            hash_key: rules
-                .hash_key
-                .map_or_else(Vec::new, |key| key.bytes().to_vec()),
-            dedup_max_per_sender: rules.dedup_max_per_sender,
-            new_conversations_per_day: rules.new_conversations_per_day,
-            recall_window_ms: rules.recall_window_ms,
-            delete_for_all: rules.delete_for_all,
-            max_group_members: rules.max_group_members,
-            new_memberships_per_day: rules.new_memberships_per_day,
-            max_memberships_by_others: rules.max_memberships_by_others,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Chg, ContactFlags, DeletedContact};
+    use crate::{
+        Change, Chg, ContactFlags, DeletedContact, DeviceClass, Mid, Ordinal, Recipient, UserId,
+    };
 
     fn event(body: Body) -> Event {
         let offset = SourceOffset {

@@ -3,44 +3,42 @@
 
 mod applied_command;
 pub mod command;
-mod contact_change;
 mod conversation;
 pub mod dead_letter;
 mod device;
 pub mod event;
 mod fast_decoder;
-mod group;
 mod hash_key;
 mod ids;
+pub mod kind;
 mod log_position;
-mod message_change;
-mod mismatch;
+mod malformed;
 mod partition;
 mod partition_map;
-mod profile;
 pub mod sync;
 mod sync_token;
 mod table;
 pub mod topics;
 mod word_verdict;
 
-pub use applied_command::{AppliedCommand, CommandScope};
-pub use contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
+pub use applied_command::AppliedCommand;
 pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, Side};
-pub use device::{DeviceClass, DeviceId, PerDevice};
-pub use group::{
-    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
-};
+pub use device::{DeviceClass, DeviceId, PerDevice, device_class};
 pub use hash_key::HashKey;
 pub use ids::{
     Chg, ClientMsgId, CommandId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId,
 };
+pub use kind::CommandScope;
+pub use kind::contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
+pub use kind::group_change::{
+    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
+};
+pub use kind::message_change::{Change, ChangeMessage, MessageChange};
+pub use kind::profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
-pub use message_change::{Change, ChangeMessage, MessageChange};
 pub use partition::{EventPosition, InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;
-pub use profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
 pub use sync_token::{SyncPage, SyncToken};
 pub use table::TableNumber;
 pub use word_verdict::WordVerdict;

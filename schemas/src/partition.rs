@@ -6,7 +6,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{InvalidValue, NextOffset};
+use crate::{InvalidValue, NextOffset, UserId};
 
 /// The number of partitions of every topic, and of tables of every sharded table. It can never change.
 pub const PARTITIONS: u8 = 64;
@@ -28,6 +28,12 @@ impl Partition {
     /// `number` mod 64.
     pub(crate) fn of_number(number: u64) -> Self {
         Self((number % u64::from(PARTITIONS)) as u8)
+    }
+
+    /// The partition of what belongs to a user and to no conversation: uid mod 64.
+    #[must_use]
+    pub fn of_user(uid: UserId) -> Self {
+        Self::of_number(uid.get().unsigned_abs())
     }
 
     /// 0 … 63.

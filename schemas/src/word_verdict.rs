@@ -1,6 +1,6 @@
 //! What the filter of words did with a text.
 
-use crate::{command::Malformed, proto};
+use crate::{malformed::Malformed, proto};
 
 /// What the filter did with a text that has words of its dictionary. It travels with the record, so that a replay is the same whatever the dictionary is by then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

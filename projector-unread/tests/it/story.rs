@@ -157,7 +157,7 @@ impl Story {
     pub async fn profile(&mut self, profile: Profile) {
         let (partition, key) = (
             Profile::partition_of(profile.uid),
-            profile.key().to_string(),
+            format!("u:{}", profile.uid),
         );
         self.append_to(partition, &key, Body::Profile(profile))
             .await;

@@ -113,10 +113,8 @@ impl EventWriter {
             return not_queued(delivery, "an earlier event failed");
         }
         self.key.clear();
-        if let Body::Profile(profile) = &event.body {
-            write!(self.key, "{}", profile.key()).expect("a string takes anything");
-        } else if let Some(id) = event.conversation() {
-            write!(self.key, "{id}").expect("a string takes anything");
+        if let Some(scope) = event.body.scope() {
+            write!(self.key, "{}", scope.key()).expect("a string takes anything");
         }
         let timestamp = Some(event.ts);
         self.value.clear();

@@ -3,8 +3,8 @@
 use crate::{
     ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupId, GroupMember, GroupRole,
     GroupSettings, Mid, SetGroupOptions, UserId,
-    command::{Malformed, uid},
-    group::{GroupChangeKind, MAX_NAMED_USERS},
+    kind::group_change::{GroupChangeKind, MAX_NAMED_USERS},
+    malformed::{Malformed, uid},
     proto,
 };
 

@@ -1,9 +1,11 @@
 //! What a user says about a contact.
 
 use crate::{
-    DirectConversation, Mid, Ordinal, UserId,
-    command::{Malformed, uid},
-    event::ordinal,
+    DirectConversation, Mid, Ordinal, Recipient, UserId,
+    kind::{
+        CommandKind, CommandScope, EventKind, Redrive, first_unequal, read_ack::ReadPosition,
+    },
+    malformed::{Malformed, ordinal, uid},
     proto,
 };
 
@@ -57,6 +59,20 @@ impl ChangeContact {
             muted: self.muted.unwrap_or(flags.muted),
             blocked: self.blocked.unwrap_or(flags.blocked),
         }
+    }
+
+    /// The first field in which the event differs from what is asked for.
+    pub(crate) fn mismatch(&self, change: &ContactChange) -> Option<&'static str> {
+        let flags = self.applied_to(change.flags);
+        first_unequal([
+            ("uid", self.uid == change.uid),
+            ("peer", self.peer == change.peer),
+            ("favourite", flags.favourite == change.flags.favourite),
+            ("pinned", flags.pinned == change.flags.pinned),
+            ("muted", flags.muted == change.flags.muted),
+            ("blocked", flags.blocked == change.flags.blocked),
+            ("deleted", self.deleted == change.deleted.is_some()),
+        ])
     }
 
     /// Checks what no single field shows.
@@ -188,6 +204,64 @@ impl From<DeletedContact> for proto::ContactDeleted {
         Self {
             mid: deleted.mid.get(),
             n: deleted.n.get(),
+        }
+    }
+}
+
+impl CommandKind for ChangeContact {
+    fn label(&self) -> &'static str {
+        "contact_change"
+    }
+
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.uid, Recipient::User(self.peer))
+    }
+
+    fn author_field(&self) -> &'static str {
+        "uid"
+    }
+
+    fn rule_version(&self) -> u32 {
+        3
+    }
+
+    fn set_by_user(&mut self, by_user: bool) {
+        self.by_user = by_user;
+    }
+
+    fn redrive(&self) -> Redrive {
+        Redrive::Never("it would take the place of what its user has said since")
+    }
+
+    fn retry_advice(&self) -> &'static str {
+        if self.deleted {
+            "retry with the same body and command_id; below rule version 4, it would also cover messages that came meanwhile"
+        } else {
+            "retry with the same body and command_id"
+        }
+    }
+
+    fn covers_all_so_far(&self) -> bool {
+        self.deleted
+    }
+}
+
+impl EventKind for ContactChange {
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.uid, Recipient::User(self.peer))
+    }
+
+    fn is_for_author(&self) -> bool {
+        true
+    }
+
+    /// A user who deletes a contact has read everything in the conversation.
+    fn read_positions(&self) -> [Option<ReadPosition>; 2] {
+        match self.deleted {
+            Some(DeletedContact { mid, n }) => {
+                ReadPosition::of_both_classes(self.uid, self.peer, mid, Some(n))
+            }
+            None => [None; 2],
         }
     }
 }

@@ -3,7 +3,12 @@
 mod gid;
 mod wire;
 
-use crate::{GroupId, Mid, UserId, command::Malformed, proto};
+use crate::{
+    GroupId, Mid, Recipient, UserId,
+    kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
+    malformed::Malformed,
+    proto,
+};
 
 pub use self::wire::group_name;
 
@@ -86,6 +91,84 @@ pub struct ChangeGroup {
     pub by_user: bool,
     /// What he asks for.
     pub action: GroupAction,
+}
+
+impl ChangeGroup {
+    /// The users whom it makes members, and the field that names them.
+    #[must_use]
+    pub fn new_members(&self) -> Option<(&'static str, &[UserId])> {
+        match &self.action {
+            GroupAction::Create(create) => Some(("members", &create.members)),
+            GroupAction::Add(users) => Some(("add", users)),
+            _ => None,
+        }
+    }
+
+    /// The users whom it makes members, or no members any more.
+    #[must_use]
+    pub fn named_users(&self) -> &[UserId] {
+        match &self.action {
+            GroupAction::Create(create) => &create.members,
+            GroupAction::Add(users) | GroupAction::Remove(users) => users,
+            _ => &[],
+        }
+    }
+
+    /// The first field in which the event differs from what is asked for. A change may concern fewer users than it names: those of whom it is
+    /// true already are left out.
+    pub(crate) fn mismatch(&self, change: &GroupChange) -> Option<&'static str> {
+        let same = [
+            ("gid", self.gid == change.gid),
+            ("by", self.by == change.by),
+            ("the kind", self.action.change_kind() == change.kind),
+        ];
+        if let Some(field) = first_unequal(same) {
+            return Some(field);
+        }
+        let settings = &change.settings;
+        let is_set = |asked: Option<bool>, set: bool| asked.is_none_or(|asked| asked == set);
+        let only = |whom: &dyn Fn(UserId) -> bool| change.members.iter().all(|one| whom(one.uid));
+        match &self.action {
+            GroupAction::Create(create) => first_unequal([
+                ("name", create.name == settings.name),
+                ("owner", self.by == settings.owner),
+                ("open", create.open == settings.open),
+                (
+                    "whole_history",
+                    create.whole_history == settings.whole_history,
+                ),
+                (
+                    "members",
+                    only(&|one| one == self.by || create.members.contains(&one)),
+                ),
+            ]),
+            GroupAction::Add(who) => first_unequal([("add", only(&|one| who.contains(&one)))]),
+            GroupAction::Remove(who) => first_unequal([("remove", only(&|one| who.contains(&one)))]),
+            GroupAction::Join | GroupAction::Leave => {
+                first_unequal([("members", only(&|one| one == self.by))])
+            }
+            GroupAction::SetRole { uid, role } => first_unequal([(
+                "role",
+                change
+                    .members
+                    .iter()
+                    .any(|one| one.uid == *uid && one.role == Some(*role)),
+            )]),
+            GroupAction::Rename(name) => first_unequal([("name", *name == settings.name)]),
+            GroupAction::Mute(None) => first_unequal([("muted", settings.muted)]),
+            GroupAction::Unmute(None) => first_unequal([("muted", !settings.muted)]),
+            GroupAction::Mute(Some(uid)) => first_unequal([("uid", only(&|one| one == *uid))]),
+            GroupAction::Unmute(Some(uid)) => first_unequal([("uid", only(&|one| one == *uid))]),
+            GroupAction::SetOptions(options) => first_unequal([
+                ("open", is_set(options.open, settings.open)),
+                (
+                    "whole_history",
+                    is_set(options.whole_history, settings.whole_history),
+                ),
+            ]),
+            GroupAction::Dissolve => first_unequal([("dissolved", settings.dissolved)]),
+        }
+    }
 }
 
 /// What a user asks for in a group.
@@ -258,4 +341,50 @@ pub struct GroupMember {
     pub muted: bool,
     /// Was no member before.
     pub joined: bool,
+}
+
+impl CommandKind for ChangeGroup {
+    fn label(&self) -> &'static str {
+        "group_change"
+    }
+
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.by, Recipient::Group(self.gid))
+    }
+
+    fn author_field(&self) -> &'static str {
+        match self.action {
+            GroupAction::Create(_) => "owner",
+            _ => "by",
+        }
+    }
+
+    fn rule_version(&self) -> u32 {
+        3
+    }
+
+    fn set_by_user(&mut self, by_user: bool) {
+        self.by_user = by_user;
+    }
+
+    fn redrive(&self) -> Redrive {
+        Redrive::Never("what happened in the group since then is not looked at")
+    }
+
+    fn member(&self) -> &'static str {
+        match self.action {
+            GroupAction::Create(_) => "group",
+            _ => self.label(),
+        }
+    }
+}
+
+impl EventKind for GroupChange {
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.by, Recipient::Group(self.gid))
+    }
+
+    fn is_for_author(&self) -> bool {
+        false
+    }
 }

@@ -2,8 +2,11 @@
 
 use crate::{
     Chg, ConversationId, Mid, Ordinal, Recipient, UserId,
-    command::{Malformed, text, uid},
-    event::ordinal_between_users,
+    kind::{
+        CommandKind, CommandScope, EventKind, Redrive, both_sides, first_unequal,
+        read_ack::ReadPosition, recipient_field,
+    },
+    malformed::{Malformed, mid, ordinal_between_users, text, uid},
     proto,
 };
 
@@ -124,6 +127,17 @@ impl ChangeMessage {
     pub fn conversation(&self) -> ConversationId {
         self.to.conversation_with(self.by)
     }
+
+    /// The first field in which the event differs from what is asked for.
+    pub(crate) fn mismatch(&self, changed: &MessageChange) -> Option<&'static str> {
+        first_unequal([
+            ("by", self.by == changed.by),
+            (recipient_field("peer", self.to), self.to == changed.to),
+            ("mid", self.mid == changed.mid),
+            ("kind", self.change.kind() == changed.change.kind()),
+            ("msg", self.change == changed.change),
+        ])
+    }
 }
 
 /// The event: a message was changed, or what `by` sees of a conversation.
@@ -164,16 +178,6 @@ fn chg(value: i64, change: &Change) -> Result<Chg, Malformed> {
         _ => Err(Malformed::new(
             "chg",
             format!("is {value}; must be 1 or more, or 0 of a hide or a clear"),
-        )),
-    }
-}
-
-fn mid(value: i64) -> Result<Mid, Malformed> {
-    match Mid::try_from(value) {
-        Ok(mid) if mid > Mid::ZERO => Ok(mid),
-        _ => Err(Malformed::new(
-            "mid",
-            format!("is {value}; must be a message's number, 1 or more"),
         )),
     }
 }
@@ -235,6 +239,71 @@ impl From<MessageChange> for proto::MessageChanged {
             msg,
             chg: change.chg.get(),
             n: change.n.map(Ordinal::get),
+        }
+    }
+}
+
+impl CommandKind for ChangeMessage {
+    fn label(&self) -> &'static str {
+        "message_change"
+    }
+
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.by, self.to)
+    }
+
+    fn author_field(&self) -> &'static str {
+        "by"
+    }
+
+    fn rule_version(&self) -> u32 {
+        3
+    }
+
+    fn set_by_user(&mut self, _by_user: bool) {}
+
+    /// A recalled or hidden message does not come back, so an old recall or hide is safe.
+    fn redrive(&self) -> Redrive {
+        match self.change {
+            Change::Edit(_) => Redrive::Never("it would take the place of edits made since"),
+            Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
+                Redrive::OfMessage(self.mid)
+            }
+        }
+    }
+
+    fn concerned(&self) -> Vec<UserId> {
+        if self.change.is_for_one() {
+            vec![self.by]
+        } else {
+            both_sides(self.by, self.to)
+        }
+    }
+
+    fn text_mut(&mut self) -> Option<&mut String> {
+        match &mut self.change {
+            Change::Edit(msg) => Some(msg),
+            Change::Recall | Change::Delete | Change::Hide | Change::Clear => None,
+        }
+    }
+}
+
+impl EventKind for MessageChange {
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_conversation(self.by, self.to)
+    }
+
+    fn is_for_author(&self) -> bool {
+        self.change.is_for_one()
+    }
+
+    /// A user who clears a history has read it.
+    fn read_positions(&self) -> [Option<ReadPosition>; 2] {
+        match (&self.change, self.to) {
+            (Change::Clear, Recipient::User(peer)) => {
+                ReadPosition::of_both_classes(self.by, peer, self.mid, self.n)
+            }
+            _ => [None; 2],
         }
     }
 }

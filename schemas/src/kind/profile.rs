@@ -1,10 +1,9 @@
 //! What others see of a user.
 
-use std::fmt;
-
 use crate::{
     Partition, TimestampMs, UserId,
-    command::{Malformed, uid},
+    kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
+    malformed::{Malformed, uid},
     proto,
 };
 
@@ -44,14 +43,17 @@ impl Profile {
     /// The partition of a user's profile: uid mod 64.
     #[must_use]
     pub fn partition_of(uid: UserId) -> Partition {
-        Partition::of_number(uid.get().unsigned_abs())
+        Partition::of_user(uid)
     }
 
-    /// The key of its records in both topics: `u:<uid>`.
-    #[must_use]
-    pub fn key(&self) -> impl fmt::Display + use<> {
-        let uid = self.uid;
-        fmt::from_fn(move |f| write!(f, "u:{uid}"))
+    /// The first field in which the event differs from what is asked for.
+    pub(crate) fn mismatch(&self, set: &Self) -> Option<&'static str> {
+        first_unequal([
+            ("uid", self.uid == set.uid),
+            ("nick", self.nick == set.nick),
+            ("avatar", self.avatar == set.avatar),
+            ("extra", self.extra == set.extra),
+        ])
     }
 }
 
@@ -180,6 +182,40 @@ impl From<Profile> for proto::ProfileSet {
     }
 }
 
+impl CommandKind for Profile {
+    fn label(&self) -> &'static str {
+        "profile"
+    }
+
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_user(self.uid)
+    }
+
+    fn author_field(&self) -> &'static str {
+        "uid"
+    }
+
+    fn rule_version(&self) -> u32 {
+        3
+    }
+
+    fn set_by_user(&mut self, _by_user: bool) {}
+
+    fn redrive(&self) -> Redrive {
+        Redrive::Never("it would take the place of what its user has set since")
+    }
+}
+
+impl EventKind for Profile {
+    fn scope(&self) -> CommandScope {
+        CommandScope::of_user(self.uid)
+    }
+
+    fn is_for_author(&self) -> bool {
+        true
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,7 +309,7 @@ mod tests {
         assert_eq!(Profile::try_from(command), Ok(profile.clone()));
         let event = proto::ProfileSet::from(profile.clone());
         assert_eq!(Profile::try_from(event), Ok(profile.clone()));
-        assert_eq!(profile.key().to_string(), "u:1001");
+        assert_eq!(CommandKind::scope(&profile).key().to_string(), "u:1001");
         assert_eq!(Profile::partition_of(profile.uid).get(), 41);
     }
 }

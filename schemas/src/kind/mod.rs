@@ -1,0 +1,165 @@
+//! The kinds of commands and of the events that answer them: each in a file of its own, with all that follows from its fields.
+//!
+//! The enums over them, [`Command`](crate::command::Command) and [`Body`](crate::event::Body), ask a kind by these traits.
+
+pub(crate) mod contact_change;
+pub(crate) mod control;
+pub(crate) mod group_change;
+pub(crate) mod message_change;
+pub(crate) mod profile;
+pub(crate) mod read_ack;
+pub(crate) mod send;
+
+use std::fmt::{self, Display as _};
+
+use self::read_ack::ReadPosition;
+use crate::{ConversationId, Mid, Partition, Recipient, UserId};
+
+/// What a kind of command says of itself.
+pub trait CommandKind {
+    /// The name of the kind: the label of metrics, and the member of a line of NDJSON unless [`Self::member`] says otherwise.
+    fn label(&self) -> &'static str;
+
+    /// The user who gives the command, and the conversation.
+    fn scope(&self) -> CommandScope;
+
+    /// The field that names the author.
+    fn author_field(&self) -> &'static str;
+
+    /// The first rule version that has the kind between two users. In groups every kind begins with version 3.
+    fn rule_version(&self) -> u32;
+
+    /// Sets whether the author posted it, in which case the limits of users apply.
+    fn set_by_user(&mut self, by_user: bool);
+
+    /// Whether its dead letter may be posted again. In a group none may.
+    fn redrive(&self) -> Redrive;
+
+    /// The member of a line of NDJSON.
+    fn member(&self) -> &'static str {
+        self.label()
+    }
+
+    /// The users who may learn what became of it: its author, unless the kind says otherwise.
+    fn concerned(&self) -> Vec<UserId> {
+        self.scope().author.into_iter().collect()
+    }
+
+    /// The text that the filter of words looks at.
+    fn text_mut(&mut self) -> Option<&mut String> {
+        None
+    }
+
+    /// How its producer can post it again if the outcome is unknown.
+    fn retry_advice(&self) -> &'static str {
+        "retry with the same body and command_id"
+    }
+
+    /// Whether it means all messages of its time, so that below rule version 4 a repeat would also cover later ones.
+    fn covers_all_so_far(&self) -> bool {
+        false
+    }
+}
+
+/// What a kind of event says of itself.
+pub trait EventKind {
+    /// The author and the conversation of the command that led to it.
+    fn scope(&self) -> CommandScope;
+
+    /// Whether it concerns its author alone: only the author's devices hear of it.
+    fn is_for_author(&self) -> bool;
+
+    /// The read positions between two users that it moves up, unless they are higher.
+    fn read_positions(&self) -> [Option<ReadPosition>; 2] {
+        [None; 2]
+    }
+}
+
+/// Within what a command's id is unique: its author, and what it is said to. Both are `None` for control, and a profile is said to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CommandScope {
+    /// The user who gives the command.
+    pub author: Option<UserId>,
+    /// The other side of the conversation.
+    pub to: Option<Recipient>,
+}
+
+impl CommandScope {
+    /// Of the operators' commands.
+    pub(crate) const CONTROL: Self = Self {
+        author: None,
+        to: None,
+    };
+
+    pub(crate) fn of_conversation(author: UserId, to: Recipient) -> Self {
+        Self {
+            author: Some(author),
+            to: Some(to),
+        }
+    }
+
+    pub(crate) fn of_user(author: UserId) -> Self {
+        Self {
+            author: Some(author),
+            to: None,
+        }
+    }
+
+    /// The conversation; `None` for a profile and for control.
+    #[must_use]
+    pub fn conversation(self) -> Option<ConversationId> {
+        Some(self.to?.conversation_with(self.author?))
+    }
+
+    /// The partition of the records: that of the conversation, or of the author if there is none; `None` for control, which is in every partition.
+    #[must_use]
+    pub fn partition(self) -> Option<Partition> {
+        match (self.author, self.to) {
+            (Some(author), Some(to)) => Some(to.conversation_with(author).partition()),
+            (Some(author), None) => Some(Partition::of_user(author)),
+            (None, _) => None,
+        }
+    }
+
+    /// The key of the records in both topics: the conversation, or `u:` and the author; empty for control.
+    pub fn key(self) -> impl fmt::Display {
+        fmt::from_fn(move |f| match (self.conversation(), self.author) {
+            (Some(conversation), _) => conversation.fmt(f),
+            (None, Some(author)) => write!(f, "u:{author}"),
+            (None, None) => Ok(()),
+        })
+    }
+}
+
+/// Whether the dead letter of a command may be posted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redrive {
+    /// Always: its client_msg_id shows whether it is sequenced already.
+    Send,
+    /// Only if this message was there at its time: posted now it would be about a later message.
+    OfMessage(Mid),
+    /// Never, for this reason.
+    Never(&'static str),
+}
+
+/// The users of a command that both sides of a direct conversation may look up, in a group its author.
+fn both_sides(author: UserId, to: Recipient) -> Vec<UserId> {
+    match to {
+        Recipient::User(peer) => vec![author, peer],
+        Recipient::Group(_) => vec![author],
+    }
+}
+
+/// The name of the first field whose values differ.
+fn first_unequal<const N: usize>(pairs: [(&'static str, bool); N]) -> Option<&'static str> {
+    let unequal = pairs.into_iter().find(|(_, equal)| !equal);
+    unequal.map(|(name, _)| name)
+}
+
+/// The field that names the recipient: `user_field`, or that of a group.
+fn recipient_field(user_field: &'static str, to: Recipient) -> &'static str {
+    match to {
+        Recipient::User(_) => user_field,
+        Recipient::Group(_) => "gid",
+    }
+}
