@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use client::{Client, Retry};
 use event_log::{Admin, KafkaConfig};
-use ingest::IngestConfig;
+use posting::IngestConfig;
 use message_store::{MessageStore, MySqlConfig};
 use query_api::QueryApiConfig;
 use schemas::topics::Topic;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use access::AuthConfig;
 use gateway::GatewayConfig;
-use ingest::IngestConfig;
+use posting::IngestConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;
 use query_api::QueryApiConfig;

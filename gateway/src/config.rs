@@ -3,7 +3,10 @@ use std::{
     time::Duration,
 };
 
+use access::AuthConfig;
+use event_log::KafkaConfig;
 use garde::Validate;
+use message_store::MySqlConfig;
 use schemas::DeviceClass;
 use serde::{Deserialize, Serialize};
 use service_runtime::{ConfigError, ConfigSource};
@@ -21,9 +24,15 @@ pub struct Config {
     pub gateway: GatewayConfig,
     /// Section `redis`: what gateways tell each other.
     pub redis: RedisConfig,
-    /// What devices send: the sections of ingest: Kafka, MySQL (memberships, too) and callers among them.
+    /// Section `kafka`.
+    pub kafka: KafkaConfig,
+    /// Section `mysql`: memberships, contacts, and what posts are checked by.
+    pub mysql: MySqlConfig,
+    /// Section `auth`: the callers.
+    pub auth: AuthConfig,
+    /// Sections `ingest` and `groups`: the limits of what devices send.
     #[serde(flatten)]
-    pub ingest: ingest::Config,
+    pub posting: posting::Config,
 }
 
 impl Config {
@@ -35,7 +44,10 @@ impl Config {
         Ok(Self {
             gateway: source.section("gateway")?,
             redis: source.section("redis")?,
-            ingest: ingest::Config::load(source)?,
+            kafka: source.section("kafka")?,
+            mysql: source.section("mysql")?,
+            auth: source.section("auth")?,
+            posting: posting::Config::load(source)?,
         })
     }
 }

@@ -59,12 +59,12 @@ const FILES: [(&str, &str, &str); 4] = [
 ];
 
 /// `/` and what it loads. Needs no token: nothing of any user is in it.
-pub(crate) fn routes(config: &PageConfig, ingest: &ingest::Config) -> Router {
+pub(crate) fn routes(page: &PageConfig, authenticates: bool, max_msg_bytes: usize) -> Router {
     let settings = Settings {
-        ingest: config.ingest_url.trim_end_matches('/').to_owned(),
-        query: config.query_url.trim_end_matches('/').to_owned(),
-        authenticates: ingest.auth.is_configured(),
-        max_msg_bytes: ingest.ingest.max_msg_bytes,
+        ingest: page.ingest_url.trim_end_matches('/').to_owned(),
+        query: page.query_url.trim_end_matches('/').to_owned(),
+        authenticates,
+        max_msg_bytes,
     };
     let mut routes = Router::new().route(
         "/page/settings.json",
@@ -74,7 +74,7 @@ pub(crate) fn routes(config: &PageConfig, ingest: &ingest::Config) -> Router {
         let file = ([(header::CONTENT_TYPE, kind)], text);
         routes = routes.route(path, get(async move || file));
     }
-    let headers = headers(config);
+    let headers = headers(page);
     routes.layer(map_response(move |mut response: Response| {
         response.headers_mut().extend(headers.clone());
         ready(response)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::Access;
 use axum::{Json, Router, middleware::from_fn, routing::get};
 use event_log::LogReader;
-use ingest::Poster;
+use posting::Poster;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
 use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +23,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     let config = process.configure(Config::load)?;
     let (listen, limit) = (config.gateway.listen, config.gateway.read_bytes_per_s());
     let (supervisor, health) = (process.supervisor(), process.health());
-    let access = Access::start(&config.ingest.auth, supervisor)?;
+    let access = Access::start(&config.auth, supervisor)?;
     let gateway = start(config, &access, supervisor, health).await?;
     process
         .listen_with(&access, "gateway.listen", listen, gateway, Some(limit))
@@ -44,10 +44,13 @@ pub async fn start(
 ) -> anyhow::Result<Router> {
     metrics::describe();
     let page = config.gateway.page.as_ref();
-    let page = page.map(|page| page::routes(page, &config.ingest));
-    let poster = Poster::start(config.ingest.clone(), access, supervisor, health)?;
+    let authenticates = config.auth.is_configured();
+    let max_msg_bytes = config.posting.ingest.max_msg_bytes;
+    let page = page.map(|page| page::routes(page, authenticates, max_msg_bytes));
+    let (posts, kafka, mysql) = (config.posting.clone(), &config.kafka, &config.mysql);
+    let poster = Poster::start(posts, kafka, mysql, access, supervisor, health)?;
     let shutdown = supervisor.shutdown();
-    let log = Arc::new(LogReader::new(&config.ingest.kafka)?);
+    let log = Arc::new(LogReader::new(&config.kafka)?);
     let gateway = Arc::new(Gateway::new(&config, poster, Arc::clone(&log), shutdown)?);
     let check = health.check("gateway.events");
     supervisor.spawn("gateway events", {

@@ -10,7 +10,7 @@ use std::{
 
 use access::CallerQuota;
 use event_log::{KafkaConfig, LogEnds, LogReader};
-use ingest::Poster;
+use posting::Poster;
 use message_store::MessageStore;
 use schemas::PartitionMap;
 use service_runtime::Shutdown;
@@ -76,8 +76,8 @@ impl Gateway {
         shutdown: Shutdown,
     ) -> Result<Self, UnreadError> {
         let redis = Arc::new(SharedConnections::new(UnreadStore::new(&config.redis)?));
-        let store = MessageStore::connect(&config.ingest.mysql);
-        let reads = Arc::new(SharedReads::new(store.clone(), &config.ingest.mysql));
+        let store = MessageStore::connect(&config.mysql);
+        let reads = Arc::new(SharedReads::new(store.clone(), &config.mysql));
         let contacts = Arc::new(Contacts::new(Arc::clone(&reads)));
         let dissolved = DissolvedGroups::new(reads);
         let typing = Typing::new(Arc::clone(&redis), Arc::clone(&contacts), dissolved);
@@ -86,7 +86,7 @@ impl Gateway {
             let (redis, contacts) = (Arc::clone(&redis), Arc::clone(&contacts));
             Presence::new(&config.gateway, redis, contacts, Arc::clone(&focus))
         };
-        let limits = config.gateway.limits(poster.deadline());
+        let limits = config.gateway.limits(poster.config().request_deadline());
         Ok(Self {
             store,
             redis,
@@ -97,7 +97,7 @@ impl Gateway {
             devices: Devices::new(2 * config.gateway.max_connections),
             membership_turns: memberships::Turns::default(),
             rates: Rates::new(&config.gateway),
-            kafka: config.ingest.kafka.clone(),
+            kafka: config.kafka.clone(),
             config: config.gateway.clone(),
             poster,
             log_ends: LogEnds::new(log),

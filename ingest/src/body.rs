@@ -8,13 +8,10 @@ use axum::{
 };
 use bytes::{BufMut as _, BytesMut};
 use futures::StreamExt as _;
+use posting::{Full, PoolPermit, over_capacity};
 use problem::{Problem, ProblemKind};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{
-    fair_pool::{Full, PoolPermit},
-    responses::over_capacity,
-};
 
 /// How much of a refused request is still read. Otherwise a client that sends everything before it reads would see its connection reset
 /// instead of the response.

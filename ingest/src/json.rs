@@ -3,19 +3,24 @@
 mod fields;
 mod groups;
 
+use posting::{Post, invalid_field};
 use problem::{
     Problem,
     json::{BYTE_ORDER_MARK, Object},
 };
-use schemas::{Change, DeviceClass, GroupId, Mid, Profile, UserId, proto};
+use schemas::{
+    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, GroupId, Mid, Profile,
+    Recipient, UserId,
+    command::{Command, Malformed, ReadAck, SendMessage},
+};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 pub(crate) use self::groups::{GroupBody, GroupChangeBody, group, group_change};
 
 use self::fields::{device, mid, read_up_to};
-use crate::post::{EventKind, Post, invalid_field};
 
 /// A text from one user to another, or to a group.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -272,25 +277,25 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
     if given.into_iter().filter(|given| *given).count() > 1 {
         return Err(one_event("has several"));
     }
-    let (kind, post) = if let Some(Object(body)) = body.message {
-        (EventKind::Message, body.into_post(max_msg_bytes))
+    let (member, post) = if let Some(Object(body)) = body.message {
+        ("message", body.into_post(max_msg_bytes))
     } else if let Some(Object(body)) = body.read_ack {
-        (EventKind::ReadAck, body.into_post())
+        ("read_ack", body.into_post())
     } else if let Some(Object(body)) = body.message_change {
-        (EventKind::MessageChange, body.into_post(max_msg_bytes))
+        ("message_change", body.into_post(max_msg_bytes))
     } else if let Some(Object(body)) = body.contact_change {
-        (EventKind::ContactChange, body.into_post())
+        ("contact_change", body.into_post())
     } else if let Some(Object(body)) = body.profile {
-        (EventKind::Profile, body.into_post())
+        ("profile", body.into_post())
     } else if let Some(body) = body.group {
-        (EventKind::Group, body.0.into_post())
+        ("group", body.0.into_post())
     } else if let Some(body) = body.group_change {
-        (EventKind::GroupChange, body.0.into_post())
+        ("group_change", body.0.into_post())
     } else {
         return Err(one_event("has none"));
     };
     post.and_then(|post| post.identified(None))
-        .map_err(|problem| problem.within(kind.member()))
+        .map_err(|problem| problem.within(member))
 }
 
 fn one_event(wrong: &str) -> Problem {
@@ -301,15 +306,15 @@ fn one_event(wrong: &str) -> Problem {
     )
 }
 
-/// The two numbers of a conversation's other side, `field` and gid, of which exactly one is given; 0 for the other.
+/// A conversation's other side: of `field` and gid exactly one is given.
 fn other_side(
     field: &str,
     user: Option<UserId>,
     gid: Option<GroupId>,
-) -> Result<(i64, i64), Problem> {
+) -> Result<Recipient, Problem> {
     match (user, gid) {
-        (Some(user), None) => Ok((user.get(), 0)),
-        (None, Some(gid)) => Ok((0, gid.get())),
+        (Some(user), None) => Ok(Recipient::User(user)),
+        (None, Some(gid)) => Ok(Recipient::Group(gid)),
         (None, None) => {
             let right = "a user, or gid in its place a group";
             Err(Problem::invalid_field(field, "is missing", right))
@@ -319,6 +324,11 @@ fn other_side(
             Err(Problem::invalid_field("gid", wrong, "absent"))
         }
     }
+}
+
+/// A command that has no text, or that of an edit.
+fn command(command: impl Into<Command>, id: Option<String>, max: usize) -> Result<Post, Problem> {
+    Post::command(command.into(), max)?.with_command_id(id)
 }
 
 /// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
@@ -337,33 +347,31 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 
 impl MessageBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
-        let (destid, gid) = other_side("destid", self.destid, self.gid)?;
-        let send = proto::SendMessage {
-            by_user: false,
-            gid,
-            srcid: self.srcid.get(),
-            destid,
-            client_msg_id: String::new(),
+        let to = other_side("destid", self.destid, self.gid)?;
+        let generated = self.client_msg_id.is_none().then(Uuid::now_v7);
+        let id = self.client_msg_id;
+        let id = id.unwrap_or_else(|| generated.unwrap_or_default().to_string());
+        let id = ClientMsgId::try_from(id).map_err(|wrong| Malformed::new("client_msg_id", wrong));
+        let send = SendMessage {
+            srcid: self.srcid,
+            to,
+            client_msg_id: id.map_err(invalid_field)?,
             msg: self.msg,
+            by_user: false,
         };
-        Post::message(send, self.client_msg_id, max_msg_bytes)
+        Post::message(send, generated, max_msg_bytes)
     }
 }
 
 impl MessageChangeBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
-        let (peer, gid) = other_side("peer", self.peer, self.gid)?;
-        let change = Change::new(&self.kind, self.msg).map_err(invalid_field)?;
-        let (kind, msg) = change.into_proto();
-        let change = proto::ChangeMessage {
-            by: self.by.get(),
-            peer,
-            gid,
-            mid: self.mid.get(),
-            kind: kind.into(),
-            msg,
+        let change = ChangeMessage {
+            by: self.by,
+            to: other_side("peer", self.peer, self.gid)?,
+            mid: self.mid,
+            change: Change::new(&self.kind, self.msg).map_err(invalid_field)?,
         };
-        Post::message_change(change, max_msg_bytes)?.with_command_id(self.command_id)
+        command(change, self.command_id, max_msg_bytes)
     }
 }
 
@@ -376,17 +384,17 @@ impl ContactChangeBody {
                 "true or absent",
             ));
         }
-        Post::contact_change(proto::ChangeContact {
-            uid: self.uid.get(),
-            peer: self.peer.get(),
+        let change = ChangeContact {
+            uid: self.uid,
+            peer: self.peer,
             favourite: self.favourite,
             pinned: self.pinned,
             muted: self.muted,
             blocked: self.blocked,
             deleted: self.deleted.is_some(),
             by_user: false,
-        })?
-        .with_command_id(self.command_id)
+        };
+        command(change.checked().map_err(invalid_field)?, self.command_id, 0)
     }
 }
 
@@ -404,15 +412,13 @@ impl UserProfileBody {
 
 impl ReadAckBody {
     fn into_post(self) -> Result<Post, Problem> {
-        let (peer, gid) = other_side("peer", self.peer, self.gid)?;
-        Post::read_ack(proto::ReadAck {
-            uid: self.uid.get(),
-            peer,
-            gid,
-            device: proto::DeviceClass::from(self.device).into(),
-            mid: self.mid.map(Mid::get),
-        })?
-        .with_command_id(self.command_id)
+        let ack = ReadAck {
+            uid: self.uid,
+            to: other_side("peer", self.peer, self.gid)?,
+            device: self.device,
+            mid: self.mid,
+        };
+        command(ack, self.command_id, 0)
     }
 }
 

@@ -1,46 +1,53 @@
 //! The protobuf bodies. The generated types say what is in them; a missing client_msg_id is an empty one.
 
+use posting::{Post, invalid_field};
 use problem::Problem;
 use prost::Message;
 use schemas::{
-    GroupId, Profile, UserId,
-    command::ingest_event,
+    ChangeContact, ChangeGroup, ChangeMessage, GroupId, Profile, UserId,
+    command::{Command, Malformed, ReadAck, SendMessage, ingest_event},
     proto::{self, change_group::Action, ingest_event::Event},
 };
-
-use crate::post::{EventKind, Post, invalid_field};
+use uuid::Uuid;
 
 /// Reads the body of `POST /v1/messages`: a `SendMessage`.
 pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    into_post(decode(body, "SendMessage")?, max_msg_bytes)
+    send(decode(body, "SendMessage")?, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
-pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
-    Post::read_ack(decode(body, "ReadAck")?)
+pub(crate) fn read_ack(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+    let ack: proto::ReadAck = decode(body, "ReadAck")?;
+    command(Event::ReadAck(ack), max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/message-changes`: a `ChangeMessage`.
 pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    Post::message_change(decode(body, "ChangeMessage")?, max_msg_bytes)
+    let change: proto::ChangeMessage = decode(body, "ChangeMessage")?;
+    command(Event::MessageChange(change), max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/contact-changes`: a `ChangeContact`.
-pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
-    Post::contact_change(decode(body, "ChangeContact")?)
+pub(crate) fn contact_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+    let change: proto::ChangeContact = decode(body, "ChangeContact")?;
+    command(Event::ContactChange(change), max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/groups`: a `ChangeGroup` that creates one.
-pub(crate) fn group(body: &[u8]) -> Result<Post, Problem> {
+pub(crate) fn group(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
     match change.action {
-        Some(Action::Create(_)) => Post::group_change(change),
+        Some(Action::Create(_)) => command(Event::GroupChange(change), max_msg_bytes),
         _ => Err(Problem::invalid_field("action", "is another", "create")),
     }
 }
 
 /// Reads the body of `POST /v1/groups/{gid}/changes`: a `ChangeGroup` of any other kind, whose gid is that of the path or absent.
-pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
+pub(crate) fn group_change(
+    gid: GroupId,
+    body: &[u8],
+    max_msg_bytes: usize,
+) -> Result<Post, Problem> {
     let mut change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
     if change.gid != 0 && change.gid != gid.get() {
         return Err(Problem::invalid_field(
@@ -54,11 +61,11 @@ pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
         return Err(Problem::invalid_field("action", "is create", right));
     }
     change.gid = gid.get();
-    Post::group_change(change)
+    command(Event::GroupChange(change), max_msg_bytes)
 }
 
 /// Reads the body of `PUT /v1/users/{uid}/profile`: a `SetProfile`, whose uid is that of the path or absent.
-pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
+pub(crate) fn profile(uid: UserId, body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let mut profile: proto::SetProfile = decode(body, "SetProfile")?;
     if profile.uid != 0 && profile.uid != uid.get() {
         return Err(Problem::invalid_field(
@@ -68,7 +75,7 @@ pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
         ));
     }
     profile.uid = uid.get();
-    Post::profile(Profile::try_from(profile).map_err(invalid_field)?)
+    command(Event::Profile(profile), max_msg_bytes)
 }
 
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
@@ -83,33 +90,62 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
             "message, read_ack, message_change, contact_change, profile or group_change",
         ));
     };
-    let (kind, post) = checked(event, max_msg_bytes);
-    let post = post.map_err(|problem| problem.within(kind.member()))?;
+    let member = member_of(&event);
+    let post = command(event, max_msg_bytes).map_err(|problem| problem.within(member))?;
     post.identified(beside)
 }
 
-/// Checks an event.
-pub(crate) fn checked(event: Event, max_msg_bytes: usize) -> (EventKind, Result<Post, Problem>) {
+/// The member in which an event stands.
+fn member_of(event: &Event) -> &'static str {
     match event {
-        Event::Message(send) => (EventKind::Message, into_post(send, max_msg_bytes)),
-        Event::ReadAck(ack) => (EventKind::ReadAck, Post::read_ack(ack)),
-        Event::MessageChange(change) => {
-            let post = Post::message_change(change, max_msg_bytes);
-            (EventKind::MessageChange, post)
-        }
-        Event::ContactChange(change) => (EventKind::ContactChange, Post::contact_change(change)),
-        Event::Profile(profile) => {
-            let profile = Profile::try_from(profile).map_err(invalid_field);
-            (EventKind::Profile, profile.and_then(Post::profile))
-        }
-        Event::GroupChange(change) => (EventKind::GroupChange, Post::group_change(change)),
+        Event::Message(_) => "message",
+        Event::ReadAck(_) => "read_ack",
+        Event::MessageChange(_) => "message_change",
+        Event::ContactChange(_) => "contact_change",
+        Event::Profile(_) => "profile",
+        Event::GroupChange(_) => "group_change",
     }
 }
 
-fn into_post(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
-    let given = std::mem::take(&mut send.client_msg_id);
-    let client_msg_id = (!given.is_empty()).then_some(given);
-    Post::message(send, client_msg_id, max_msg_bytes)
+/// Checks an event.
+fn command(event: Event, max_msg_bytes: usize) -> Result<Post, Problem> {
+    let command: Result<Command, Malformed> = match event {
+        Event::Message(message) => return send(message, max_msg_bytes),
+        Event::ReadAck(ack) => ReadAck::try_from(ack).map(Into::into),
+        Event::MessageChange(change) => ChangeMessage::try_from(change).map(Into::into),
+        Event::ContactChange(change) => ChangeContact::try_from(change).map(Into::into),
+        Event::Profile(profile) => {
+            return Post::profile(Profile::try_from(profile).map_err(invalid_field)?);
+        }
+        Event::GroupChange(change) => ChangeGroup::try_from(with_gid(change)?).map(Into::into),
+    };
+    Post::command(command.map_err(invalid_field)?, max_msg_bytes)
+}
+
+/// Checks a message, and generates its client_msg_id if there is none.
+fn send(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
+    let generated = send.client_msg_id.is_empty().then(Uuid::now_v7);
+    if let Some(id) = generated {
+        send.client_msg_id = id.to_string();
+    }
+    let send = SendMessage::try_from(send).map_err(invalid_field)?;
+    Post::message(send, generated, max_msg_bytes)
+}
+
+/// The gid of a group that begins is made of its owner and client_id, if there is one.
+fn with_gid(mut change: proto::ChangeGroup) -> Result<proto::ChangeGroup, Problem> {
+    if let (Some(Action::Create(create)), Ok(owner)) = (&change.action, UserId::try_from(change.by))
+        && !create.client_id.is_empty()
+    {
+        let gid = GroupId::of_owner(owner, &create.client_id).get();
+        if ![0, gid].contains(&change.gid) {
+            let right = format_args!("{gid}, which is made of by and client_id, or absent");
+            let wrong = format_args!("is {}", change.gid);
+            return Err(Problem::invalid_field("gid", wrong, right));
+        }
+        change.gid = gid;
+    }
+    Ok(change)
 }
 
 fn decode<T: Message + Default>(bytes: &[u8], name: &str) -> Result<T, Problem> {

@@ -4,20 +4,13 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use problem::{Problem, ProblemKind};
+use posting::RetryId;
 use prost::Message as _;
 use schemas::{GroupId, InboundPosition, proto};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{
-    fair_pool::Full,
-    media::{PROTOBUF, SingleEncoding},
-    post::{EventKind, RetryId},
-};
-
-/// Seconds after which a failed append may be retried.
-const RETRY_AFTER_S: u64 = 1;
+use crate::media::{PROTOBUF, SingleEncoding};
 
 /// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,55 +68,4 @@ pub(crate) fn accepted(
             (StatusCode::ACCEPTED, content_type, body.encode_to_vec()).into_response()
         }
     }
-}
-
-/// 503: it may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 other ids than a message's do not
-/// count, which matters where a repeat covers what came meanwhile.
-pub(crate) fn unknown_outcome(kind: EventKind, id: RetryId) -> Problem {
-    let advice = match kind {
-        EventKind::Message => "retry with the same client_msg_id",
-        EventKind::ReadAck
-        | EventKind::MessageChange
-        | EventKind::ContactChange
-        | EventKind::Profile
-        | EventKind::Group
-        | EventKind::GroupChange => "retry with the same body and command_id",
-        EventKind::ReadAckOfLatest => {
-            "retry with the same body and command_id; below rule version 4, `latest` would also cover messages that came meanwhile"
-        }
-        EventKind::ContactDeletion => {
-            "retry with the same body and command_id; below rule version 4, it would also cover messages that came meanwhile"
-        }
-    };
-    let mut problem = Problem::unknown_outcome(advice, id.client_msg_id);
-    problem.command_id = id.command_id;
-    problem.with_retry_after_s(RETRY_AFTER_S)
-}
-
-/// 503: it is certainly not on the log.
-pub(crate) fn not_appended() -> Problem {
-    Problem::unavailable(
-        "the log does not take this record at present; nothing was done",
-        RETRY_AFTER_S,
-    )
-}
-
-/// 503: the process stops.
-pub(crate) fn stopping() -> Problem {
-    Problem::unavailable(
-        "the service is stopping; nothing was done from here on",
-        RETRY_AFTER_S,
-    )
-}
-
-/// 429: there is no place for it, or no longer.
-pub(crate) fn over_capacity(full: Full) -> Problem {
-    let detail = match full {
-        Full::Own => return Problem::own_share_in_use(RETRY_AFTER_S),
-        Full::Server => return Problem::too_many_requests(RETRY_AFTER_S),
-        Full::TakenAway => {
-            "its place was needed for another caller: this one held more, or had made no progress for a second; nothing was done from here on, try again later"
-        }
-    };
-    Problem::new(ProblemKind::TooManyRequests, detail).with_retry_after_s(RETRY_AFTER_S)
 }

@@ -2,15 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use access::{Access, Caller};
+use access::Access;
 use axum::Router;
-use event_log::{Admin, LogReader};
-use problem::Problem;
-use schemas::{InboundPosition, proto::ingest_event::Event};
+use posting::Poster;
 use service_runtime::{Health, Process, Supervisor, described};
 use tokio::time::interval;
 
-use crate::{config::Config, openapi, readiness, single, state::Ingest, words};
+use crate::{config::Config, openapi, state::Ingest};
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -41,82 +39,28 @@ pub async fn start(
     supervisor: &Supervisor,
     health: &Health,
 ) -> anyhow::Result<Router> {
-    let poster = Poster::start(config, access, supervisor, health)?;
-    Ok(described(access.guard(openapi::calls()), poster.0))
+    let Config {
+        ingest,
+        kafka,
+        groups,
+        mysql,
+        auth: _,
+    } = config;
+    let posts = posting::Config { ingest, groups };
+    let poster = Poster::start(posts, &kafka, &mysql, access, supervisor, health)?;
+    let ingest = Arc::new(Ingest::new(poster, &kafka, supervisor.shutdown())?);
+    supervisor.spawn("ingest batches", watch_batches(Arc::clone(&ingest)));
+    Ok(described(access.guard(openapi::calls()), ingest))
 }
 
-/// Posts events as ingest's calls do, for a service that takes them over something else than HTTP requests.
-#[derive(Clone)]
-pub struct Poster(Arc<Ingest>);
-
-impl Poster {
-    /// Starts ingest's workers.
-    ///
-    /// # Errors
-    /// As [`start`].
-    pub fn start(
-        config: Config,
-        access: &Access,
-        supervisor: &Supervisor,
-        health: &Health,
-    ) -> anyhow::Result<Self> {
-        let reader = Arc::new(LogReader::new(&config.kafka)?);
-        let admin = Admin::new(&config.kafka)?;
-        let ingest = Arc::new(Ingest::new(config, access.clone(), supervisor.shutdown())?);
-        let kafka = health.check("ingest.kafka");
-        supervisor.spawn(
-            "ingest topic",
-            readiness::watch_topic(admin, kafka.clone(), supervisor.shutdown()),
-        );
-        supervisor.spawn(
-            "ingest readiness",
-            readiness::watch(reader, kafka, supervisor.shutdown()),
-        );
-        if let Some(words) = &ingest.words {
-            let watched = words::watch(Arc::clone(words), supervisor.shutdown());
-            supervisor.spawn("ingest words", watched);
-        }
-        supervisor.spawn("ingest in flight", watch_budgets(Arc::clone(&ingest)));
-        Ok(Self(ingest))
-    }
-
-    /// The largest event, bytes.
-    #[must_use]
-    pub fn max_body_bytes(&self) -> usize {
-        self.0.config.max_body_bytes as usize
-    }
-
-    /// How long a post may take.
-    #[must_use]
-    pub fn deadline(&self) -> Duration {
-        self.0.config.request_deadline()
-    }
-
-    /// Checks an event, an item of `POST /v1/events`, and appends it. The position is that of `chat.inbound`.
-    ///
-    /// # Errors
-    /// What the call would be answered with.
-    pub async fn post(&self, caller: &Caller, event: Event) -> Result<InboundPosition, Problem> {
-        single::post_event(&self.0, caller, event).await
-    }
-}
-
-/// Shows the use of the byte budgets in the metrics; at shutdown it waits until everything was given back.
-async fn watch_budgets(ingest: Arc<Ingest>) -> anyhow::Result<()> {
-    sample_budgets(&ingest).await?;
-    drain_budgets(&ingest).await;
-    Ok(())
-}
-
-/// Runs until shutdown, or fails with the fatal error of a producer.
-async fn sample_budgets(ingest: &Ingest) -> anyhow::Result<()> {
+/// Shows the bytes of batches in the metrics until shutdown, or fails with the fatal error of the producer. Afterwards it waits until all bytes
+/// were given back, so that the producer is not dropped with records in its queue.
+async fn watch_batches(ingest: Arc<Ingest>) -> anyhow::Result<()> {
     let mut ticks = interval(SAMPLE_INTERVAL);
     while !ingest.shutdown.soft().is_cancelled() {
-        let (singles, batches) = (&ingest.singles, &ingest.batches);
-        ingest
-            .metrics
-            .in_flight(singles.used(), batches.used_bytes());
-        if let Some(error) = ingest.inbound.fatal_error() {
+        let metrics = ingest.poster.metrics();
+        metrics.in_flight_of_batches(ingest.batches.used_bytes());
+        if let Some(error) = ingest.lines.fatal_error() {
             anyhow::bail!("a producer has a fatal error: {error}");
         }
         tokio::select! {
@@ -124,13 +68,9 @@ async fn sample_budgets(ingest: &Ingest) -> anyhow::Result<()> {
             () = ingest.shutdown.soft().cancelled() => {}
         }
     }
-    Ok(())
-}
-
-/// Afterwards every append has its delivery report, so no producer is dropped with records in its queue.
-async fn drain_budgets(ingest: &Ingest) {
     tokio::select! {
-        _drained = async { (ingest.batches.drained().await, ingest.singles.drained().await) } => {}
+        _drained = ingest.batches.drained() => {}
         () = ingest.shutdown.hard().cancelled() => {}
     }
+    Ok(())
 }

@@ -6,24 +6,12 @@ use axum::{
     http::{HeaderMap, HeaderValue},
     response::Response,
 };
-use event_log::DeliveryFailure;
+use posting::{PoolPermit, Post, Poster};
 use problem::Problem;
-use schemas::{InboundPosition, proto::ingest_event::Event};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    body::RequestBody,
-    byte_budget::cost_bytes,
-    fair_pool::{Full, PoolPermit},
-    inbound::{InboundRecord, SingleDelivery},
-    media::SingleEncoding,
-    post::Post,
-    protobuf,
-    responses::{accepted, not_appended, over_capacity, unknown_outcome},
-    state::Ingest,
+    body::RequestBody, media::SingleEncoding, responses::accepted, state::Ingest,
 };
 
 /// The header with the id of a single command.
@@ -36,24 +24,25 @@ pub(crate) async fn post(
     request: Request,
     parse: impl FnOnce(SingleEncoding, &[u8]) -> Result<Post, Problem>,
 ) -> Result<Response, Problem> {
-    let deadline = Instant::now() + ingest.config.request_deadline();
+    let poster = &ingest.poster;
+    let deadline = Instant::now() + poster.config().request_deadline();
     let (parts, body) = request.into_parts();
     let mut body = RequestBody::new(&parts.headers, body);
     let result: Result<Response, Problem> = async {
-        ingest.access.charge_event(caller)?;
+        poster.charge_event(caller)?;
         let encoding = SingleEncoding::of(&parts.headers)?;
-        let (bytes, permit) = read_body(ingest, caller, &mut body, deadline).await?;
-        ingest.charge_size(caller, bytes.len())?;
+        let (bytes, permit) = read_body(poster, caller, &mut body, deadline).await?;
+        poster.charge_size(caller, bytes.len())?;
         let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
-        ingest.admit(caller, &mut post).await?;
+        poster.admit(caller, &mut post).await?;
         let id = post.retry_id();
         let gid = post.created_group();
-        let at = append(ingest, post, permit, deadline).await?;
+        let at = poster.append(post, permit, deadline).await?;
         Ok(accepted(at, id, gid, encoding))
     }
     .await;
     if let Err(problem) = &result {
-        ingest.metrics.rejected(problem.kind);
+        poster.metrics().rejected(problem.kind);
         body.discard();
     }
     result
@@ -80,79 +69,18 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<(&'static str, String)>
 
 /// Reads the body, for which bytes are acquired as they arrive.
 async fn read_body(
-    ingest: &Ingest,
+    poster: &Poster,
     caller: &Caller,
     body: &mut RequestBody,
     deadline: Instant,
 ) -> Result<(bytes::Bytes, PoolPermit), Problem> {
-    let limit = ingest.config.max_body_bytes;
+    let limit = poster.config().max_body_bytes;
     body.check_declared(limit)?;
-    let permit = ingest.singles.begin(caller, cost_bytes(0) as usize);
-    let mut permit = permit.map_err(over_capacity)?;
+    let mut permit = poster.begin(caller)?;
     let read = timeout_at(deadline, body.read(limit, &mut permit)).await;
     let bytes = read.map_err(|_elapsed| {
-        let allowed_s = ingest.config.request_deadline().as_secs_f64();
+        let allowed_s = poster.config().request_deadline().as_secs_f64();
         Problem::request_timeout(format!("the request was not complete after {allowed_s} s"))
     })??;
     Ok((bytes, permit))
-}
-
-/// Posts an event that is in memory.
-pub(crate) async fn post_event(
-    ingest: &Ingest,
-    caller: &Caller,
-    event: Event,
-) -> Result<InboundPosition, Problem> {
-    let deadline = Instant::now() + ingest.config.request_deadline();
-    let posted: Result<InboundPosition, Problem> = async {
-        let bytes = event.encoded_len();
-        ingest.access.charge_event(caller)?;
-        ingest.charge_size(caller, bytes)?;
-        let permit = ingest
-            .singles
-            .try_acquire(caller, cost_bytes(bytes) as usize);
-        let permit = permit.map_err(over_capacity)?;
-        let mut post = protobuf::checked(event, ingest.config.max_msg_bytes)
-            .1?
-            .identified(None)?;
-        ingest.admit(caller, &mut post).await?;
-        append(ingest, post, permit, deadline).await
-    }
-    .await;
-    posted.inspect_err(|problem| ingest.metrics.rejected(problem.kind))
-}
-
-async fn append(
-    ingest: &Ingest,
-    post: Post,
-    permit: PoolPermit,
-    deadline: Instant,
-) -> Result<InboundPosition, Problem> {
-    let id = post.retry_id();
-    let record = InboundRecord::from(post);
-    let (report, reported) = oneshot::channel();
-    let started = Instant::now();
-    ingest
-        .inbound
-        .append_single(&record, SingleDelivery { report, permit })
-        .map_err(|_full| over_capacity(Full::Server))?;
-    match timeout_at(deadline, reported).await {
-        Ok(Ok(Ok(offset))) => {
-            ingest.metrics.single_delivered(started.elapsed());
-            ingest.metrics.accepted(record.kind);
-            Ok(InboundPosition {
-                partition: record.partition,
-                offset,
-            })
-        }
-        Ok(Ok(Err(DeliveryFailure::Refused(reason)))) => {
-            tracing::warn!(%reason, partition = %record.partition, "Kafka refused a record");
-            Err(not_appended())
-        }
-        Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
-            tracing::debug!(%reason, partition = %record.partition, "an append has an unknown outcome");
-            Err(unknown_outcome(record.kind, id))
-        }
-        Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.kind, id)),
-    }
 }

@@ -127,6 +127,42 @@ impl Command {
     }
 }
 
+impl From<SendMessage> for Command {
+    fn from(kind: SendMessage) -> Self {
+        Self::Send(kind)
+    }
+}
+
+impl From<ReadAck> for Command {
+    fn from(kind: ReadAck) -> Self {
+        Self::ReadAck(kind)
+    }
+}
+
+impl From<ChangeMessage> for Command {
+    fn from(kind: ChangeMessage) -> Self {
+        Self::ChangeMessage(kind)
+    }
+}
+
+impl From<ChangeContact> for Command {
+    fn from(kind: ChangeContact) -> Self {
+        Self::ChangeContact(kind)
+    }
+}
+
+impl From<ChangeGroup> for Command {
+    fn from(kind: ChangeGroup) -> Self {
+        Self::ChangeGroup(kind)
+    }
+}
+
+impl From<Profile> for Command {
+    fn from(kind: Profile) -> Self {
+        Self::SetProfile(kind)
+    }
+}
+
 /// The value of a `chat.inbound` record: a command with what is said about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboundValue {

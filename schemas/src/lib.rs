@@ -32,7 +32,7 @@ pub use kind::CommandScope;
 pub use kind::contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
 pub use kind::group_change::{
     ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, MAX_NAMED_USERS, SetGroupOptions, group_name,
+    GroupSettings, MAX_NAMED_USERS, SetGroupOptions,
 };
 pub use kind::message_change::{Change, ChangeMessage, MessageChange};
 pub use kind::profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};

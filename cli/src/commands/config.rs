@@ -2,7 +2,7 @@ use access::{AuthConfig, Verifier};
 use dev_stack::StackConfig;
 use event_log::{KafkaConfig, LogReader};
 use gateway::GatewayConfig;
-use ingest::{GroupsConfig, IngestConfig, check_dictionary};
+use posting::{GroupsConfig, IngestConfig, check_dictionary};
 use message_store::MySqlConfig;
 use projector_mysql::ProjectorMySqlConfig;
 use projector_unread::ProjectorUnreadConfig;

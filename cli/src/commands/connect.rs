@@ -8,7 +8,7 @@ use client::{
     new_client_msg_id,
 };
 use gateway::GatewayConfig;
-use ingest::IngestConfig;
+use posting::IngestConfig;
 use schemas::{DeviceClass, Excerpt, GroupId, Mid, Recipient, UserId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

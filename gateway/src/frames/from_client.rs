@@ -2,8 +2,8 @@ use std::fmt;
 
 use problem::json::Object;
 use schemas::{
-    ClientMsgId, DeviceClass, DeviceId, GroupId, Recipient, UserId,
-    proto::{self, ingest_event::Event},
+    ClientMsgId, DeviceClass, DeviceId, GroupId, Mid, Recipient, UserId,
+    command::{Command, ReadAck, SendMessage},
 };
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
@@ -144,8 +144,8 @@ pub(crate) struct ReadFrame {
     pub(crate) gid: Option<GroupId>,
     /// The newest message that is read.
     #[serde(deserialize_with = "mid")]
-    #[schema(minimum = 1)]
-    pub(crate) mid: i64,
+    #[schema(value_type = i64, minimum = 1)]
+    pub(crate) mid: Mid,
 }
 
 /// The user types a message to a user or into a group.
@@ -201,13 +201,12 @@ impl SendFrame {
         one_of("to", self.to, self.gid)
     }
 
-    /// The event that ingest takes.
-    pub(crate) fn into_event(self, srcid: UserId) -> Event {
-        Event::Message(proto::SendMessage {
-            srcid: srcid.get(),
-            destid: self.to.map_or(0, UserId::get),
-            gid: self.gid.map_or(0, GroupId::get),
-            client_msg_id: self.client_msg_id.into_string(),
+    /// The command of this user; `to` is [`Self::recipient`].
+    pub(crate) fn into_command(self, srcid: UserId, to: Recipient) -> Command {
+        Command::Send(SendMessage {
+            srcid,
+            to,
+            client_msg_id: self.client_msg_id,
             msg: self.msg,
             by_user: false,
         })
@@ -223,27 +222,30 @@ impl ReadFrame {
         one_of("peer", self.peer, self.gid)
     }
 
-    /// The event that ingest takes.
-    pub(crate) fn event(&self, uid: UserId, class: DeviceClass) -> Event {
-        Event::ReadAck(proto::ReadAck {
-            uid: uid.get(),
-            peer: self.peer.map_or(0, UserId::get),
-            gid: self.gid.map_or(0, GroupId::get),
-            device: proto::DeviceClass::from(class).into(),
+    /// The command of this user, on this class of devices.
+    ///
+    /// # Errors
+    /// It names no conversation, or two.
+    pub(crate) fn command(&self, uid: UserId, device: DeviceClass) -> Result<Command, String> {
+        Ok(Command::ReadAck(ReadAck {
+            uid,
+            to: self.recipient()?,
+            device,
             mid: Some(self.mid),
-        })
+        }))
     }
 }
 
 /// A number, or what is right in the words of ingest.
-fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
     let value = Value::deserialize(deserializer)?;
     checked_mid(value.as_i64(), &value).map_err(D::Error::custom)
 }
 
-pub(super) fn checked_mid(mid: Option<i64>, given: &impl fmt::Display) -> Result<i64, String> {
+pub(super) fn checked_mid(mid: Option<i64>, given: &impl fmt::Display) -> Result<Mid, String> {
     let wrong = || format!("is {given}; must be a message's number, 1 or more");
-    mid.filter(|mid| *mid > 0).ok_or_else(wrong)
+    let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
+    mid.filter(|mid| *mid > Mid::ZERO).ok_or_else(wrong)
 }
 
 /// What `field` says, or `gid` in its place.

@@ -104,7 +104,7 @@ pub(crate) async fn connect(
             format_args!("{json} or {proto}, or absent for the first"),
         ));
     }
-    let upgrade = limit_socket(upgrade, gateway.poster.max_body_bytes());
+    let upgrade = limit_socket(upgrade, gateway.poster.config().max_body_bytes as usize);
     let peer = Peer {
         uid,
         is_reader: caller.may_send_as(uid, "uid").is_err(),

@@ -1,9 +1,9 @@
-//! A device's sends and reads, posted by ingest's own code.
+//! A device's sends and reads, posted as ingest posts those of HTTP calls.
 
 use std::sync::Arc;
 
 use problem::{Problem, ProblemKind};
-use schemas::{InboundPosition, proto::ingest_event::Event};
+use schemas::{InboundPosition, command::Command};
 
 use super::Peer;
 use crate::{
@@ -38,8 +38,8 @@ pub(super) async fn send(
     };
     let partition = to.conversation_with(peer.uid).partition();
     let decided_before = gateway.hub().decided(partition);
-    let event = frame.into_event(peer.uid);
-    let Some(at) = post(gateway, peer, connection, event, &reference).await else {
+    let command = frame.into_command(peer.uid, to);
+    let Some(at) = post(gateway, peer, connection, command, &reference).await else {
         return;
     };
     gateway.hub().track(PostedSend {
@@ -60,11 +60,12 @@ pub(super) async fn read(
     frame: ReadFrame,
 ) {
     let reference = &frame.reference.0;
-    if let Err(wrong) = frame.recipient() {
-        return connection.push_frame(&invalid(reference, &wrong));
+    match frame.command(peer.uid, connection.device().class) {
+        Ok(command) => {
+            post(gateway, peer, connection, command, reference).await;
+        }
+        Err(wrong) => connection.push_frame(&invalid(reference, &wrong)),
     }
-    let event = frame.event(peer.uid, connection.device().class);
-    post(gateway, peer, connection, event, reference).await;
 }
 
 /// A send or a read with a member that is wrong.
@@ -81,12 +82,12 @@ async fn post(
     gateway: &Gateway,
     peer: &Peer,
     connection: &Connection,
-    event: Event,
+    command: Command,
     reference: &str,
 ) -> Option<InboundPosition> {
     // Ingest would name a field that no frame has.
     let posted = match peer.caller.may_send_as(peer.uid, "uid") {
-        Ok(()) => gateway.poster.post(&peer.caller, event).await,
+        Ok(()) => gateway.poster.post(&peer.caller, command).await,
         Err(problem) => Err(problem),
     };
     match posted {

@@ -40,11 +40,11 @@ impl Deployment {
         let servers = TestServers::shared();
         let id = uuid::Uuid::new_v4().simple().to_string();
         let mut config = Config::default();
-        config.ingest.kafka.brokers = servers.kafka_brokers.clone();
-        config.ingest.kafka.prefix = format!("t{id}.");
-        let admin = Admin::new(&config.ingest.kafka).unwrap();
+        config.kafka.brokers = servers.kafka_brokers.clone();
+        config.kafka.prefix = format!("t{id}.");
+        let admin = Admin::new(&config.kafka).unwrap();
         admin.apply().await.unwrap();
-        config.ingest.mysql = MySqlConfig {
+        config.mysql = MySqlConfig {
             servers: vec![servers.mysql_url.parse().unwrap()],
             database_prefix: format!("w{}_", &id[..12]),
             connections_per_server: 4,
@@ -53,7 +53,7 @@ impl Deployment {
         config.gateway.lease_ms = 1_000;
         config.redis.url.clone_from(&servers.redis_url);
         config.redis.key_prefix = format!("t{id}:");
-        let store = MessageStore::connect(&config.ingest.mysql);
+        let store = MessageStore::connect(&config.mysql);
         store.apply_schema(now()).await.unwrap();
         let settings = ProducerSettings {
             linger_ms: 0,
@@ -62,7 +62,7 @@ impl Deployment {
             max_message_bytes: 1_000_000,
             gapless: false,
         };
-        let appender = Appender::new(&config.ingest.kafka, &settings).unwrap();
+        let appender = Appender::new(&config.kafka, &settings).unwrap();
         Self { config, appender }
     }
 
@@ -89,7 +89,7 @@ impl Deployment {
 
     /// Appends the dead letter of a record of `chat.inbound`.
     pub async fn refuse(&self, at: InboundPosition, reason: Reason) {
-        let topic = self.config.ingest.kafka.topic(Topic::Inbound);
+        let topic = self.config.kafka.topic(Topic::Inbound);
         let origin = Origin::of_inbound(&topic, at);
         let letter =
             DeadLetterRecord::new(&origin, reason, "in a test", &OriginalRecord::default());
@@ -99,8 +99,8 @@ impl Deployment {
 
     /// MySQL has everything below this offset of a partition.
     pub async fn store_contacts_up_to(&self, partition: i64, next: i64) {
-        let store = MessageStore::connect(&self.config.ingest.mysql);
-        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.kafka.topic(Topic::Events);
         let to = LogPosition {
             next: NextOffset::new(next),
             watermark: SourceOffset::START,
@@ -118,8 +118,8 @@ impl Deployment {
 
     /// MySQL has that this user has written to the other one.
     pub async fn store_contact(&self, [uid, peer]: [UserId; 2]) {
-        let store = MessageStore::connect(&self.config.ingest.mysql);
-        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.kafka.topic(Topic::Events);
         let mut contact = ContactDelta::new(uid, peer);
         contact.own_n = Ordinal::ZERO.next();
         let rows = UserRows {
@@ -133,8 +133,8 @@ impl Deployment {
 
     /// MySQL has that a group is dissolved.
     pub async fn store_dissolved(&self, gid: i64, owner: UserId) {
-        let store = MessageStore::connect(&self.config.ingest.mysql);
-        let topic = self.config.ingest.kafka.topic(Topic::Events);
+        let store = MessageStore::connect(&self.config.mysql);
+        let topic = self.config.kafka.topic(Topic::Events);
         let settings = GroupSettings {
             name: "Lunch".to_owned(),
             owner,
@@ -164,7 +164,7 @@ impl Deployment {
 
     /// The devices of a user that are kept.
     pub async fn devices(&self, uid: UserId) -> Vec<DeviceRow> {
-        let store = MessageStore::connect(&self.config.ingest.mysql);
+        let store = MessageStore::connect(&self.config.mysql);
         let shard = store.layout().shard_of_user(uid);
         let mut snapshot = store.snapshot(shard).await.unwrap();
         snapshot.devices(uid, 1_000).await.unwrap()
@@ -172,7 +172,7 @@ impl Deployment {
 
     /// So many other devices of a user, which were seen a minute later.
     pub async fn keep_others(&self, uid: UserId, count: usize) {
-        let store = MessageStore::connect(&self.config.ingest.mysql);
+        let store = MessageStore::connect(&self.config.mysql);
         let rows: Vec<DeviceRow> = (0..count)
             .map(|n| DeviceRow {
                 uid,
@@ -195,7 +195,7 @@ impl Deployment {
         headers: &[(String, Option<Vec<u8>>)],
     ) -> i64 {
         let record = AppendRecord {
-            topic: &self.config.ingest.kafka.topic(topic),
+            topic: &self.config.kafka.topic(topic),
             partition,
             key: b"",
             value: Some(value),

@@ -154,7 +154,7 @@ async fn a_connection_ends_with_its_token() {
     std::fs::write(&keys, jwks(&[&key]).to_string()).unwrap();
     auth.issuers[0].jwks_file = Some(keys);
     auth.leeway_s = 0;
-    let gateway = Gateway::start_with(|config| config.ingest.auth = auth).await;
+    let gateway = Gateway::start_with(|config| config.auth = auth).await;
     let [me, other] = Deployment::users(23);
     let mut claims = claims(me);
     claims["exp"] = json!(claims["iat"].as_i64().unwrap() + 3);
@@ -194,7 +194,7 @@ async fn who_may_only_read_is_none_of_the_users_devices() {
     let parties = Parties::new(dir.path());
     let key = parties.service(&[Scope::ReadAny]);
     let gateway = Gateway::start_with(|config| {
-        config.ingest.auth = parties.config();
+        config.auth = parties.config();
         config.gateway.max_devices = 1;
     })
     .await;
@@ -266,11 +266,11 @@ async fn connections_of_a_user_are_counted_on_an_open_stack() {
 async fn presence_is_answered_in_time_and_by_share_while_mysql_is_silent() {
     let dir = tempfile::tempdir().unwrap();
     let parties = Parties::new(dir.path());
-    let mysql = Deployment::shared().await.config.ingest.mysql.servers[0].port;
+    let mysql = Deployment::shared().await.config.mysql.servers[0].port;
     let proxy = Proxy::start(mysql, Duration::ZERO).await;
     let gateway = Gateway::start_with(|config| {
-        config.ingest.auth = parties.config();
-        config.ingest.mysql.servers[0].port = proxy.port;
+        config.auth = parties.config();
+        config.mysql.servers[0].port = proxy.port;
     })
     .await;
     proxy.hold(true);
@@ -302,7 +302,7 @@ async fn connections_of_a_user_are_counted_without_a_stream_too() {
     let dir = tempfile::tempdir().unwrap();
     let parties = Parties::new(dir.path());
     let gateway = Gateway::start_with(|config| {
-        config.ingest.auth = parties.config();
+        config.auth = parties.config();
         config.gateway.max_devices = 1;
     })
     .await;

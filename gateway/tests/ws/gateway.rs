@@ -67,7 +67,7 @@ impl Gateway {
     /// Starts one that does not know where to read from.
     pub async fn start_without_mysql() -> Self {
         let nowhere = "mysql://root:none@127.0.0.1:1".parse().unwrap();
-        let change = |config: &mut Config| config.ingest.mysql.servers = vec![nowhere];
+        let change = |config: &mut Config| config.mysql.servers = vec![nowhere];
         Self::begin_on(Deployment::shared().await, change).await.0
     }
 
@@ -91,7 +91,7 @@ impl Gateway {
         change(&mut config);
         let supervisor = Supervisor::new("test", Duration::from_secs(5));
         let health = Health::new();
-        let access = Access::start(&config.ingest.auth, &supervisor).unwrap();
+        let access = Access::start(&config.auth, &supervisor).unwrap();
         let router = gateway::start(config, &access, &supervisor, &health);
         let router = router.await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

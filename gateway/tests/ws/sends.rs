@@ -111,12 +111,12 @@ async fn a_repeat_of_what_is_no_longer_in_memory_is_sent_without_its_number() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_letters_that_are_gone_end_no_gateway() {
     let log: &Deployment = Box::leak(Box::new(Deployment::new().await));
-    let kafka = &log.config.ingest.kafka;
+    let kafka = &log.config.kafka;
     let [me, peer] = Deployment::users(17);
     // It knows where to read dead letters from, and waits for what MySQL says of events.
-    let proxy = Proxy::start(log.config.ingest.mysql.servers[0].port, Duration::ZERO).await;
+    let proxy = Proxy::start(log.config.mysql.servers[0].port, Duration::ZERO).await;
     proxy.hold(true);
-    let change = |config: &mut gateway::Config| config.ingest.mysql.servers[0].port = proxy.port;
+    let change = |config: &mut gateway::Config| config.mysql.servers[0].port = proxy.port;
     let (gateway, health) = Gateway::begin_on(log, change).await;
     let deadline = Instant::now() + PATIENCE;
     let waits = || format!("{:?}", health.readiness()).contains("where to begin is not known");

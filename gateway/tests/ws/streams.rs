@@ -194,7 +194,7 @@ async fn a_partition_that_cannot_be_read_stops_alone() {
         .await;
     }
     let partition = 9.try_into().unwrap();
-    let admin = Admin::new(&log.config.ingest.kafka).unwrap();
+    let admin = Admin::new(&log.config.kafka).unwrap();
     admin
         .delete_before(Topic::Events, partition, 2)
         .await
@@ -303,9 +303,9 @@ async fn collapse_for_who_reads_slowly(subprotocol: &'static str) {
 /// MySQL takes connections and says nothing. Nobody waits for longer than W3 says, the socket is read, and a gateway that ends says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hello_does_not_wait_for_a_mysql_that_is_silent() {
-    let mysql = Deployment::shared().await.config.ingest.mysql.servers[0].port;
+    let mysql = Deployment::shared().await.config.mysql.servers[0].port;
     let proxy = Proxy::start(mysql, Duration::ZERO).await;
-    let change = |config: &mut gateway::Config| config.ingest.mysql.servers[0].port = proxy.port;
+    let change = |config: &mut gateway::Config| config.mysql.servers[0].port = proxy.port;
     let gateway = Gateway::start_with(change).await;
     proxy.hold(true);
     let mut devices = Vec::new();

@@ -1,16 +1,19 @@
 use std::sync::Arc;
 
 use event_log::{Delivery, OnDelivery, require_offset};
+use posting::{BytePermit, InboundRecord};
+use schemas::kind::Retry;
 use tokio::time::Instant;
 
 use super::queue::ResultQueue;
-use crate::{byte_budget::BytePermit, post::EventKind};
 
 /// The delivery handle of one line: gives the record's bytes back and completes its entry in the result queue.
 pub(crate) struct LineDelivery {
     queue: Arc<ResultQueue>,
     index: u32,
-    kind: EventKind,
+    /// Of the record's kind.
+    label: &'static str,
+    retry: Retry,
     permit: BytePermit,
     /// When it was appended, if its latency is recorded.
     sampled_at: Option<Instant>,
@@ -23,13 +26,14 @@ impl LineDelivery {
     pub(crate) fn new(
         queue: &Arc<ResultQueue>,
         index: u32,
-        kind: EventKind,
+        record: &InboundRecord,
         permit: BytePermit,
     ) -> Self {
         Self {
             queue: Arc::clone(queue),
             index,
-            kind,
+            label: record.label,
+            retry: record.retry,
             permit,
             sampled_at: index.is_multiple_of(SAMPLE_EVERY).then(Instant::now),
         }
@@ -43,7 +47,10 @@ impl OnDelivery for LineDelivery {
         if let (Some(at), Ok(_)) = (self.sampled_at, &outcome) {
             self.queue.metrics.line_delivered(at.elapsed());
         }
-        self.queue.complete(self.index, self.kind, outcome);
+        if outcome.is_ok() {
+            self.queue.metrics.accepted(self.label);
+        }
+        self.queue.complete(self.index, self.retry, outcome);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use posting::{MadeId, Post, RetryId, not_appended, unknown_outcome};
 use problem::Problem;
 use prost::Message as _;
 use schemas::{
@@ -19,13 +20,7 @@ use super::{
     lines::LineFramer,
     queue::{LineResult, Summary},
 };
-use crate::{
-    json,
-    media::BatchEncoding,
-    post::{MadeId, Post, RetryId},
-    protobuf,
-    responses::{not_appended, unknown_outcome},
-};
+use crate::{json, media::BatchEncoding, protobuf};
 
 /// One line of the answer: an accepted line, a refused one, or the summary at the end.
 #[derive(Serialize, ToSchema)]
@@ -136,9 +131,9 @@ impl BatchEncoding {
                 self.write_accepted(out, line, at, made);
             }
             Entry::NotAppended { line } => self.write_refusal(out, line, &not_appended()),
-            Entry::Unknown { line, kind } => {
+            Entry::Unknown { line, retry } => {
                 let id = made.map(RetryId::from).unwrap_or_default();
-                self.write_refusal(out, line, &unknown_outcome(kind, id));
+                self.write_refusal(out, line, &unknown_outcome(retry, id));
             }
             Entry::Pending { .. } | Entry::Refused { .. } => {
                 unreachable!("only complete entries are taken, and a refused one is encoded")

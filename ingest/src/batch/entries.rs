@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use schemas::Partition;
+use schemas::{Partition, kind::Retry};
 
-use crate::post::EventKind;
 
 /// The outcome of one line so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(crate) enum Entry {
     /// It is not on the log.
     NotAppended { line: u32 },
     /// It may be on the log or not.
-    Unknown { line: u32, kind: EventKind },
+    Unknown { line: u32, retry: Retry },
     /// It was refused before an append.
     Refused { line: u32 },
 }

@@ -1,9 +1,10 @@
 //! What the fuzz targets in `fuzz/` run, and `tests/fuzzed.rs` over what they found. No part of the API.
 
+use posting::{InboundRecord, Post};
 use schemas::command::Command;
 
 use super::{frame::Frame, framer::Framer};
-use crate::{inbound::InboundRecord, media::BatchEncoding, post::Post};
+use crate::media::BatchEncoding;
 
 /// Small, so that short inputs reach it.
 const MAX_PART_BYTES: usize = 512;

@@ -2,7 +2,9 @@
 
 use std::hint::black_box;
 
-use crate::{config::IngestConfig, inbound::InboundRecord, media::BatchEncoding};
+use posting::{IngestConfig, InboundRecord};
+
+use crate::media::BatchEncoding;
 
 /// How many lines of an NDJSON batch become records.
 #[must_use]

@@ -25,6 +25,7 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse as _, Response},
 };
+use posting::over_capacity;
 use problem::Problem;
 use tokio::time::Instant;
 
@@ -32,8 +33,7 @@ pub(crate) use encoding::ResultLine;
 
 use self::{queue::ResultQueue, reader::BatchReader};
 use crate::{
-    body::RequestBody, media::BatchEncoding, responses::over_capacity, single::IDEMPOTENCY_KEY,
-    state::Ingest,
+    body::RequestBody, media::BatchEncoding, single::IDEMPOTENCY_KEY, state::Ingest,
 };
 
 /// Starts the reading of a batch and responds with the stream of its results.
@@ -48,7 +48,7 @@ pub(crate) async fn post(
         .and_then(|encoding| refuse_key(&parts.headers).map(|()| encoding))
         .and_then(|encoding| new_reader(ingest, caller, encoding, &body));
     if reader.is_ok() {
-        body.await_expected(Instant::now() + ingest.config.stall())
+        body.await_expected(Instant::now() + ingest.poster.config().stall())
             .await;
     }
     match reader {
@@ -59,7 +59,7 @@ pub(crate) async fn post(
             Ok((content_type, response::stream(queue, encoding)).into_response())
         }
         Err(problem) => {
-            ingest.metrics.rejected(problem.kind);
+            ingest.poster.metrics().rejected(problem.kind);
             body.discard();
             Err(problem)
         }
@@ -84,14 +84,14 @@ fn new_reader(
     encoding: BatchEncoding,
     body: &RequestBody,
 ) -> Result<BatchReader, Problem> {
-    body.check_declared(ingest.config.max_batch_bytes)?;
+    body.check_declared(ingest.poster.config().max_batch_bytes)?;
     let budget = ingest.batches.of(&caller);
     Ok(BatchReader {
         place: ingest.places.begin(&caller, 1).map_err(over_capacity)?,
         ingest: Arc::clone(ingest),
         caller,
         encoding,
-        queue: ResultQueue::new(&budget, Arc::clone(&ingest.metrics)),
+        queue: ResultQueue::new(&budget, Arc::clone(ingest.poster.metrics())),
         budget,
     })
 }

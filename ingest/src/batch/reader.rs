@@ -5,6 +5,9 @@ use std::{sync::Arc, time::Duration};
 use access::Caller;
 use axum::body::Bytes;
 use event_log::{DeliveryFailure, OnDelivery as _, QueueFull};
+use posting::{
+    AccountBudget, BytePermit, Full, InboundRecord, PoolPermit, Post, over_capacity, stopping,
+};
 use problem::{Problem, ProblemKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -14,16 +17,7 @@ use super::{
     framer::Framer,
     queue::{Detail, Progress, ResultQueue, held_bytes},
 };
-use crate::{
-    body::RequestBody,
-    byte_budget::{AccountBudget, BytePermit},
-    fair_pool::{Full, PoolPermit},
-    inbound::InboundRecord,
-    media::BatchEncoding,
-    post::Post,
-    responses::{over_capacity, stopping},
-    state::Ingest,
-};
+use crate::{body::RequestBody, media::BatchEncoding, state::Ingest};
 
 pub(super) struct BatchReader {
     pub(super) ingest: Arc<Ingest>,
@@ -68,7 +62,7 @@ impl Stop {
 impl BatchReader {
     /// Reads the whole body, then waits until the client has taken the results.
     pub(super) async fn run(self, mut body: RequestBody) {
-        let mut framer = self.encoding.framer(self.ingest.config.max_line_bytes);
+        let mut framer = self.encoding.framer(self.ingest.poster.config().max_line_bytes);
         let started = Instant::now();
         let read = self.read(&mut framer, &mut body).await;
         let unfinished = framer.unfinished();
@@ -93,7 +87,7 @@ impl BatchReader {
                 problem,
                 is_stall,
             }) => {
-                self.ingest.metrics.rejected(problem.kind);
+                self.ingest.poster.metrics().rejected(problem.kind);
                 let line = line.unwrap_or(unfinished);
                 self.queue
                     .finish(Some(self.encoding.refusal(line, &problem)));
@@ -106,7 +100,7 @@ impl BatchReader {
     }
 
     async fn read(&self, framer: &mut Framer, body: &mut RequestBody) -> Result<(), Stop> {
-        let limit = self.ingest.config.max_batch_bytes;
+        let limit = self.ingest.poster.config().max_batch_bytes;
         let mut left = limit as usize;
         let mut last_line = Instant::now();
         while let Some(chunk) = self.next_chunk(body, last_line).await? {
@@ -132,7 +126,7 @@ impl BatchReader {
         body: &mut RequestBody,
         last_line: Instant,
     ) -> Result<Option<Bytes>, Stop> {
-        let stall = self.ingest.config.stall();
+        let stall = self.ingest.poster.config().stall();
         let chunk = tokio::select! {
             biased;
             stop = self.stopped(None) => return Err(stop),
@@ -187,22 +181,22 @@ impl BatchReader {
     /// Appends one line or refuses it. A line above its caller's rate ends the batch: the client posts the rest later, in the same order.
     async fn post(&self, frame: Frame<'_>) -> Result<(), Stop> {
         let bytes = frame.content.map_or(0, <[u8]>::len);
-        let charged = self.ingest.access.charge_event(&self.caller);
-        let charged = charged.and_then(|()| self.ingest.charge_size(&self.caller, bytes));
+        let charged = self.ingest.poster.charge_event(&self.caller);
+        let charged = charged.and_then(|()| self.ingest.poster.charge_size(&self.caller, bytes));
         charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
         match self.parse(frame.content) {
             Ok(post) => {
-                let charged = self.ingest.charge_named(&self.caller, &post);
+                let charged = self.ingest.poster.charge_named(&self.caller, &post);
                 charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
                 let added = tokio::select! {
                     biased;
-                    added = self.ingest.check_added(&self.caller, &post) => added,
+                    added = self.ingest.poster.check_added(&self.caller, &post) => added,
                     stop = self.stopped(Some(frame.number)) => return Err(stop),
                 };
                 match added {
                     Ok(()) => self.append(frame.number, post).await,
                     Err(problem) => {
-                        let problem = problem.within(post.kind().member());
+                        let problem = problem.within(post.member());
                         self.refuse(frame.number, &problem).await
                     }
                 }
@@ -212,13 +206,13 @@ impl BatchReader {
     }
 
     fn parse(&self, content: Result<&[u8], FrameError>) -> Result<Post, Problem> {
-        let config = &self.ingest.config;
+        let config = self.ingest.poster.config();
         let mut post = self
             .encoding
             .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
         post.authorize(&self.caller)
-            .and_then(|()| self.ingest.check_words(&mut post))
-            .map_err(|problem| problem.within(post.kind().member()))?;
+            .and_then(|()| self.ingest.poster.check_words(&mut post))
+            .map_err(|problem| problem.within(post.member()))?;
         Ok(post)
     }
 
@@ -230,8 +224,9 @@ impl BatchReader {
         let held = permit.split(held as usize);
         let held = held.expect("the permit is for both");
         let index = self.queue.add_pending(line, record.partition, made, held);
-        let delivery = LineDelivery::new(&self.queue, index, record.kind, permit);
-        if let Err(QueueFull(delivery)) = self.ingest.inbound.append_line(&record, delivery) {
+        let delivery = LineDelivery::new(&self.queue, index, &record, permit);
+        let record = record.append(&self.ingest.topic);
+        if let Err(QueueFull(delivery)) = self.ingest.lines.append(record, delivery) {
             let full = "the producer's queue is full".to_owned();
             delivery.delivered(Err(DeliveryFailure::Refused(full)));
         }
@@ -239,7 +234,7 @@ impl BatchReader {
     }
 
     async fn refuse(&self, line: u32, problem: &Problem) -> Result<(), Stop> {
-        self.ingest.metrics.rejected(problem.kind);
+        self.ingest.poster.metrics().rejected(problem.kind);
         let refusal = Detail::Refusal(self.encoding.refusal(line, problem));
         let permit = self.acquire(line, held_bytes(Some(&refusal))).await?;
         self.queue.add_refused(line, refusal, permit);
@@ -252,7 +247,7 @@ impl BatchReader {
             return Ok(permit);
         }
         tokio::select! {
-            permit = self.budget.acquire(bytes, Instant::now() + self.ingest.config.stall()) => {
+            permit = self.budget.acquire(bytes, Instant::now() + self.ingest.poster.config().stall()) => {
                 permit.map_err(|full| Stop::Problem {
                     line: Some(line),
                     problem: over_capacity(full),
@@ -266,7 +261,7 @@ impl BatchReader {
     /// Waits until the client has taken everything. Results that it does not take for a stall, counted from `since` at the earliest, are
     /// dropped. Bytes in the buffers of a closed connection count as taken.
     async fn await_client(&self, since: Instant) {
-        let stall = self.ingest.config.stall();
+        let stall = self.ingest.poster.config().stall();
         let mut since = since;
         loop {
             tokio::select! {

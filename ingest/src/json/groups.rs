@@ -1,15 +1,14 @@
 //! The JSON bodies of groups.
 
+use posting::{Post, invalid_field};
 use problem::{Problem, json::Object};
 use schemas::{
-    GroupId, GroupRole, UserId,
-    proto::{self, change_group::Action},
+    ChangeGroup, CreateGroup, GroupAction, GroupId, GroupRole, SetGroupOptions, UserId,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::parse;
-use crate::post::{Post, invalid_field};
+use super::{command, parse};
 
 /// A group that begins, with `owner` as its first member.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -166,13 +165,14 @@ pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
 impl GroupBody {
     pub(super) fn into_post(self) -> Result<Post, Problem> {
         let (gid, client_id) = match (self.gid, self.client_id) {
-            (Some(gid), None) => (gid.get(), String::new()),
+            (Some(gid), None) => (gid, None),
             (None, Some(client_id)) if client_id.is_empty() => {
                 let right = "1 to 64 bytes";
                 return Err(Problem::invalid_field("client_id", "is empty", right));
             }
-            // It is made of the two.
-            (None, Some(client_id)) => (0, client_id),
+            (None, Some(client_id)) => {
+                (GroupId::of_owner(self.owner, &client_id), Some(client_id))
+            }
             (None, None) => {
                 let right = "the group's id, or client_id in its place";
                 return Err(Problem::invalid_field("gid", "is missing", right));
@@ -182,43 +182,36 @@ impl GroupBody {
                 return Err(Problem::invalid_field("client_id", wrong, "absent"));
             }
         };
-        Post::group_change(proto::ChangeGroup {
-            gid,
-            by: self.owner.get(),
-            action: Some(Action::Create(proto::CreateGroup {
-                name: self.name,
-                members: uids(self.members),
-                open: self.open,
-                whole_history: self.whole_history,
-                client_id,
-            })),
-            by_user: false,
-        })?
-        .with_command_id(self.command_id)
+        let create = CreateGroup {
+            name: self.name,
+            members: self.members,
+            open: self.open,
+            whole_history: self.whole_history,
+            client_id,
+        };
+        change(gid, self.owner, GroupAction::Create(create), self.command_id)
     }
 }
 
 impl GroupChangeBody {
     pub(super) fn into_post(self) -> Result<Post, Problem> {
-        let gid = self.gid.map(GroupId::get);
+        let gid = self.gid;
         let gid = gid.ok_or_else(|| Problem::invalid_field("gid", "is missing", "present"))?;
-        let by = self.by.get();
-        let users = |users| proto::GroupUsers { uids: uids(users) };
         let actions = [
-            self.add.map(|who| Action::Add(users(who))),
-            self.remove.map(|who| Action::Remove(users(who))),
-            only_true("join", self.join)?.then_some(Action::Join(proto::GroupBy {})),
-            only_true("leave", self.leave)?.then_some(Action::Leave(proto::GroupBy {})),
+            self.add.map(GroupAction::Add),
+            self.remove.map(GroupAction::Remove),
+            only_true("join", self.join)?.then_some(GroupAction::Join),
+            only_true("leave", self.leave)?.then_some(GroupAction::Leave),
             self.role.map(|Object(body)| body.action()).transpose()?,
-            self.rename.map(Action::Rename),
+            self.rename.map(GroupAction::Rename),
             self.mute
-                .map(|Object(body)| body.of("mute").map(Action::Mute))
+                .map(|Object(body)| body.of("mute").map(GroupAction::Mute))
                 .transpose()?,
             self.unmute
-                .map(|Object(body)| body.of("unmute").map(Action::Unmute))
+                .map(|Object(body)| body.of("unmute").map(GroupAction::Unmute))
                 .transpose()?,
             self.options.map(|Object(body)| body.action()).transpose()?,
-            only_true("dissolve", self.dissolve)?.then_some(Action::Dissolve(proto::GroupBy {})),
+            only_true("dissolve", self.dissolve)?.then_some(GroupAction::Dissolve),
         ];
         let mut actions = actions.into_iter().flatten();
         let (Some(action), None) = (actions.next(), actions.next()) else {
@@ -228,52 +221,61 @@ impl GroupChangeBody {
                 "an object with by and one of add, remove, join, leave, role, rename, mute, unmute, options and dissolve",
             ));
         };
-        Post::group_change(proto::ChangeGroup {
-            gid,
-            by,
-            action: Some(action),
-            by_user: false,
-        })?
-        .with_command_id(self.command_id)
+        change(gid, self.by, action, self.command_id)
     }
 }
 
+fn change(
+    gid: GroupId,
+    by: UserId,
+    action: GroupAction,
+    command_id: Option<String>,
+) -> Result<Post, Problem> {
+    let change = ChangeGroup {
+        gid,
+        by,
+        by_user: false,
+        action,
+    };
+    command(change.checked().map_err(invalid_field)?, command_id, 0)
+}
+
 impl RoleBody {
-    fn action(self) -> Result<Action, Problem> {
+    fn action(self) -> Result<GroupAction, Problem> {
         let role: GroupRole = self
             .role
             .parse()
             .map_err(|error| invalid_field(error).within("role"))?;
-        Ok(Action::Role(proto::SetGroupRole {
-            uid: self.uid.get(),
-            role: proto::GroupRole::from(role).into(),
-        }))
+        Ok(GroupAction::SetRole {
+            uid: self.uid,
+            role,
+        })
     }
 }
 
 impl MuteBody {
-    fn of(self, member: &str) -> Result<proto::MuteGroup, Problem> {
+    /// A member, or `None` for all.
+    fn of(self, member: &str) -> Result<Option<UserId>, Problem> {
         let all = only_true("all", self.all).map_err(|problem| problem.within(member))?;
-        let uid = match (self.uid, all) {
-            (Some(uid), false) => uid.get(),
-            (None, true) => 0,
+        match (self.uid, all) {
+            (Some(uid), false) => Ok(Some(uid)),
+            (None, true) => Ok(None),
             _ => {
                 let wrong = "has none of uid and all, or both";
                 let right = "an object with a uid, or with \"all\": true";
-                return Err(Problem::invalid_field(member, wrong, right));
+                Err(Problem::invalid_field(member, wrong, right))
             }
-        };
-        Ok(proto::MuteGroup { uid })
+        }
     }
 }
 
 impl OptionsBody {
-    fn action(self) -> Result<Action, Problem> {
+    fn action(self) -> Result<GroupAction, Problem> {
         if self.open.is_none() && self.whole_history.is_none() {
             let right = "an object with open, whole_history or both";
             return Err(Problem::invalid_field("options", "has nothing", right));
         }
-        Ok(Action::Options(proto::SetGroupOptions {
+        Ok(GroupAction::SetOptions(SetGroupOptions {
             open: self.open,
             whole_history: self.whole_history,
         }))
@@ -287,13 +289,9 @@ fn only_true(field: &str, value: Option<bool>) -> Result<bool, Problem> {
     }
 }
 
-fn uids(users: Vec<UserId>) -> Vec<i64> {
-    users.into_iter().map(UserId::get).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use schemas::{ChangeGroup, GroupAction, SetGroupOptions, command::Command};
+    use schemas::command::Command;
 
     use super::*;
 

@@ -47,7 +47,7 @@ pub(crate) async fn post_message(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.config.max_msg_bytes;
+    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::message(body, max_msg_bytes),
         SingleEncoding::Protobuf => protobuf::message(body, max_msg_bytes),

@@ -3,7 +3,7 @@
 use crate::{
     DirectConversation, Mid, Ordinal, Recipient, UserId,
     kind::{
-        CommandKind, CommandScope, EventKind, Redrive, first_unequal, read_ack::ReadPosition,
+        CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, read_ack::ReadPosition,
     },
     malformed::{Malformed, ordinal, uid},
     proto,
@@ -233,16 +233,12 @@ impl CommandKind for ChangeContact {
         Redrive::Never("it would take the place of what its user has said since")
     }
 
-    fn retry_advice(&self) -> &'static str {
+    fn retry(&self) -> Retry {
         if self.deleted {
-            "retry with the same body and command_id; below rule version 4, it would also cover messages that came meanwhile"
+            Retry::CommandIdOfDeletion
         } else {
-            "retry with the same body and command_id"
+            Retry::CommandId
         }
-    }
-
-    fn covers_all_so_far(&self) -> bool {
-        self.deleted
     }
 }
 

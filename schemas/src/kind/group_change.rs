@@ -10,10 +10,13 @@ use crate::{
     proto,
 };
 
-pub use self::wire::group_name;
-
 /// The most users that one command names.
 pub const MAX_NAMED_USERS: usize = 1_000;
+
+/// The longest name of a group, characters.
+const MAX_NAME_CHARS: usize = 100;
+/// The longest id of a group of its owner's own, bytes.
+const MAX_CLIENT_ID_BYTES: usize = 64;
 
 /// What a member may do; each role may do more than the one before.
 #[derive(
@@ -93,7 +96,65 @@ pub struct ChangeGroup {
     pub action: GroupAction,
 }
 
+fn check_name(name: &str) -> Result<(), Malformed> {
+    let chars = name.chars().count();
+    if chars == 0 || chars > MAX_NAME_CHARS || name.chars().any(char::is_control) {
+        let wrong = format!("must be 1 to {MAX_NAME_CHARS} characters without control characters");
+        return Err(Malformed::new("name", wrong));
+    }
+    Ok(())
+}
+
+fn check_count(field: &'static str, users: &[UserId], least: usize) -> Result<(), Malformed> {
+    if (least..=MAX_NAMED_USERS).contains(&users.len()) {
+        return Ok(());
+    }
+    let count = users.len();
+    let wrong = format!("has {count} users; must be {least} to {MAX_NAMED_USERS}");
+    Err(Malformed::new(field, wrong))
+}
+
+impl CreateGroup {
+    fn check(&self) -> Result<(), Malformed> {
+        check_name(&self.name)?;
+        check_count("members", &self.members, 0)?;
+        let bytes = self.client_id.as_ref().map_or(0, String::len);
+        if bytes > MAX_CLIENT_ID_BYTES {
+            let wrong = format!("has {bytes} bytes; must be 1 to {MAX_CLIENT_ID_BYTES} bytes");
+            return Err(Malformed::new("client_id", wrong));
+        }
+        Ok(())
+    }
+}
+
 impl ChangeGroup {
+    /// Checks what the types of its fields do not show.
+    ///
+    /// # Errors
+    /// [`Malformed`] for a name or a client_id of the wrong length, for too few or too many users, and if no option is set.
+    pub fn checked(self) -> Result<Self, Malformed> {
+        match &self.action {
+            GroupAction::Create(create) => create.check()?,
+            GroupAction::Add(users) => check_count("add", users, 1)?,
+            GroupAction::Remove(users) => check_count("remove", users, 1)?,
+            GroupAction::Rename(name) => {
+                check_name(name).map_err(|wrong| Malformed {
+                    field: "rename",
+                    ..wrong
+                })?;
+            }
+            GroupAction::SetOptions(SetGroupOptions {
+                open: None,
+                whole_history: None,
+            }) => {
+                let wrong = "is absent, and so is whole_history; must be one or both of them";
+                return Err(Malformed::new("open", wrong));
+            }
+            _ => {}
+        }
+        Ok(self)
+    }
+
     /// The users whom it makes members, and the field that names them.
     #[must_use]
     pub fn new_members(&self) -> Option<(&'static str, &[UserId])> {

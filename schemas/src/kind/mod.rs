@@ -15,6 +15,16 @@ use std::fmt::{self, Display as _};
 use self::read_ack::ReadPosition;
 use crate::{ConversationId, Mid, Partition, Recipient, UserId};
 
+/// The labels of the commands that producers post.
+pub const LABELS: [&str; 6] = [
+    "message",
+    "read_ack",
+    "message_change",
+    "contact_change",
+    "profile",
+    "group_change",
+];
+
 /// What a kind of command says of itself.
 pub trait CommandKind {
     /// The name of the kind: the label of metrics, and the member of a line of NDJSON unless [`Self::member`] says otherwise.
@@ -50,14 +60,9 @@ pub trait CommandKind {
         None
     }
 
-    /// How its producer can post it again if the outcome is unknown.
-    fn retry_advice(&self) -> &'static str {
-        "retry with the same body and command_id"
-    }
-
-    /// Whether it means all messages of its time, so that below rule version 4 a repeat would also cover later ones.
-    fn covers_all_so_far(&self) -> bool {
-        false
+    /// By what a repeat of it is recognised.
+    fn retry(&self) -> Retry {
+        Retry::CommandId
     }
 }
 
@@ -128,6 +133,37 @@ impl CommandScope {
             (None, Some(author)) => write!(f, "u:{author}"),
             (None, None) => Ok(()),
         })
+    }
+}
+
+/// By what a repeat of a command is recognised, if its producer does not know the outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Retry {
+    /// Its client_msg_id.
+    ClientMsgId,
+    /// Its command_id.
+    CommandId,
+    /// Its command_id. It reads up to the latest message, so below rule version 4 a repeat would also cover later ones.
+    CommandIdOfLatest,
+    /// Its command_id. It deletes a contact with all messages so far, so below rule version 4 a repeat would also cover later ones.
+    CommandIdOfDeletion,
+}
+
+impl Retry {
+    /// What the producer can do, for people.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::ClientMsgId => "retry with the same client_msg_id",
+            Self::CommandId => "retry with the same body and command_id",
+            Self::CommandIdOfLatest => {
+                "retry with the same body and command_id; below rule version 4, `latest` would also cover messages that came meanwhile"
+            }
+            Self::CommandIdOfDeletion => {
+                "retry with the same body and command_id; below rule version 4, it would also cover messages that came meanwhile"
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{
     ConversationId, DeviceClass, Mid, Ordinal, Recipient, UserId,
     device::device_class,
-    kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal, recipient_field},
+    kind::{CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, recipient_field},
     malformed::{Malformed, mid, ordinal_between_users, uid},
     proto,
 };
@@ -146,17 +146,11 @@ impl CommandKind for ReadAck {
         }
     }
 
-    fn retry_advice(&self) -> &'static str {
+    fn retry(&self) -> Retry {
         match self.mid {
-            Some(_) => "retry with the same body and command_id",
-            None => {
-                "retry with the same body and command_id; below rule version 4, `latest` would also cover messages that came meanwhile"
-            }
+            Some(_) => Retry::CommandId,
+            None => Retry::CommandIdOfLatest,
         }
-    }
-
-    fn covers_all_so_far(&self) -> bool {
-        self.mid.is_none()
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crate::{
     ClientMsgId, ConversationId, Mid, Ordinal, Recipient, UserId,
-    kind::{CommandKind, CommandScope, EventKind, Redrive, both_sides, first_unequal, recipient_field},
+    kind::{
+        CommandKind, CommandScope, EventKind, Redrive, Retry, both_sides, first_unequal,
+        recipient_field,
+    },
     malformed::{Malformed, mid, ordinal_between_users, text, uid},
     proto,
 };
@@ -27,6 +30,17 @@ impl SendMessage {
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
         self.to.conversation_with(self.srcid)
+    }
+
+    /// Checks its text.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the text is empty or has NUL.
+    pub fn checked(self) -> Result<Self, Malformed> {
+        Ok(Self {
+            msg: text(self.msg)?,
+            ..self
+        })
     }
 
     /// The first field in which the event differs from what is asked for.
@@ -69,16 +83,17 @@ impl TryFrom<proto::SendMessage> for SendMessage {
     type Error = Malformed;
 
     fn try_from(send: proto::SendMessage) -> Result<Self, Malformed> {
-        Ok(Self {
+        Self {
             srcid: uid("srcid", send.srcid)?,
             to: Recipient::from_proto("destid", send.destid, send.gid)?,
             client_msg_id: send
                 .client_msg_id
                 .try_into()
                 .map_err(|e| Malformed::new("client_msg_id", e))?,
-            msg: text(send.msg)?,
+            msg: send.msg,
             by_user: send.by_user,
-        })
+        }
+        .checked()
     }
 }
 
@@ -163,8 +178,8 @@ impl CommandKind for SendMessage {
         Some(&mut self.msg)
     }
 
-    fn retry_advice(&self) -> &'static str {
-        "retry with the same client_msg_id"
+    fn retry(&self) -> Retry {
+        Retry::ClientMsgId
     }
 }
 

@@ -3,49 +3,12 @@
 use crate::{
     ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupId, GroupMember, GroupRole,
     GroupSettings, Mid, SetGroupOptions, UserId,
-    kind::group_change::{GroupChangeKind, MAX_NAMED_USERS},
+    kind::group_change::{GroupChangeKind, check_name},
     malformed::{Malformed, uid},
     proto,
 };
 
-/// The longest name of a group, characters.
-const MAX_NAME_CHARS: usize = 100;
-/// The longest id of a group of its owner's own, bytes.
-const MAX_CLIENT_ID_BYTES: usize = 64;
-
-/// Checks the name of a group.
-///
-/// # Errors
-/// [`Malformed`] where it has no characters, too many, or control characters.
-pub fn group_name(name: String) -> Result<String, Malformed> {
-    let chars = name.chars().count();
-    if chars == 0 || chars > MAX_NAME_CHARS || name.chars().any(char::is_control) {
-        let wrong = format!("must be 1 to {MAX_NAME_CHARS} characters without control characters");
-        return Err(Malformed::new("name", wrong));
-    }
-    Ok(name)
-}
-
-/// Empty for none.
-fn client_id(id: String) -> Result<Option<String>, Malformed> {
-    if id.len() > MAX_CLIENT_ID_BYTES {
-        let wrong = format!(
-            "has {} bytes; must be 1 to {MAX_CLIENT_ID_BYTES} bytes",
-            id.len()
-        );
-        return Err(Malformed::new("client_id", wrong));
-    }
-    Ok(Some(id).filter(|id| !id.is_empty()))
-}
-
-fn users(field: &'static str, uids: &[i64], least: usize) -> Result<Vec<UserId>, Malformed> {
-    if !(least..=MAX_NAMED_USERS).contains(&uids.len()) {
-        let wrong = format!(
-            "has {} users; must be {least} to {MAX_NAMED_USERS}",
-            uids.len()
-        );
-        return Err(Malformed::new(field, wrong));
-    }
+fn uids(field: &'static str, uids: &[i64]) -> Result<Vec<UserId>, Malformed> {
     uids.iter().map(|one| uid(field, *one)).collect()
 }
 
@@ -65,14 +28,14 @@ impl TryFrom<proto::ChangeGroup> for ChangeGroup {
                 return Err(Malformed::new("action", wrong));
             }
             Some(Action::Create(create)) => GroupAction::Create(CreateGroup {
-                name: group_name(create.name)?,
-                members: users("members", &create.members, 0)?,
+                name: create.name,
+                members: uids("members", &create.members)?,
                 open: create.open,
                 whole_history: create.whole_history,
-                client_id: client_id(create.client_id)?,
+                client_id: Some(create.client_id).filter(|id| !id.is_empty()),
             }),
-            Some(Action::Add(who)) => GroupAction::Add(users("add", &who.uids, 1)?),
-            Some(Action::Remove(who)) => GroupAction::Remove(users("remove", &who.uids, 1)?),
+            Some(Action::Add(who)) => GroupAction::Add(uids("add", &who.uids)?),
+            Some(Action::Remove(who)) => GroupAction::Remove(uids("remove", &who.uids)?),
             Some(Action::Join(_)) => GroupAction::Join,
             Some(Action::Leave(_)) => GroupAction::Leave,
             Some(Action::Role(set)) => GroupAction::SetRole {
@@ -85,32 +48,22 @@ impl TryFrom<proto::ChangeGroup> for ChangeGroup {
                     Malformed::new("role", wrong)
                 })?,
             },
-            Some(Action::Rename(name)) => {
-                GroupAction::Rename(group_name(name).map_err(|e| Malformed {
-                    field: "rename",
-                    ..e
-                })?)
-            }
+            Some(Action::Rename(name)) => GroupAction::Rename(name),
             Some(Action::Mute(mute)) => GroupAction::Mute(whom(mute)?),
             Some(Action::Unmute(mute)) => GroupAction::Unmute(whom(mute)?),
-            Some(Action::Options(options)) => {
-                if options.open.is_none() && options.whole_history.is_none() {
-                    let wrong = "is absent, and so is whole_history; must be one or both of them";
-                    return Err(Malformed::new("open", wrong));
-                }
-                GroupAction::SetOptions(SetGroupOptions {
-                    open: options.open,
-                    whole_history: options.whole_history,
-                })
-            }
+            Some(Action::Options(options)) => GroupAction::SetOptions(SetGroupOptions {
+                open: options.open,
+                whole_history: options.whole_history,
+            }),
             Some(Action::Dissolve(_)) => GroupAction::Dissolve,
         };
-        Ok(Self {
+        Self {
             gid: GroupId::try_from(change.gid).map_err(|e| Malformed::new("gid", e))?,
             by: uid("by", change.by)?,
             by_user: change.by_user,
             action,
-        })
+        }
+        .checked()
     }
 }
 
@@ -118,20 +71,20 @@ impl From<ChangeGroup> for proto::ChangeGroup {
     fn from(change: ChangeGroup) -> Self {
         use proto::change_group::Action;
 
-        let uids = |users: Vec<UserId>| users.into_iter().map(UserId::get).collect();
+        let numbers = |users: Vec<UserId>| users.into_iter().map(UserId::get).collect();
         let whom = |uid: Option<UserId>| proto::MuteGroup {
             uid: uid.map_or(0, UserId::get),
         };
         let action = match change.action {
             GroupAction::Create(create) => Action::Create(proto::CreateGroup {
                 name: create.name,
-                members: uids(create.members),
+                members: numbers(create.members),
                 open: create.open,
                 whole_history: create.whole_history,
                 client_id: create.client_id.unwrap_or_default(),
             }),
-            GroupAction::Add(who) => Action::Add(proto::GroupUsers { uids: uids(who) }),
-            GroupAction::Remove(who) => Action::Remove(proto::GroupUsers { uids: uids(who) }),
+            GroupAction::Add(who) => Action::Add(proto::GroupUsers { uids: numbers(who) }),
+            GroupAction::Remove(who) => Action::Remove(proto::GroupUsers { uids: numbers(who) }),
             GroupAction::Join => Action::Join(proto::GroupBy {}),
             GroupAction::Leave => Action::Leave(proto::GroupBy {}),
             GroupAction::SetRole { uid, role } => Action::Role(proto::SetGroupRole {
@@ -160,8 +113,9 @@ impl TryFrom<proto::GroupSettings> for GroupSettings {
     type Error = Malformed;
 
     fn try_from(settings: proto::GroupSettings) -> Result<Self, Malformed> {
+        check_name(&settings.name)?;
         Ok(Self {
-            name: group_name(settings.name)?,
+            name: settings.name,
             owner: uid("owner", settings.owner)?,
             open: settings.open,
             whole_history: settings.whole_history,

@@ -17,7 +17,7 @@ use tokio::{
 use crate::{account::Account, fair_pool::Full};
 
 /// The bytes of all batches: a part for users, three for everybody else.
-pub(crate) struct ByteBudget {
+pub struct ByteBudget {
     users: Arc<Section>,
     others: Arc<Section>,
     of_user_bytes: u32,
@@ -26,7 +26,7 @@ pub(crate) struct ByteBudget {
 }
 
 /// What an account may take bytes of: its own share, and a section that it has in common with others.
-pub(crate) struct AccountBudget {
+pub struct AccountBudget {
     own: Arc<Semaphore>,
     section: Arc<Section>,
 }
@@ -40,14 +40,14 @@ struct Section {
 }
 
 /// So many bytes; dropping it gives them back.
-pub(crate) struct BytePermit {
+pub struct BytePermit {
     own: OwnedSemaphorePermit,
     section: OwnedSemaphorePermit,
 }
 
 impl ByteBudget {
     /// A user holds at most `of_user_bytes`, and never more than half of the part of users; a service at most half of the others'.
-    pub(crate) fn new(capacity_bytes: u32, of_user_bytes: u32) -> Self {
+    pub fn new(capacity_bytes: u32, of_user_bytes: u32) -> Self {
         let users_bytes = capacity_bytes / 4;
         Self {
             users: Section::new(users_bytes),
@@ -58,7 +58,7 @@ impl ByteBudget {
     }
 
     /// The budget of a caller, the same one for all batches of an account.
-    pub(crate) fn of(&self, caller: &Caller) -> AccountBudget {
+    pub fn of(&self, caller: &Caller) -> AccountBudget {
         let account = Account::from(caller);
         let (section, share_bytes) = match &account {
             Account::User(_) => (&self.users, self.of_user_bytes),
@@ -80,24 +80,24 @@ impl ByteBudget {
     }
 
     /// Waits until everything was given back. Nothing is acquired meanwhile, nor until the permits are dropped.
-    pub(crate) async fn drained(&self) -> [OwnedSemaphorePermit; 2] {
+    pub async fn drained(&self) -> [OwnedSemaphorePermit; 2] {
         let (users, others) = tokio::join!(self.users.drained(), self.others.drained());
         [users, others]
     }
 
     /// The most that one user may hold.
-    pub(crate) fn of_user(&self) -> usize {
+    pub fn of_user(&self) -> usize {
         self.of_user_bytes as usize
     }
 
-    pub(crate) fn used_bytes(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         self.users.used_bytes() + self.others.used_bytes()
     }
 }
 
 impl AccountBudget {
     /// Acquires bytes if they are free now.
-    pub(crate) fn try_acquire(&self, bytes: u32) -> Option<BytePermit> {
+    pub fn try_acquire(&self, bytes: u32) -> Option<BytePermit> {
         let own = Arc::clone(&self.own).try_acquire_many_owned(bytes).ok()?;
         let section = Arc::clone(&self.section.free).try_acquire_many_owned(bytes);
         let section = section.ok()?;
@@ -105,7 +105,7 @@ impl AccountBudget {
     }
 
     /// Waits for free bytes, first come, first served, until the deadline. More than the share is never free.
-    pub(crate) async fn acquire(&self, bytes: u32, deadline: Instant) -> Result<BytePermit, Full> {
+    pub async fn acquire(&self, bytes: u32, deadline: Instant) -> Result<BytePermit, Full> {
         let own = timeout_at(deadline, acquire(&self.own, bytes)).await;
         let own = own.map_err(|_elapsed| Full::Own)?;
         let section = Arc::clone(&self.section.free).try_acquire_many_owned(bytes);
@@ -121,7 +121,7 @@ impl AccountBudget {
     }
 
     /// Completes as soon as somebody waits for what others hold.
-    pub(crate) async fn contended(&self) {
+    pub async fn contended(&self) {
         loop {
             let contended = self.section.contended.notified();
             if self.section.waiting.load(Ordering::Acquire) > 0 {
@@ -175,7 +175,7 @@ impl Drop for Waiter<'_> {
 
 impl BytePermit {
     /// Splits off a part; `None` if it has no more than that.
-    pub(crate) fn split(&mut self, bytes: usize) -> Option<Self> {
+    pub fn split(&mut self, bytes: usize) -> Option<Self> {
         Some(Self {
             own: self.own.split(bytes)?,
             section: self.section.split(bytes)?,
@@ -183,17 +183,17 @@ impl BytePermit {
     }
 
     /// Adds one of the same account.
-    pub(crate) fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: Self) {
         self.own.merge(other.own);
         self.section.merge(other.section);
     }
 
     /// Gives back up to `bytes`.
-    pub(crate) fn release(&mut self, bytes: usize) {
+    pub fn release(&mut self, bytes: usize) {
         drop(self.split(bytes.min(self.bytes())));
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.section.num_permits()
     }
 }
@@ -202,7 +202,7 @@ impl BytePermit {
 const OVERHEAD_BYTES: usize = 512;
 
 /// The bytes that a record with a key and value of `bytes` takes while it is in flight.
-pub(crate) fn cost_bytes(bytes: usize) -> u32 {
+pub fn cost_bytes(bytes: usize) -> u32 {
     u32::try_from(bytes + OVERHEAD_BYTES).unwrap_or(u32::MAX)
 }
 

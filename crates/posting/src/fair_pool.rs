@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// Why there is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub enum Full {
     /// The caller's own share is held.
     Own,
     /// What is there for all callers, or for all of this kind, is held.
@@ -32,7 +32,7 @@ pub(crate) enum Full {
 
 /// How much may be held at a time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PoolLimits {
+pub struct PoolLimits {
     total: usize,
     /// Of users together, and of services together: each have a part that the others cannot take.
     of_kind: usize,
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 /// The capacity and what of it is held.
-pub(crate) struct FairPool {
+pub struct FairPool {
     limits: PoolLimits,
     state: Mutex<State>,
     given_back: Notify,
@@ -103,7 +103,7 @@ enum Excess {
 }
 
 /// A part of the capacity; dropping it gives it back.
-pub(crate) struct PoolPermit {
+pub struct PoolPermit {
     pool: Arc<FairPool>,
     account: Account,
     amount: usize,
@@ -113,7 +113,7 @@ pub(crate) struct PoolPermit {
 
 impl PoolLimits {
     /// A capacity of `total`, of which one user holds `of_user` at most, and never more than half of what is there for users.
-    pub(crate) fn new(total: usize, of_user: usize) -> Self {
+    pub fn new(total: usize, of_user: usize) -> Self {
         let of_kind = total - total / 4;
         Self {
             total,
@@ -125,12 +125,12 @@ impl PoolLimits {
     }
 
     /// Keeps the last eighth for what holds `small` at most.
-    pub(crate) fn with_small(self, small: usize) -> Self {
+    pub fn with_small(self, small: usize) -> Self {
         Self { small, ..self }
     }
 
     /// The most that one user may hold.
-    pub(crate) fn of_user(&self) -> usize {
+    pub fn of_user(&self) -> usize {
         self.of_user
     }
 
@@ -165,7 +165,7 @@ impl From<&Account> for Kind {
 }
 
 impl FairPool {
-    pub(crate) fn new(limits: PoolLimits) -> Arc<Self> {
+    pub fn new(limits: PoolLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,
             state: Mutex::default(),
@@ -174,7 +174,7 @@ impl FairPool {
     }
 
     /// Takes `amount` for what is whole.
-    pub(crate) fn try_acquire(
+    pub fn try_acquire(
         self: &Arc<Self>,
         caller: &Caller,
         amount: usize,
@@ -185,7 +185,7 @@ impl FairPool {
     }
 
     /// Takes `amount` for what is not: it may be [taken away](PoolPermit::taken_away).
-    pub(crate) fn begin(
+    pub fn begin(
         self: &Arc<Self>,
         caller: &Caller,
         amount: usize,
@@ -222,7 +222,7 @@ impl FairPool {
     }
 
     /// Waits until everything was given back. Nothing is acquired from then on.
-    pub(crate) async fn drained(&self) {
+    pub async fn drained(&self) {
         loop {
             let given_back = self.given_back.notified();
             if self.state().close_if_empty() {
@@ -233,7 +233,7 @@ impl FairPool {
     }
 
     /// How much is held.
-    pub(crate) fn used(&self) -> usize {
+    pub fn used(&self) -> usize {
         self.state().held.total().all
     }
 
@@ -401,7 +401,7 @@ impl Unfinished {
 
 impl PoolPermit {
     /// Takes `more` for something unfinished that has made progress. It is refused, too, if it was taken away.
-    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Full> {
+    pub fn grow(&mut self, more: usize) -> Result<(), Full> {
         let Some((id, _)) = &self.unfinished else {
             unreachable!("only what is unfinished grows");
         };
@@ -424,7 +424,7 @@ impl PoolPermit {
     }
 
     /// Notes progress of something unfinished.
-    pub(crate) fn progressed(&self) {
+    pub fn progressed(&self) {
         if let Some((id, _)) = &self.unfinished
             && let Some(own) = self.pool.state().unfinished.get_mut(id)
         {
@@ -433,7 +433,7 @@ impl PoolPermit {
     }
 
     /// Completes when it was taken away.
-    pub(crate) async fn taken_away(&self) {
+    pub async fn taken_away(&self) {
         match &self.unfinished {
             Some((_, taken_away)) => taken_away.cancelled().await,
             None => std::future::pending().await,
@@ -441,7 +441,7 @@ impl PoolPermit {
     }
 
     /// From here on it is not taken away; refused if it was.
-    pub(crate) fn finish(&mut self) -> Result<(), Full> {
+    pub fn finish(&mut self) -> Result<(), Full> {
         if let Some((id, _)) = &self.unfinished {
             let own = self.pool.state().unfinished.remove(id);
             own.ok_or(Full::TakenAway)?;

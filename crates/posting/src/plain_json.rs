@@ -11,7 +11,7 @@ use serde::{
 const RESERVED: &str = "$serde_json::private::";
 
 /// Whether an object in `text` has such a key. What is no JSON has none.
-pub(crate) fn has_reserved_key(text: &str) -> bool {
+pub fn has_reserved_key(text: &str) -> bool {
     let read = serde_json::from_str::<Plain>(text);
     read.is_err_and(|error| error.is_data())
 }

@@ -5,7 +5,7 @@ use schemas::UserId;
 
 /// A caller, as the limits on what is held at a time see it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Account {
+pub enum Account {
     User(UserId),
     /// By the id of its key.
     Service(String),

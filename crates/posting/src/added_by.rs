@@ -28,7 +28,7 @@ const READ_AT_ONCE: usize = 256;
 const NAMED: usize = 100;
 
 /// Decides whether those whom a user's post makes members of a group let him do so.
-pub(crate) struct Consent {
+pub struct Consent {
     config: GroupsConfig,
     store: MessageStore,
     /// Connections, so that no user has all of them.
@@ -37,7 +37,7 @@ pub(crate) struct Consent {
 
 impl Consent {
     /// `None` where anybody may add anybody.
-    pub(crate) fn new(config: GroupsConfig, mysql: &MySqlConfig) -> Option<Self> {
+    pub fn new(config: GroupsConfig, mysql: &MySqlConfig) -> Option<Self> {
         let connections = mysql.connections_per_server as usize;
         (config != GroupsConfig::default()).then(|| Self {
             store: MessageStore::connect(mysql),
@@ -48,7 +48,7 @@ impl Consent {
 
     /// # Errors
     /// Who is not to be added; or that MySQL, which has to say so, does not answer.
-    pub(crate) async fn check(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+    pub async fn check(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         let Some((field, by, added)) = post.added_by_user() else {
             return Ok(());
         };

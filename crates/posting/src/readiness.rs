@@ -9,7 +9,7 @@ use service_runtime::{ReadinessCheck, Shutdown};
 const TOPIC_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Polls the end offsets of `chat.inbound`, for which each of its partitions needs a leader.
-pub(crate) async fn watch(
+pub async fn watch(
     reader: Arc<LogReader>,
     check: ReadinessCheck,
     shutdown: Shutdown,
@@ -23,7 +23,7 @@ pub(crate) async fn watch(
 }
 
 /// Warns where `chat.inbound` is weaker than declared: a 202 would rest on fewer disks than it should. Posts are accepted all the same.
-pub(crate) async fn watch_topic(
+pub async fn watch_topic(
     admin: Admin,
     check: ReadinessCheck,
     shutdown: Shutdown,

@@ -24,7 +24,7 @@ const WORDS: &str = "tidemark_ingest_word_dictionary_words";
 const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The dictionary in use.
-pub(crate) struct Words {
+pub struct Words {
     path: PathBuf,
     current: RwLock<Arc<WordFilter>>,
     flagged: Counter,
@@ -40,7 +40,7 @@ impl Words {
     ///
     /// # Errors
     /// The file cannot be read, or is no dictionary.
-    pub(crate) fn open(path: &Path) -> Result<Self, ConfigError> {
+    pub fn open(path: &Path) -> Result<Self, ConfigError> {
         metrics::describe_counter!(
             CHECKED,
             "Texts with words of the dictionary, by what was done"
@@ -68,7 +68,7 @@ impl Words {
     ///
     /// # Errors
     /// A problem that names the field and none of the words.
-    pub(crate) fn apply(&self, post: &mut Post) -> Result<(), Problem> {
+    pub fn apply(&self, post: &mut Post) -> Result<(), Problem> {
         let Some(text) = post.text_mut() else {
             return Ok(());
         };
@@ -155,7 +155,7 @@ fn read_filter(path: &Path) -> Result<WordFilter, ConfigError> {
 }
 
 /// Reads the file again when it changes, until shutdown. A change is noticed by the content: mounts, links and copies do not keep times.
-pub(crate) async fn watch(words: Arc<Words>, shutdown: Shutdown) -> anyhow::Result<()> {
+pub async fn watch(words: Arc<Words>, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = interval(RELOAD_INTERVAL);
     let mut seen = read(&words.path);
     loop {

@@ -1,0 +1,98 @@
+//! Appends to `chat.inbound`.
+
+use event_log::{AppendRecord, Delivery, DeliveryFailure, OnDelivery, ProducerSettings};
+use schemas::{CommandId, Partition, command::InboundValue, kind::Retry};
+use tokio::sync::oneshot;
+
+use crate::{
+    byte_budget::cost_bytes, config::IngestConfig, fair_pool::PoolPermit, post::Post,
+};
+
+/// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
+const MAX_RECORD_BYTES: usize = 1_000_000;
+
+/// A command, encoded for the log.
+pub struct InboundRecord {
+    /// The label of its kind in metrics.
+    pub label: &'static str,
+    /// By what a repeat of it is recognised.
+    pub retry: Retry,
+    /// The partition of its conversation, or of its user.
+    pub partition: Partition,
+    key: String,
+    value: Vec<u8>,
+}
+
+impl From<Post> for InboundRecord {
+    fn from(post: Post) -> Self {
+        let (kind, scope) = (post.command.kind(), post.command.scope());
+        Self {
+            label: kind.label(),
+            retry: kind.retry(),
+            partition: scope.partition().expect("no post is a control"),
+            key: scope.key().to_string(),
+            value: InboundValue {
+                id: post
+                    .command_id
+                    .map_or_else(String::new, CommandId::into_string),
+                words: post.words,
+                ..post.command.into()
+            }
+            .encode(),
+        }
+    }
+}
+
+impl InboundRecord {
+    /// The value, as it is on the log.
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// As it is appended to `topic`, which is `chat.inbound`.
+    #[must_use]
+    pub fn append<'a>(&'a self, topic: &'a str) -> AppendRecord<'a> {
+        AppendRecord {
+            topic,
+            partition: self.partition,
+            key: self.key.as_bytes(),
+            value: Some(&self.value),
+            // The broker sets the time.
+            timestamp: None,
+            headers: &[],
+        }
+    }
+
+    /// The bytes that it takes while it is in flight.
+    #[must_use]
+    pub fn cost_bytes(&self) -> u32 {
+        cost_bytes(self.key.len() + self.value.len())
+    }
+}
+
+/// The delivery handle of a single post: gives its bytes back and passes the report on.
+pub struct SingleDelivery {
+    pub report: oneshot::Sender<Result<i64, DeliveryFailure>>,
+    pub permit: PoolPermit,
+}
+
+impl OnDelivery for SingleDelivery {
+    fn delivered(self, outcome: Delivery) {
+        // First, so that the bytes are free when the client has its response.
+        drop(self.permit);
+        self.report.delivered(outcome);
+    }
+}
+
+/// The settings of a producer of `chat.inbound`. Its queue is as large as the byte budgets, so it is never full before the budgets are used up.
+#[must_use]
+pub fn producer_settings(config: &IngestConfig, linger_ms: u32) -> ProducerSettings {
+    ProducerSettings {
+        linger_ms,
+        message_timeout_ms: config.message_timeout_ms,
+        queue_bytes: config.in_flight_bytes as usize,
+        max_message_bytes: MAX_RECORD_BYTES,
+        gapless: false,
+    }
+}

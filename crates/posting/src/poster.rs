@@ -1,0 +1,276 @@
+//! What all posts of a process share: limits, the producer, and the workers beside it.
+
+use std::{sync::Arc, time::Duration};
+
+use access::{Access, Caller};
+use event_log::{Admin, DeliveryFailure, KafkaConfig, LogReader, ProducerPool};
+use message_store::MySqlConfig;
+use problem::Problem;
+use schemas::{InboundPosition, command::Command, topics::Topic};
+use service_runtime::{Health, Shutdown, Supervisor};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, interval, timeout_at},
+};
+
+use crate::{
+    added_by::Consent,
+    byte_budget::cost_bytes,
+    config::{Config, IngestConfig},
+    fair_pool::{FairPool, Full, PoolPermit},
+    inbound::{InboundRecord, SingleDelivery, producer_settings},
+    metrics::PostMetrics,
+    post::Post,
+    readiness,
+    refusals::{not_appended, over_capacity, unknown_outcome},
+    words::{self, Words},
+};
+
+/// As many bytes of a body, a line or a command in memory count as another event.
+const EVENT_BYTES: usize = 1_024;
+
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Checks posts and appends them. Clones share everything.
+#[derive(Clone)]
+pub struct Poster(Arc<Shared>);
+
+struct Shared {
+    config: IngestConfig,
+    access: Access,
+    /// The full name of `chat.inbound`.
+    topic: String,
+    producer: ProducerPool<SingleDelivery>,
+    metrics: Arc<PostMetrics>,
+    /// The bytes of single posts.
+    singles: Arc<FairPool>,
+    /// `None` if no dictionary is configured.
+    words: Option<Arc<Words>>,
+    /// `None` if any user may add any other one to groups.
+    consent: Option<Consent>,
+    shutdown: Shutdown,
+}
+
+impl Poster {
+    /// Starts the workers. Without Kafka `/readyz` and posts respond with 503.
+    ///
+    /// # Errors
+    /// If librdkafka refuses a setting, or the dictionary of words is not right.
+    pub fn start(
+        config: Config,
+        kafka: &KafkaConfig,
+        mysql: &MySqlConfig,
+        access: &Access,
+        supervisor: &Supervisor,
+        health: &Health,
+    ) -> anyhow::Result<Self> {
+        let reader = Arc::new(LogReader::new(kafka)?);
+        let admin = Admin::new(kafka)?;
+        let shutdown = supervisor.shutdown();
+        let Config { ingest, groups } = config;
+        let dictionary = ingest.word_dictionary.as_deref();
+        let words = dictionary.map(Words::open).transpose()?.map(Arc::new);
+        let settings = producer_settings(&ingest, 0);
+        let poster = Self(Arc::new(Shared {
+            access: access.clone(),
+            topic: kafka.topic(Topic::Inbound),
+            producer: ProducerPool::new(kafka, &settings, ingest.single_connections)?,
+            metrics: Arc::new(PostMetrics::new()),
+            singles: FairPool::new(ingest.singles()),
+            words: words.clone(),
+            consent: Consent::new(groups, mysql),
+            config: ingest,
+            shutdown: shutdown.clone(),
+        }));
+        let check = health.check("ingest.kafka");
+        supervisor.spawn(
+            "ingest topic",
+            readiness::watch_topic(admin, check.clone(), shutdown.clone()),
+        );
+        supervisor.spawn(
+            "ingest readiness",
+            readiness::watch(reader, check, shutdown.clone()),
+        );
+        if let Some(words) = words {
+            supervisor.spawn("ingest words", words::watch(words, shutdown));
+        }
+        supervisor.spawn("ingest in flight", poster.clone().watch_bytes());
+        Ok(poster)
+    }
+
+    /// Section `ingest`.
+    #[must_use]
+    pub fn config(&self) -> &IngestConfig {
+        &self.0.config
+    }
+
+    /// The metrics of posts.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<PostMetrics> {
+        &self.0.metrics
+    }
+
+    /// Checks a command that is in memory, and appends it. The position is that of `chat.inbound`.
+    ///
+    /// # Errors
+    /// The problem with which a call would be answered.
+    pub async fn post(
+        &self,
+        caller: &Caller,
+        mut command: Command,
+    ) -> Result<InboundPosition, Problem> {
+        let deadline = Instant::now() + self.config().request_deadline();
+        let bytes = command.kind_mut().text_mut().map_or(0, |text| text.len());
+        let posted: Result<InboundPosition, Problem> = async {
+            self.charge_event(caller)?;
+            self.charge_size(caller, bytes)?;
+            let permit = self
+                .0
+                .singles
+                .try_acquire(caller, cost_bytes(bytes) as usize);
+            let permit = permit.map_err(over_capacity)?;
+            let post = Post::command(command, self.config().max_msg_bytes)?;
+            let mut post = post.identified(None)?;
+            self.admit(caller, &mut post).await?;
+            self.append(post, permit, deadline).await
+        }
+        .await;
+        posted.inspect_err(|problem| self.0.metrics.rejected(problem.kind))
+    }
+
+    /// Begins to acquire bytes for a post that arrives.
+    ///
+    /// # Errors
+    /// 429.
+    pub fn begin(&self, caller: &Caller) -> Result<PoolPermit, Problem> {
+        let begun = self.0.singles.begin(caller, cost_bytes(0) as usize);
+        begun.map_err(over_capacity)
+    }
+
+    /// Counts an event, before anything is read.
+    ///
+    /// # Errors
+    /// 429.
+    pub fn charge_event(&self, caller: &Caller) -> Result<(), Problem> {
+        self.0.access.charge_event(caller)
+    }
+
+    /// Counts a large event as several: it takes as much of the log, and is sent on as often. One event is counted before anything is read.
+    ///
+    /// # Errors
+    /// 429.
+    pub fn charge_size(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
+        let further = u32::try_from(bytes / EVENT_BYTES).unwrap_or(u32::MAX);
+        self.0.access.charge_events(caller, further)
+    }
+
+    /// Checks all that is not said by a single post's fields alone, and counts the users whom it names.
+    ///
+    /// # Errors
+    /// 403, 429 or, for its words, 422.
+    pub async fn admit(&self, caller: &Caller, post: &mut Post) -> Result<(), Problem> {
+        post.authorize(caller)?;
+        self.charge_named(caller, post)?;
+        self.check_added(caller, post).await?;
+        self.check_words(post)
+    }
+
+    /// Counts the users whom a post names as an event each, the one that was counted before included.
+    ///
+    /// # Errors
+    /// 429.
+    pub fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+        let further = post.named_users().saturating_sub(1);
+        self.0.access.charge_events(caller, further)
+    }
+
+    /// Checks that those whom a user adds to a group let that user do so.
+    ///
+    /// # Errors
+    /// 403, or 503 if that cannot be read.
+    pub async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+        match &self.0.consent {
+            Some(consent) => consent.check(caller, post).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Applies the filter of words to a post, if there is one.
+    ///
+    /// # Errors
+    /// 422.
+    pub fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
+        match &self.0.words {
+            Some(words) => words.apply(post),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends a post that was admitted.
+    ///
+    /// # Errors
+    /// 429 or 503.
+    pub async fn append(
+        &self,
+        post: Post,
+        permit: PoolPermit,
+        deadline: Instant,
+    ) -> Result<InboundPosition, Problem> {
+        let id = post.retry_id();
+        let record = InboundRecord::from(post);
+        let (report, reported) = oneshot::channel();
+        let started = Instant::now();
+        self.0
+            .producer
+            .append(
+                record.append(&self.0.topic),
+                SingleDelivery { report, permit },
+            )
+            .map_err(|_full| over_capacity(Full::Server))?;
+        let partition = record.partition;
+        match timeout_at(deadline, reported).await {
+            Ok(Ok(Ok(offset))) => {
+                self.0.metrics.single_delivered(started.elapsed());
+                self.0.metrics.accepted(record.label);
+                Ok(InboundPosition { partition, offset })
+            }
+            Ok(Ok(Err(DeliveryFailure::Refused(reason)))) => {
+                tracing::warn!(%reason, %partition, "Kafka refused a record");
+                Err(not_appended())
+            }
+            Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
+                tracing::debug!(%reason, %partition, "an append has an unknown outcome");
+                Err(unknown_outcome(record.retry, id))
+            }
+            Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.retry, id)),
+        }
+    }
+
+    /// Shows the bytes of single posts in the metrics until shutdown, or fails with the fatal error of a producer. Afterwards it waits until all
+    /// bytes were given back: then every append has its delivery report, and no producer is dropped with records in its queue.
+    async fn watch_bytes(self) -> anyhow::Result<()> {
+        let Shared {
+            singles,
+            producer,
+            metrics,
+            shutdown,
+            ..
+        } = &*self.0;
+        let mut ticks = interval(SAMPLE_INTERVAL);
+        while !shutdown.soft().is_cancelled() {
+            metrics.in_flight_of_singles(singles.used());
+            if let Some(error) = producer.fatal_error() {
+                anyhow::bail!("a producer has a fatal error: {error}");
+            }
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = shutdown.soft().cancelled() => {}
+            }
+        }
+        tokio::select! {
+            _drained = singles.drained() => {}
+            () = shutdown.hard().cancelled() => {}
+        }
+        Ok(())
+    }
+}
