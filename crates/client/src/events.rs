@@ -1,7 +1,7 @@
 use schemas::{
     ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Profile,
     Recipient, UserId,
-    command::{ReadAck, SendMessage},
+    command::{Command, ReadAck, SendMessage},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,19 +39,36 @@ impl Event {
     /// As ingest reads it, without a newline.
     #[must_use]
     pub fn to_line(&self) -> String {
-        let event = match self {
-            Self::Message(send) => json!({ "message": message_json(send) }),
-            Self::ReadAck(ack) => json!({ "read_ack": read_ack_json(ack) }),
-            Self::MessageChange(change) => json!({ "message_change": message_change_json(change) }),
-            Self::ContactChange(change) => json!({ "contact_change": contact_change_json(change) }),
-            Self::Profile(profile) => return ProfileBody::line(profile),
-            Self::GroupChange(change) => {
-                let (kind, body) = group_json(change);
-                json!({ kind: body })
-            }
-        };
-        event.to_string()
+        line(&self.clone().into())
     }
+}
+
+impl From<Event> for Command {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::Message(send) => send.into(),
+            Event::ReadAck(ack) => ack.into(),
+            Event::MessageChange(change) => change.into(),
+            Event::ContactChange(change) => change.into(),
+            Event::Profile(profile) => profile.into(),
+            Event::GroupChange(change) => change.into(),
+        }
+    }
+}
+
+/// The line of a batch that posts a command, without a newline. Ingest refuses that of a control: operators append these themselves.
+#[must_use]
+pub fn line(command: &Command) -> String {
+    let body = match command {
+        Command::Send(send) => message_json(send),
+        Command::ReadAck(ack) => read_ack_json(ack),
+        Command::ChangeMessage(change) => message_change_json(change),
+        Command::ChangeContact(change) => contact_change_json(change),
+        Command::ChangeGroup(change) => group_json(change).1,
+        Command::SetProfile(profile) => return ProfileBody::line(profile),
+        Command::Control(_) => json!({}),
+    };
+    json!({ command.kind().member(): body }).to_string()
 }
 
 /// A message with a new id. Sent again, it is the same message.
@@ -267,7 +284,7 @@ mod tests {
             ..message(user(1), user(2), "hello")
         };
         assert_eq!(
-            Event::Message(message).to_line(),
+            line(&Command::Send(message)),
             r#"{"message":{"client_msg_id":"a","destid":"2","msg":"hello","srcid":"1"}}"#
         );
         let to_group = SendMessage {
@@ -275,7 +292,7 @@ mod tests {
             ..message_to(user(1), Recipient::Group(5.try_into().unwrap()), "hello")
         };
         assert_eq!(
-            Event::Message(to_group).to_line(),
+            line(&Command::Send(to_group)),
             r#"{"message":{"client_msg_id":"a","gid":"5","msg":"hello","srcid":"1"}}"#
         );
         let ack = |mid| ReadAck {
@@ -285,7 +302,7 @@ mod tests {
             mid,
         };
         assert_eq!(
-            Event::ReadAck(ack(Some(Mid::ZERO.next()))).to_line(),
+            line(&Command::ReadAck(ack(Some(Mid::ZERO.next())))),
             r#"{"read_ack":{"device":"mobile","mid":1,"peer":"2","uid":"1"}}"#
         );
         let join = ChangeGroup {
@@ -295,19 +312,18 @@ mod tests {
             action: GroupAction::Join,
         };
         assert_eq!(
-            Event::GroupChange(join).to_line(),
+            line(&Command::ChangeGroup(join)),
             r#"{"group_change":{"by":"1","gid":"5","join":true}}"#
         );
-        let latest = Event::ReadAck(ack(None)).to_line();
+        let latest = line(&Command::ReadAck(ack(None)));
         assert!(latest.contains(r#""mid":"latest""#), "{latest}");
         let change = |change| {
-            Event::MessageChange(ChangeMessage {
+            line(&Command::ChangeMessage(ChangeMessage {
                 by: user(1),
                 to: Recipient::User(user(2)),
                 mid: Mid::ZERO.next(),
                 change,
-            })
-            .to_line()
+            }))
         };
         assert_eq!(
             change(Change::Recall),
@@ -328,14 +344,14 @@ mod tests {
             by_user: true,
         };
         assert_eq!(
-            Event::ContactChange(contact).to_line(),
+            line(&Command::ChangeContact(contact)),
             r#"{"contact_change":{"blocked":true,"peer":"2","pinned":false,"uid":"1"}}"#
         );
         let deletion = ChangeContact {
             deleted: true,
             ..contact
         };
-        let deletion = Event::ContactChange(deletion).to_line();
+        let deletion = line(&Command::ChangeContact(deletion));
         assert!(deletion.contains(r#""deleted":true"#), "{deletion}");
     }
 

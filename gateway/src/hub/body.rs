@@ -14,36 +14,34 @@ use super::{
 /// So many of the members that a change of a group names are in its frame: each member gets the frame, and a change may name a thousand.
 pub(crate) const MEMBERS_IN_FRAME: usize = 16;
 
-/// Whom an event concerns. What a user sees of a conversation, says about a contact or has read is between the user's own devices.
+/// The users whom an event concerns: the members of its conversation, or only its author. A change of a group concerns those whom it names, too.
 pub(super) fn audience_of(event: &Event) -> Audience {
-    match &event.body {
-        Body::Message(message) => audience(message.srcid, message.to),
-        Body::ReadPosition(read) => Audience::One(read.uid),
-        Body::MessageChange(change) if change.change.is_for_one() => Audience::One(change.by),
-        Body::MessageChange(change) => audience(change.by, change.to),
-        Body::ContactChange(change) => Audience::One(change.uid),
-        Body::Profile(profile) => Audience::One(profile.uid),
-        Body::GroupChange(change) => {
-            let named = change.members.iter().map(|member| {
-                let change = MembershipChange {
-                    was_member: !member.joined,
-                    is_member: member.role.is_some(),
-                };
-                (member.uid, change)
-            });
-            let mut named: Vec<_> = named.collect();
-            named.sort_by_key(|(uid, _)| *uid);
-            Audience::Changed(change.gid, named)
-        }
-        Body::Control(_) | Body::Progress => Audience::Nobody,
+    if let Body::GroupChange(change) = &event.body {
+        return changed_members(change);
+    }
+    let Some(kind) = event.body.kind() else {
+        return Audience::Nobody;
+    };
+    match (kind.scope().author, kind.scope().to) {
+        (None, _) => Audience::Nobody,
+        (Some(author), _) if kind.is_for_author() => Audience::One(author),
+        (Some(author), None) => Audience::One(author),
+        (Some(by), Some(Recipient::User(peer))) => Audience::Two([by.min(peer), by.max(peer)]),
+        (Some(_), Some(Recipient::Group(gid))) => Audience::Members(gid),
     }
 }
 
-fn audience(by: UserId, to: Recipient) -> Audience {
-    match to {
-        Recipient::User(peer) => Audience::Two([by.min(peer), by.max(peer)]),
-        Recipient::Group(gid) => Audience::Members(gid),
-    }
+fn changed_members(change: &GroupChange) -> Audience {
+    let named = change.members.iter().map(|member| {
+        let change = MembershipChange {
+            was_member: !member.joined,
+            is_member: member.role.is_some(),
+        };
+        (member.uid, change)
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_by_key(|(uid, _)| *uid);
+    Audience::Changed(change.gid, named)
 }
 
 /// The most bytes that its frame has in any format. JSON has more of every field, and at most so much besides texts.
@@ -122,17 +120,9 @@ pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
     })
 }
 
-/// Whose account the bytes of an event in the rings are charged to.
+/// The account to which the bytes of an event in the rings are charged.
 pub(super) fn author_of(event: &Event) -> Option<UserId> {
-    Some(match &event.body {
-        Body::Message(message) => message.srcid,
-        Body::ReadPosition(read) => read.uid,
-        Body::MessageChange(change) => change.by,
-        Body::ContactChange(change) => change.uid,
-        Body::Profile(profile) => profile.uid,
-        Body::GroupChange(change) => change.by,
-        Body::Control(_) | Body::Progress => return None,
-    })
+    event.body.scope()?.author
 }
 
 pub(super) fn group_change(event: &Event) -> Option<&GroupChange> {

@@ -3,8 +3,7 @@ use event_log::LogReader;
 use message_store::MessageState;
 use problem::Problem;
 use schemas::{
-    ChangeContact, ConversationId, InboundPosition, Mid, Partition, Profile, Recipient,
-    TimestampMs, UserId,
+    ConversationId, InboundPosition, Mid, Partition, Recipient, TimestampMs, UserId,
     command::{Command, InboundValue, Malformed, SendMessage},
     dead_letter::Reason,
     topics::Topic,
@@ -194,51 +193,23 @@ fn changed_conversation(command: &Command) -> Option<ConversationId> {
     command.conversation().filter(is_looked_for)
 }
 
-/// The users whom a record concerns: a send and a change to a message its two sides; a read-ack, and what changes one user's view only, that
-/// user; what is asked for in a group who asks; other records nobody.
+/// The users who may look a record up; nobody if it is no command.
 fn concerned(value: &[u8]) -> Vec<UserId> {
-    match Command::parse(value) {
-        Ok(Command::Send(send)) => sides(send.srcid, send.to),
-        Ok(Command::ReadAck(ack)) => vec![ack.uid],
-        Ok(Command::ChangeMessage(change)) if change.change.is_for_one() => vec![change.by],
-        Ok(Command::ChangeMessage(change)) => sides(change.by, change.to),
-        Ok(Command::ChangeContact(ChangeContact { uid, .. })) => vec![uid],
-        Ok(Command::ChangeGroup(change)) => vec![change.by],
-        Ok(Command::SetProfile(profile)) => vec![profile.uid],
-        Ok(Command::Control(_)) | Err(_) => vec![],
-    }
-}
-
-/// Who says something, and to whom if that is a user.
-fn sides(by: UserId, to: Recipient) -> Vec<UserId> {
-    match to {
-        Recipient::User(peer) => vec![by, peer],
-        Recipient::Group(_) => vec![by],
-    }
+    Command::parse(value).map_or_else(|_| vec![], |command| command.kind().concerned())
 }
 
 /// The outcome of a record that can only have been refused, where its dead letter is not found, as when it is no longer retained.
 fn refused_without_letter(command: Result<Command, Malformed>, partition: Partition) -> Outcome {
-    let lost = || "its dead letter is not found".to_owned();
     let (reason, detail) = match command {
         Err(malformed) => (Reason::Malformed, malformed.to_string()),
-        Ok(Command::Control(_)) => (Reason::InvalidControl, lost()),
-        Ok(
-            Command::Send(_)
-            | Command::ReadAck(_)
-            | Command::ChangeMessage(_)
-            | Command::ChangeContact(_)
-            | Command::ChangeGroup(_),
-        ) => (Reason::WrongPartition, lost()),
-        // In its own partition it is refused below rule version 3 only.
-        Ok(Command::SetProfile(profile)) => {
-            let is_at_home = Profile::partition_of(profile.uid) == partition;
-            let reason = if is_at_home {
-                Reason::Malformed
-            } else {
-                Reason::WrongPartition
+        Ok(command) => {
+            let reason = match command.partition() {
+                None => Reason::InvalidControl,
+                Some(home) if home != partition => Reason::WrongPartition,
+                // In its own partition a profile is refused below rule version 3 only.
+                Some(_) => Reason::Malformed,
             };
-            (reason, lost())
+            (reason, "its dead letter is not found".to_owned())
         }
     };
     Outcome::Refused {

@@ -112,12 +112,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
         Err(_) => None,
     };
     let InboundValue { command, words, .. } = value;
-    let is_of_version_3 = matches!(
-        command,
-        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
-    );
-    let is_of_group = matches!(command.conversation(), Some(ConversationId::Group(_)));
-    if (is_of_version_3 || is_of_group) && state.rules.rule_version < 3 {
+    if command.rule_version() > state.rules.rule_version {
         // As by programs that do not know it.
         let detail =
             "groups, profiles, and changes to messages and contacts begin with rule version 3";

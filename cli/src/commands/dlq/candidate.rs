@@ -2,11 +2,12 @@
 
 use event_log::EventLogError;
 use schemas::{
-    Change, ClientMsgId, ConversationId, Mid, Recipient, TimestampMs, UserId,
+    ClientMsgId, ConversationId, Mid, TimestampMs, UserId,
     command::{Command, SendMessage},
     dead_letter::Reason,
+    kind::Redrive,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::dead_letters::DeadLetter;
 
@@ -56,45 +57,22 @@ impl Candidate {
         inbound: &str,
         appended_at: impl FnOnce() -> Result<Option<TimestampMs>, EventLogError>,
     ) -> Result<Self, EventLogError> {
-        let command = Self::command(dead_letter, inbound);
-        if let Ok(Some(ConversationId::Group(_))) = command.as_ref().map(Command::conversation) {
+        let command = match Self::command(dead_letter, inbound) {
+            Ok(command) => command,
+            Err(why) => return Ok(Self::NotPostable(why)),
+        };
+        if let Some(ConversationId::Group(_)) = command.conversation() {
             let why = "what happened in the group since then is not looked at";
             return Ok(Self::NotPostable(why));
         }
-        Ok(match command {
-            Ok(Command::Send(send)) => Self::message(send),
-            Ok(Command::ReadAck(ack)) => match ack.mid {
-                Some(mid) => Self::of_message(
-                    ack.conversation(),
-                    mid,
-                    json!({ "read_ack": { "uid": ack.uid, "peer": receiver(ack.to), "device": ack.device, "mid": mid.get() } }),
-                    appended_at()?,
-                ),
-                None => Self::NotPostable(
-                    "it means all messages of its time, and would take in those since",
-                ),
-            },
-            Ok(Command::ChangeMessage(change)) => match change.change {
-                Change::Edit(_) => Self::NotPostable("it would take the place of edits made since"),
-                Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
-                    let kind = change.change.kind();
-                    Self::of_message(
-                        change.conversation(),
-                        change.mid,
-                        json!({ "message_change": { "by": change.by, "peer": receiver(change.to), "mid": change.mid.get(), "kind": kind } }),
-                        appended_at()?,
-                    )
-                }
-            },
-            Ok(Command::ChangeContact(_)) => {
-                Self::NotPostable("it would take the place of what its user has said since")
+        let line = serde_json::from_str(&client::line(&command)).unwrap_or_default();
+        Ok(match (command.kind().redrive(), command) {
+            (Redrive::Never(why), _) => Self::NotPostable(why),
+            (Redrive::Send, Command::Send(send)) => Self::message(send, line),
+            (Redrive::Send, _) => Self::NotPostable("it is no message"),
+            (Redrive::OfMessage(mid), command) => {
+                Self::of_message(command.conversation(), mid, line, appended_at()?)
             }
-            Ok(Command::SetProfile(_)) => {
-                Self::NotPostable("it would take the place of what its user has set since")
-            }
-            Ok(Command::ChangeGroup(_)) => unreachable!("it is of a group"),
-            Ok(Command::Control(_)) => Self::NotPostable("rules are changed by operators only"),
-            Err(why) => Self::NotPostable(why),
         })
     }
 
@@ -136,34 +114,23 @@ impl Candidate {
         Command::parse(value).map_err(|_| "it is no command")
     }
 
-    fn message(send: SendMessage) -> Self {
-        let conversation = send.conversation();
-        let SendMessage {
-            by_user: _,
-            srcid,
-            to,
-            client_msg_id,
-            msg,
-        } = send;
-        let destid = receiver(to);
-        let line = json!({
-            "message": { "srcid": srcid, "destid": destid, "client_msg_id": client_msg_id, "msg": &msg }
-        });
+    fn message(send: SendMessage, line: Value) -> Self {
         let key = SendKey {
-            conversation,
-            srcid,
-            client_msg_id,
+            conversation: send.conversation(),
+            srcid: send.srcid,
+            client_msg_id: send.client_msg_id,
         };
+        let msg = send.msg;
         Self::Message { key, msg, line }
     }
 
     fn of_message(
-        conversation: ConversationId,
+        conversation: Option<ConversationId>,
         mid: Mid,
         line: Value,
         appended_at: Option<TimestampMs>,
     ) -> Self {
-        let Some(appended_at) = appended_at else {
+        let (Some(conversation), Some(appended_at)) = (conversation, appended_at) else {
             return Self::NotPostable(
                 "chat.inbound has its original no longer, so nothing tells which messages it can mean",
             );
@@ -176,19 +143,13 @@ impl Candidate {
     }
 }
 
-/// Of what is of no group.
-fn receiver(to: Recipient) -> UserId {
-    match to {
-        Recipient::User(uid) => uid,
-        Recipient::Group(_) => unreachable!("what is of a group is not posted again"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use schemas::{
-        ChangeContact, ChangeMessage, DeviceClass, DirectConversation, command::ReadAck,
+        Change, ChangeContact, ChangeMessage, DeviceClass, DirectConversation, Recipient,
+        command::ReadAck,
     };
+    use serde_json::json;
 
     use super::{super::dead_letters::tests::dead_letter, *};
 
