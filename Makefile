@@ -110,10 +110,11 @@ page-tools: toolchain
 fmt: toolchain ## format the sources
 	@cargo fmt --all
 
-lint: toolchain ## clippy, rustdoc and the rules of which crate may depend on which, without warnings
+lint: toolchain ## clippy, rustdoc, the rules of which crate may depend on which and the names in the documents, without warnings
 	@cargo clippy --locked --workspace --all-targets $(WITH_DOCKER) -- --deny warnings
 	@RUSTDOCFLAGS='--deny warnings' cargo doc --locked --no-deps --workspace $(WITH_DOCKER)
 	@.ci/check-dependencies
+	@.ci/check-walkthrough
 
 ci: ## all that a change must pass
 	@.ci/run
