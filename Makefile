@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind python install-python pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,7 +63,7 @@ pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 
 	@cargo build --locked --release --package system-tests --bins
 	@$(TARGET_DIR)/release/pressure $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE))
 
-bench: release ## measure each stage against the raw part that it sits on, ONLY=a,b or all, ARGS=--rounds=5
+bench: release python ## measure each stage against the raw part that it sits on, ONLY=a,b or all, ARGS=--rounds=5
 	@cargo build --locked --release --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
@@ -146,6 +146,12 @@ install-chromium:
 
 valgrind:
 	$(call install,valgrind is,valgrind)
+
+python:
+	@command -v python3 >/dev/null || $(MAKE) --no-print-directory install-python
+
+install-python:
+	$(call install,Python is,python3)
 
 # It brings Node, and the runner of Autobahn's cases.
 pip:

@@ -1,16 +1,12 @@
 #![doc = include_str!("../README.md")]
 
 mod backlog;
-mod curve;
 mod deadline;
 mod disk;
 mod load;
 mod machine;
-mod markdown;
 mod meter;
-mod output;
 mod pair;
-mod picture;
 mod progress;
 mod raw;
 mod results;
@@ -19,32 +15,35 @@ mod stages;
 mod warm;
 
 use std::{
-    path::PathBuf,
-    process::ExitCode,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
-use clap::{Parser, Subcommand, ValueEnum as _};
+use anyhow::{Context as _, Result, ensure};
+use clap::{Parser, Subcommand, builder::PossibleValuesParser};
 
 use crate::{
     load::devices::HoldArgs,
     machine::Machine,
-    output::Output,
     raw::{
         broadcast::{self, BroadcastArgs},
         server::{self, ServerArgs},
     },
-    results::{Found, Results},
-    stages::{Plan, Stage},
+    results::Results,
+    stages::{Plan, STAGES},
 };
+
+/// Makes tables and pictures of results.
+const REPORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/report");
 
 /// Measure each stage against the raw part that it sits on, in turn, on servers of their own
 #[derive(Debug, Parser)]
 struct Args {
     /// Only these stages, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<Stage>,
+    #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(STAGES.map(|(name, _)| name)))]
+    only: Vec<String>,
     /// How often each side of a pair runs
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
@@ -77,7 +76,7 @@ enum Part {
 impl Args {
     /// Of the files: for the day, and for the stages where it is not all of them.
     fn name(&self, date: &str) -> String {
-        let only = self.only.iter().map(|stage| format!("-{}", stage.name()));
+        let only = self.only.iter().map(|stage| format!("-{stage}"));
         format!("{date}{}", only.collect::<String>())
     }
 
@@ -89,12 +88,19 @@ impl Args {
             whole_seconds,
             ..
         } = self;
-        let only: Vec<String> = self.only.iter().map(|stage| stage.name()).collect();
-        let only = match only.as_slice() {
+        let only = match self.only.as_slice() {
             [] => String::new(),
             only => format!(" --only {}", only.join(",")),
         };
         format!("bench{only} --rounds {rounds} --seconds {seconds} --whole-seconds {whole_seconds}")
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            rounds: self.rounds.into(),
+            length: Duration::from_secs(self.seconds),
+            whole: Duration::from_secs(self.whole_seconds),
+        }
     }
 }
 
@@ -111,50 +117,60 @@ async fn main() -> ExitCode {
 
 async fn run(args: &Args) -> Result<()> {
     match &args.part {
-        Some(Part::ServeRaw(server)) => return server::serve(server).await,
-        Some(Part::ServeBroadcast(server)) => return broadcast::serve(server).await,
-        Some(Part::HoldDevices(devices)) => return devices.hold().await,
-        None => {}
+        Some(Part::ServeRaw(server)) => server::serve(server).await,
+        Some(Part::ServeBroadcast(server)) => broadcast::serve(server).await,
+        Some(Part::HoldDevices(devices)) => devices.hold().await,
+        None => measure(args).await,
     }
-    let plan = Plan {
-        rounds: args.rounds.into(),
-        length: Duration::from_secs(args.seconds),
-        whole: Duration::from_secs(args.whole_seconds),
-    };
-    let machine = Machine::here(args.command())?;
-    let output = Output::prepare(&args.out, args.name(&machine.date))?;
+}
+
+/// While stages are still to come, the file has a name of its own, and what an earlier run found stays.
+async fn measure(args: &Args) -> Result<()> {
     let mut results = Results {
-        machine,
-        found: Found::default(),
+        machine: Machine::here(args.command())?,
+        rows: Vec::new(),
         failed: Vec::new(),
     };
-    let all = Stage::value_variants().iter().copied();
-    let wanted = |stage: &Stage| match args.only.as_slice() {
-        [] => !stage.is_experiment(),
-        only => only.contains(stage),
-    };
-    for stage in all.filter(wanted) {
-        eprintln!("{} …", stage.name());
+    let name = args.name(&results.machine.date);
+    let file = args.out.join(format!("{name}.json"));
+    let unfinished = args.out.join(format!("{name}.unfinished.json"));
+    fs::create_dir_all(&args.out).context("--out")?;
+    results.write(&unfinished).context("--out")?;
+    for (stage, run) in STAGES {
+        if !args.only.is_empty() && !args.only.iter().any(|only| only == stage) {
+            continue;
+        }
+        eprintln!("{stage} …");
         let began = Instant::now();
-        match stage.run(&plan).await {
-            Ok(found) => {
-                eprint!("{found}");
-                results.found.extend(found);
+        match run(&args.plan()).await {
+            Ok(mut rows) => {
+                rows.iter_mut().for_each(|row| row.stage = stage);
+                results.rows.extend(rows);
             }
             Err(error) => {
-                eprintln!("bench: {}: {error:#}", stage.name());
-                results.failed.push(stage.name());
+                eprintln!("bench: {stage}: {error:#}");
+                results.failed.push(stage);
             }
         }
         // Whatever becomes of a later stage; and that is not to hang on this.
-        if let Err(error) = output.keep(&results) {
+        if let Err(error) = results.write(&unfinished) {
             eprintln!("bench: {error:#}");
         }
-        eprintln!("{}: {} s", stage.name(), began.elapsed().as_secs());
+        eprintln!("{stage}: {} s", began.elapsed().as_secs());
     }
-    println!("{results}");
-    output.finish(&results)?;
+    results.write(&unfinished)?;
+    fs::rename(&unfinished, &file)?;
+    report(&file)?;
     let failed = &results.failed;
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+fn report(results: &Path) -> Result<()> {
+    let mut python = Command::new("python3");
+    let status = python.arg(REPORT).arg(results).status();
+    let status = status.context("python3 is missing")?;
+    let file = results.display();
+    ensure!(status.success(), "no table: python3 {REPORT} {file}");
     Ok(())
 }

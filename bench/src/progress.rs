@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use event_log::LogReader;
-use message_store::{MessageStore, MySqlConfig, Shard, Sink};
-use schemas::{Partition, PartitionMap, topics::Topic};
+use message_store::{MessageStore, MySqlConfig, Sink};
+use schemas::{LogPosition, Partition, PartitionMap, topics::Topic};
 use system_tests::TestEnv;
 use unread_store::{RedisConfig, UnreadStore, lowest_positions};
 
@@ -88,40 +88,35 @@ impl Progress {
     /// # Errors
     /// The store does not answer.
     pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
-        match by {
-            Projection::Unread => {
-                let lowest = lowest_positions(&self.unread).await?;
-                let next = lowest
-                    .values()
-                    .map(|position| position.next.get().cast_unsigned());
-                Ok(next.sum())
-            }
-            Projection::Tables(sink) => {
-                let mut all = PartitionMap::new();
-                for shard in self.messages.layout().shards() {
-                    self.add(&mut all, sink, shard).await?;
-                }
-                Ok(all.values().sum())
-            }
-        }
+        let reached = self.reached(by).await?;
+        let next = reached.values().map(|at| at.next.get().cast_unsigned());
+        Ok(next.sum())
     }
 
-    /// Adds what a database has of each partition: of one whose rows lie in several, no more than each of them has.
-    async fn add(&self, all: &mut PartitionMap<u64>, sink: Sink, shard: Shard) -> Result<()> {
-        let feeds: Vec<Partition> = self
-            .messages
-            .layout()
-            .source_partitions(sink, shard)
-            .collect();
-        let resume = self
-            .messages
-            .read_resume_offsets(shard, sink, &self.topic, &feeds);
-        for (partition, at) in resume.await? {
-            let next = at.next.get().cast_unsigned();
-            let lowest = all.get_or_insert_with(partition, || next);
-            *lowest = next.min(*lowest);
+    /// How far a projection has come in each partition: where rows of one lie in several stores, no further than in each of them.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub(crate) async fn reached(&self, by: Projection) -> Result<PartitionMap<LogPosition>> {
+        let sink = match by {
+            Projection::Unread => return Ok(lowest_positions(&self.unread).await?),
+            Projection::Tables(sink) => sink,
+        };
+        let layout = self.messages.layout();
+        let mut lowest: PartitionMap<LogPosition> = PartitionMap::new();
+        for shard in layout.shards() {
+            let feeds: Vec<Partition> = layout.source_partitions(sink, shard).collect();
+            let resume = self
+                .messages
+                .read_resume_offsets(shard, sink, &self.topic, &feeds);
+            for (partition, at) in resume.await? {
+                let known = lowest.get_or_insert_with(partition, || at);
+                if at.next < known.next {
+                    *known = at;
+                }
+            }
         }
-        Ok(())
+        Ok(lowest)
     }
 
     /// Waits until a projection, which runs, has written so many records.

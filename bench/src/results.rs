@@ -1,11 +1,12 @@
-//! What a run of the benchmarks found.
+//! What a run of the benchmarks found, as JSON. `bench/report` makes tables and pictures of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, path::Path};
 
+use anyhow::{Context as _, Result};
 use serde::Serialize;
+use system_tests::Percentiles;
 
 use crate::{
-    curve::Curve,
     machine::Machine,
     pair::Pair,
     sample::{Sample, Spread},
@@ -15,75 +16,42 @@ use crate::{
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
-    #[serde(flatten)]
-    pub(crate) found: Found,
-    /// Stages without figures, since something failed in them.
-    pub(crate) failed: Vec<String>,
-}
-
-/// What stages found.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct Found {
     pub(crate) rows: Vec<Row>,
-    pub(crate) curves: Vec<Curve>,
+    /// Stages without figures, since something failed in them.
+    pub(crate) failed: Vec<&'static str>,
 }
 
-impl Found {
-    /// Notes which stage found all of it.
-    pub(crate) fn say_whose(&mut self, stage: &str) {
-        for row in &mut self.rows {
-            stage.clone_into(&mut row.stage);
-        }
-        for curve in &mut self.curves {
-            stage.clone_into(&mut curve.stage);
-        }
-    }
-
-    /// Takes in what another stage found.
-    pub(crate) fn extend(&mut self, other: Self) {
-        self.rows.extend(other.rows);
-        self.curves.extend(other.curves);
+impl Results {
+    /// Writes what was found by now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
+        let json = serde_json::to_string_pretty(self)?;
+        fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
-impl From<Vec<Row>> for Found {
-    fn from(rows: Vec<Row>) -> Self {
-        Self {
-            rows,
-            ..Self::default()
-        }
-    }
-}
-
-impl From<Vec<Curve>> for Found {
-    fn from(curves: Vec<Curve>) -> Self {
-        Self {
-            curves,
-            ..Self::default()
-        }
-    }
-}
-
-/// A figure that was measured.
+/// What was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     /// Of which stage, by the name that `--only` takes: who runs the stage says so.
-    pub(crate) stage: String,
+    pub(crate) stage: &'static str,
     /// What of it.
-    pub(crate) what: String,
-    pub(crate) figure: Figure,
+    what: String,
+    figure: Figure,
     /// What each process spends on 10,000 messages, seconds of CPU: the middle of all runs.
-    pub(crate) cpu_s_per_10_000: BTreeMap<String, f64>,
+    cpu_s_per_10_000: BTreeMap<String, f64>,
     /// The same of the raw part, where there is one.
-    pub(crate) baseline_cpu_s_per_10_000: BTreeMap<String, f64>,
+    baseline_cpu_s_per_10_000: BTreeMap<String, f64>,
     /// What each process holds at the end, MiB: the most of all runs.
-    pub(crate) resident_mib: BTreeMap<String, f64>,
+    resident_mib: BTreeMap<String, f64>,
 }
 
 /// What was found, and what it must be.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Figure {
+enum Figure {
     /// Rates, a second, against those of a raw part.
     Ratio {
         baseline: String,
@@ -98,6 +66,11 @@ pub(crate) enum Figure {
         value: Spread,
         bound: Option<Bound>,
     },
+    /// What comes of loads that grow, from the smallest on; its pictures have this name in theirs.
+    Curve {
+        file: &'static str,
+        points: Vec<Point>,
+    },
 }
 
 /// Where a value must lie.
@@ -106,6 +79,17 @@ pub(crate) enum Figure {
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
+}
+
+/// What was measured at one load.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Point {
+    /// How many messages a second clients had to post by their schedule.
+    pub(crate) offered: f64,
+    /// How many were accepted, a second.
+    pub(crate) accepted: f64,
+    /// From when a request was due until it was answered.
+    pub(crate) waited: Percentiles,
 }
 
 impl Row {
@@ -157,28 +141,19 @@ impl Row {
         Self::of_value(what, unit, Spread::of([value]), bound, &[])
     }
 
+    /// Of loads that grow.
+    pub(crate) fn of_curve(what: &str, file: &'static str, points: Vec<Point>) -> Self {
+        Self::new(what, Figure::Curve { file, points }, &[])
+    }
+
     fn new(what: impl Into<String>, figure: Figure, samples: &[Sample]) -> Self {
         Self {
-            stage: String::new(),
+            stage: "",
             what: what.into(),
             figure,
             cpu_s_per_10_000: cpu_of_each(samples),
             baseline_cpu_s_per_10_000: BTreeMap::new(),
             resident_mib: of_each(samples, Sample::resident, |spread| spread.max),
-        }
-    }
-
-    /// Whether the figure is where it must be.
-    pub(crate) fn is_reached(&self) -> bool {
-        match &self.figure {
-            Figure::Ratio {
-                ratio, at_least, ..
-            } => ratio.median >= *at_least,
-            Figure::Value { value, bound, .. } => match bound {
-                Some(Bound::AtLeast(least)) => value.median >= *least,
-                Some(Bound::AtMost(most)) => value.median <= *most,
-                None => true,
-            },
         }
     }
 }

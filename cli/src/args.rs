@@ -140,8 +140,6 @@ pub(crate) enum Command {
     /// Rebuild a projection's data from the log in shadow tables, then swap them in
     #[command(subcommand)]
     Rebuild(RebuildCommand),
-    /// Measure the running stack: rates per stage and send→readable latencies
-    Measure(MeasureArgs),
     /// The keys of services
     #[command(subcommand)]
     Key(KeyCommand),
@@ -684,19 +682,6 @@ pub(crate) struct DemoArgs {
     /// The messages to load
     #[arg(long, default_value = "tests/data/college-msg.txt.gz")]
     pub(crate) data: PathBuf,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct MeasureArgs {
-    /// How long each part takes, seconds
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    pub(crate) seconds: u64,
-    /// Messages a second in the latency part
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) rate: u32,
-    /// Leave out the parts that measure the highest rate
-    #[arg(long)]
-    pub(crate) latency_only: bool,
 }
 
 #[cfg(test)]

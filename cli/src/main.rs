@@ -17,7 +17,6 @@ mod key_args;
 mod last_audit;
 mod listener_check;
 mod log_point;
-mod stage_watch;
 mod times;
 
 use std::process::ExitCode;

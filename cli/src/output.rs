@@ -5,6 +5,7 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, Write as _},
+    time::Duration,
 };
 
 use unicode_width::UnicodeWidthStr as _;
@@ -146,6 +147,12 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// How many that is a second.
+#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
+pub(crate) fn per_second(count: usize, over: Duration) -> f64 {
+    count as f64 / over.as_secs_f64().max(1e-9)
 }
 
 /// A whole number with its digits grouped: 59,835.

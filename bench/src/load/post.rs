@@ -4,10 +4,30 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use hyper::StatusCode;
 use prost::Message as _;
-use schemas::proto::{self, event_result};
+use schemas::{
+    InboundPosition,
+    proto::{self, event_result},
+};
 use serde_json::Value;
 
 use super::{connection::Connection, traffic::Traffic};
+
+/// Posts the next message by itself; gives where it is.
+///
+/// # Errors
+/// It is not accepted.
+pub(crate) async fn post_single(to: &mut Connection, traffic: &Traffic) -> Result<InboundPosition> {
+    let body = Post::Single.body(traffic);
+    let answer = to.post(
+        "/v1/messages",
+        "application/json",
+        body,
+        StatusCode::ACCEPTED,
+    );
+    let answer: Value = serde_json::from_slice(&answer.await?)?;
+    let at = format!("{}:{}", answer["partition"], answer["offset"]);
+    Ok(at.parse()?)
+}
 
 /// How messages are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

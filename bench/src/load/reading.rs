@@ -1,4 +1,4 @@
-//! Readers: closed loops, and one at a rate.
+//! Readers: closed loops.
 
 use std::{
     sync::Arc,
@@ -39,24 +39,4 @@ async fn reader(port: u16, from: usize, paths: Arc<[String]>, length: Duration) 
         answers += 1;
     }
     Ok(answers)
-}
-
-/// Asks for a path so many times a second, for so long; gives how long each answer took from when it was due, milliseconds.
-///
-/// # Errors
-/// An answer is not 200.
-pub(crate) async fn paced(port: u16, path: &str, rate: u32, length: Duration) -> Result<Vec<f64>> {
-    let mut connection = Connection::open(port).await?;
-    let began = tokio::time::Instant::now();
-    let mut waited_ms = Vec::new();
-    for nth in 0.. {
-        let due = began + Duration::from_secs(nth) / rate;
-        if due >= began + length {
-            break;
-        }
-        tokio::time::sleep_until(due).await;
-        connection.get(path).await?;
-        waited_ms.push(due.elapsed().as_secs_f64() * 1e3);
-    }
-    Ok(waited_ms)
 }

@@ -21,7 +21,7 @@ use schemas::{
 
 use super::real;
 
-/// Uids of measured messages begin here: nobody else's, those of `tidemark measure` neither.
+/// Uids of measured messages begin here: nobody else's.
 const FIRST_UID: i64 = 9_000_000_000;
 /// How many users there are.
 const USERS: u64 = 20_000;
@@ -48,10 +48,6 @@ enum Pairs {
     Many { partitions: u64 },
     /// Each of the senders to each of the receivers, in turn.
     Each { senders: u64, receivers: u64 },
-    /// Each from somebody new to the same few, all in partition 0.
-    New,
-    /// Each from the same one to somebody new, all in one partition.
-    Strangers,
     /// These, over and over.
     Given(Arc<[(u64, u64)]>),
 }
@@ -92,16 +88,6 @@ impl Traffic {
     /// From each of the first so many users to each of so many others, in turn.
     pub(crate) fn each_to_each(senders: u64, receivers: u64) -> Self {
         Self::of_pairs(Pairs::Each { senders, receivers })
-    }
-
-    /// The first of a conversation each, all in partition 0.
-    pub(crate) fn first_messages() -> Self {
-        Self::of_pairs(Pairs::New)
-    }
-
-    /// From one user to somebody new each, all in one partition.
-    pub(crate) fn to_strangers() -> Self {
-        Self::of_pairs(Pairs::Strangers)
     }
 
     /// Between users who write to each other in a real network, over and over.
@@ -156,11 +142,6 @@ impl Pairs {
                 // (from + to) mod 64 is to be below `partitions`.
                 (from, near + 64 - (from + near) % 64 + number % partitions)
             }
-            Self::New => {
-                let from = number + 65;
-                (from, 64 - from % 64)
-            }
-            Self::Strangers => (0, 64 * (number + 1)),
             Self::Each { senders, receivers } => {
                 let pair = number % (senders * receivers);
                 (pair % senders, senders + pair / senders)
@@ -321,16 +302,6 @@ mod tests {
                 "{partitions}: {count}"
             );
         }
-    }
-
-    #[test]
-    fn first_messages_are_in_one_partition() {
-        let traffic = Traffic::first_messages();
-        let records = (0..200).map(|_| traffic.next_message().record().unwrap());
-        let keys = records.map(|record| (record.partition.get(), record.key));
-        let found: BTreeSet<(u8, String)> = keys.collect();
-        assert_eq!(found.len(), 200);
-        assert!(found.iter().all(|(partition, _)| *partition == 0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The raw parts, used as plainly as they can be: what ours is measured against.
 
+pub(crate) mod bare;
 pub(crate) mod broadcast;
 pub(crate) mod copier;
 pub(crate) mod hincrby;

@@ -2,7 +2,6 @@
 //! is to know.
 
 use std::{
-    process::Stdio,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -14,8 +13,8 @@ use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use client::Event;
 use hyper::StatusCode;
-use system_tests::{TestEnv, until};
-use tokio::{net::TcpStream, process::Command, time::sleep};
+use system_tests::TestEnv;
+use tokio::time::sleep;
 
 use super::{EVERYTHING, Plan, groups, sequenced, token_of};
 use crate::{
@@ -27,13 +26,15 @@ use crate::{
     },
     meter::cpu_s,
     pair::Pair,
-    raw::broadcast,
+    raw::{
+        bare::{BARE, BareServer},
+        broadcast,
+    },
     results::{Bound, Row},
     sample::{Sample, Spread},
 };
 
 const GATEWAY: &str = "gateway";
-const BARE: &str = "bare axum";
 /// The number of the group is that of its owner.
 const OWNER: i64 = 6_300_000;
 const SOCKETS: i64 = 1_000;
@@ -90,7 +91,7 @@ async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
     let frame = received.frame.get().context("no frame")?;
     let frames = [frame.as_ref(), b"\n"].concat().repeat(MESSAGES);
 
-    let raw = BareServer::start().await?;
+    let raw = BareServer::start("serve-broadcast", &[]).await?;
     let (mut bare, received_bare) =
         crowd(Device::listen(raw.port, SOCKETS, broadcast::SOCKETS).await?);
     let gateway = env.pid(GATEWAY).context("no gateway runs")?;
@@ -154,39 +155,6 @@ async fn sent(
     Ok(sample)
 }
 
-/// The bare server, as a process of its own that ends with the value.
-struct BareServer {
-    port: u16,
-    pid: u32,
-    _process: tokio::process::Child,
-}
-
-impl BareServer {
-    async fn start() -> Result<Self> {
-        // Whoever is given a free port and lets go of it is not given it again soon.
-        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
-        let port = listener.local_addr()?.port();
-        drop(listener);
-        let process = Command::new(std::env::current_exe()?)
-            .arg("serve-broadcast")
-            .args(["--port", &port.to_string()])
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
-        let listens = async || match TcpStream::connect(("127.0.0.1", port)).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
-        };
-        until("the bare server", listens).await?;
-        let pid = process.id().context("the bare server has ended")?;
-        Ok(Self {
-            port,
-            pid,
-            _process: process,
-        })
-    }
-}
-
 /// What a message costs a gateway that has no device of its users.
 async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
     let (port, since) = (env.port(GATEWAY)?, token_of(env, RECEIVER).await?);
@@ -220,11 +188,7 @@ async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
 async fn tail_is_read(env: &TestEnv, received: &Received) -> Result<()> {
     let end = received.count.load(Ordering::Relaxed) + SENDERS as u64;
     let senders = FIRST_SENDER..FIRST_SENDER + SENDERS;
-    let last = senders.map(|uid| {
-        let message = client::message(uid.try_into()?, RECEIVER.try_into()?, groups::TEXT);
-        Ok(Event::Message(message))
-    });
-    let last: Vec<Event> = last.collect::<Result<_>>()?;
+    let last = groups::messages(senders.map(|uid| (uid, RECEIVER)))?;
     env.client.post_events(&last).await?;
     received.has(end).await
 }

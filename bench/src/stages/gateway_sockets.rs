@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{Client, Event};
+use client::Client;
 use rand::Rng as _;
 use rustix::process::Signal;
 use sqlx::{Connection as _, MySqlConnection};
@@ -190,11 +190,8 @@ async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
 }
 
 async fn send_to_each(env: &TestEnv) -> Result<()> {
-    let missed = (FIRST_DEVICE..FIRST_DEVICE + DEVICES).map(|uid| {
-        let message = client::message(SENDER.try_into()?, uid.try_into()?, groups::TEXT);
-        Ok(Event::Message(message))
-    });
-    let missed: Vec<Event> = missed.collect::<Result<_>>()?;
+    let devices = FIRST_DEVICE..FIRST_DEVICE + DEVICES;
+    let missed = groups::messages(devices.map(|uid| (SENDER, uid)))?;
     groups::store(env, &missed).await
 }
 

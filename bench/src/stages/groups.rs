@@ -15,6 +15,7 @@ use super::{EVERYTHING, Plan};
 use crate::{
     load::connection::Connection,
     meter::{FIVE, Meter, SharedPages, resident_of},
+    pair::in_turn,
     progress::{Progress, Projection},
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -59,21 +60,10 @@ async fn of_sizes(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
         create(env, size, size).await?;
         bytes_each = (sequencer_mib(env)? - before) * f64::from(1 << 20) / size as f64;
     }
-    let mut direct = Vec::new();
-    let mut groups = SIZES.map(|_| Vec::new());
-    // The first round warms up.
-    for round in 0..=plan.rounds {
-        let sample = measured(env, None).await?;
-        if round > 0 {
-            direct.push(sample);
-        }
-        for (size, samples) in SIZES.into_iter().zip(&mut groups) {
-            let sample = measured(env, Some(size)).await?;
-            if round > 0 {
-                samples.push(sample);
-            }
-        }
-    }
+    let [ten, thousand, large] = SIZES.map(Some);
+    let sides = [None, ten, thousand, large];
+    let measured = async |size| measured(env, size).await;
+    let [direct, groups @ ..] = in_turn(plan.rounds, sides, measured).await?;
     let cpu = |samples: &[Sample]| Spread::of(samples.iter().map(cpu_of_services_us));
     let mut rows = vec![Row::of_value(
         "CPU of the five services, a direct message",
@@ -105,16 +95,10 @@ fn sequencer_mib(env: &TestEnv) -> Result<f64> {
 
 /// Posts messages into a group of so many members, or into a direct conversation, and waits until they are in all stores.
 async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
-    let events: Vec<Event> = (0..MESSAGES)
-        .map(|_| match size {
-            Some(size) => send(size, OWNER),
-            None => Ok(Event::Message(client::message(
-                user(OWNER)?,
-                user(OWNER + 1)?,
-                TEXT,
-            ))),
-        })
-        .collect::<Result<_>>()?;
+    let events = match size {
+        Some(size) => (0..MESSAGES).map(|_| send(size, OWNER)).collect(),
+        None => messages((0..MESSAGES).map(|_| (OWNER, OWNER + 1))),
+    }?;
     let meter = Meter::start(env)?;
     store(env, &events).await?;
     meter.stop(MESSAGES)
@@ -234,7 +218,16 @@ pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
     event(gid, owner, create)
 }
 
-/// A message of the usual length.
+/// A message of the usual length from each to each.
+pub(super) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Event>> {
+    let message = |(from, to)| {
+        let message = client::message(user(from)?, user(to)?, TEXT);
+        Ok(Event::Message(message))
+    };
+    pairs.map(message).collect()
+}
+
+/// The same into a group.
 pub(super) fn send(gid: i64, by: i64) -> Result<Event> {
     let to = Recipient::Group(gid.try_into()?);
     Ok(Event::Message(client::message_to(user(by)?, to, TEXT)))

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{EVERYTHING, Plan};
 use crate::{
-    curve::{Curve, Point},
     load::{closed, paced::PacedLoop, post::Post, traffic::Traffic},
+    results::{Point, Row},
 };
 
 /// So much of a load goes before what is measured of it.
@@ -45,12 +45,12 @@ const LOADS: [Load; 2] = [
 ];
 
 /// One load after the other.
-pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
+pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(EVERYTHING).await?;
     let traffic = Traffic::real()?;
     closed::warm_up(&env, &traffic).await?;
     env.check_all_partitions().await?;
-    let mut curves = Vec::new();
+    let mut rows = Vec::new();
     for load in &LOADS {
         let mut points = Vec::new();
         for rate in load.rates {
@@ -60,14 +60,9 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Curve>> {
                 break;
             }
         }
-        curves.push(Curve {
-            stage: String::new(),
-            what: load.what.to_owned(),
-            file: load.file,
-            points,
-        });
+        rows.push(Row::of_curve(load.what, load.file, points));
     }
-    Ok(curves)
+    Ok(rows)
 }
 
 async fn point(

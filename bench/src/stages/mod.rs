@@ -1,16 +1,11 @@
 //! The stages, each with the raw part that it is measured against.
 
 mod drain;
-mod engines;
 mod gateway_cpu;
 mod gateway_latency;
 mod gateway_sockets;
-mod group_pages;
 mod groups;
-mod idle_conversations;
 mod ingest;
-mod instances;
-mod large_account;
 mod latency;
 mod load_curve;
 mod memory;
@@ -18,7 +13,6 @@ mod messages;
 mod query;
 mod replays;
 mod sequencer;
-mod strangers;
 mod sync;
 mod unread;
 mod whole;
@@ -26,7 +20,7 @@ mod whole;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::ValueEnum;
+use futures::future::LocalBoxFuture;
 use system_tests::{Settings, TestEnv};
 
 use crate::{
@@ -34,36 +28,36 @@ use crate::{
     load::{fill::fill, traffic::Traffic},
     meter::FIVE,
     progress::Progress,
-    results::Found,
+    results::Row,
 };
 
-/// What can be measured by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Stage {
-    Ingest,
-    Sequencer,
-    Messages,
-    Unread,
-    Query,
-    LargeAccount,
-    Audit,
-    Rebuild,
-    Whole,
-    WholeSingles,
-    Latency,
-    LoadCurve,
-    MemoryIdle,
-    Instances,
-    IdleConversations,
-    Strangers,
-    Groups,
-    GroupPages,
-    Sync,
-    GatewayLatency,
-    GatewayCpu,
-    GatewaySockets,
-    Engines,
-}
+/// Measures something on servers of its own. A slow run is no failure.
+type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
+
+/// What can be measured by itself: its name on the command line and in the results, and what measures it.
+pub(crate) const STAGES: [(&str, Run); 17] = [
+    ("ingest", |plan| Box::pin(ingest::run(plan))),
+    ("sequencer", |plan| Box::pin(sequencer::run(plan))),
+    ("messages", |plan| Box::pin(messages::run(plan))),
+    ("unread", |plan| Box::pin(unread::run(plan))),
+    ("query", |plan| Box::pin(query::run(plan))),
+    ("audit", |plan| Box::pin(replays::audit(plan))),
+    ("rebuild", |plan| Box::pin(replays::rebuild(plan))),
+    ("whole", |plan| Box::pin(whole::batches(plan))),
+    ("whole-singles", |plan| Box::pin(whole::singles(plan))),
+    ("latency", |plan| Box::pin(latency::run(plan))),
+    ("load-curve", |plan| Box::pin(load_curve::run(plan))),
+    ("memory-idle", |plan| Box::pin(memory::idle(plan))),
+    ("groups", |plan| Box::pin(groups::run(plan))),
+    ("sync", |plan| Box::pin(sync::run(plan))),
+    ("gateway-latency", |plan| {
+        Box::pin(gateway_latency::run(plan))
+    }),
+    ("gateway-cpu", |plan| Box::pin(gateway_cpu::run(plan))),
+    ("gateway-sockets", |plan| {
+        Box::pin(gateway_sockets::run(plan))
+    }),
+];
 
 /// All services, as they are shipped.
 const EVERYTHING: Settings = Settings {
@@ -112,55 +106,4 @@ pub(crate) struct Plan {
     pub(crate) length: Duration,
     /// How long the load on everything at once goes on.
     pub(crate) whole: Duration,
-}
-
-impl Stage {
-    /// Its name on the command line and in the results.
-    ///
-    /// # Panics
-    /// It is hidden from the command line.
-    pub(crate) fn name(self) -> String {
-        let value = self.to_possible_value();
-        let value = value.expect("every stage is on the command line");
-        value.get_name().to_owned()
-    }
-
-    /// Whether it runs only where it is named: an experiment that takes long, whose result is written down.
-    pub(crate) fn is_experiment(self) -> bool {
-        self == Self::Engines
-    }
-
-    /// Measures it on servers of its own.
-    ///
-    /// # Errors
-    /// Something fails; a slow run is no failure.
-    pub(crate) async fn run(self, plan: &Plan) -> Result<Found> {
-        let mut found: Found = match self {
-            Self::LoadCurve => load_curve::run(plan).await?.into(),
-            Self::Ingest => ingest::run(plan).await?.into(),
-            Self::Sequencer => sequencer::run(plan).await?.into(),
-            Self::Messages => messages::run(plan).await?.into(),
-            Self::Unread => unread::run(plan).await?.into(),
-            Self::Query => query::run(plan).await?.into(),
-            Self::LargeAccount => large_account::run(plan).await?.into(),
-            Self::Audit => replays::audit(plan).await?.into(),
-            Self::Rebuild => replays::rebuild(plan).await?.into(),
-            Self::Whole => whole::batches(plan).await?.into(),
-            Self::WholeSingles => whole::singles(plan).await?.into(),
-            Self::Latency => latency::run(plan).await?.into(),
-            Self::MemoryIdle => memory::idle(plan).await?.into(),
-            Self::Instances => instances::run(plan).await?.into(),
-            Self::IdleConversations => idle_conversations::run(plan).await?.into(),
-            Self::Strangers => strangers::run(plan).await?.into(),
-            Self::Groups => groups::run(plan).await?.into(),
-            Self::GroupPages => group_pages::run(plan).await?.into(),
-            Self::Sync => sync::run(plan).await?.into(),
-            Self::GatewayLatency => gateway_latency::run(plan).await?.into(),
-            Self::GatewayCpu => gateway_cpu::run(plan).await?.into(),
-            Self::GatewaySockets => gateway_sockets::run(plan).await?.into(),
-            Self::Engines => engines::run(plan).await?.into(),
-        };
-        found.say_whose(&self.name());
-        Ok(found)
-    }
 }

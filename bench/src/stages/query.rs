@@ -1,19 +1,16 @@
 //! query-api, against a bare server that makes the same calls to the stores.
 
-use std::{process::Stdio, sync::Arc};
+use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
-use system_tests::{TestEnv, until};
-use tokio::{
-    net::TcpStream,
-    process::{Child, Command},
-};
+use anyhow::Result;
+use system_tests::TestEnv;
 
 use super::{EVERYTHING, Plan};
 use crate::{
     load::{closed::ClosedLoop, connection::Connection, post::Post, reading, traffic::Traffic},
     meter::{Meter, cpu_s},
     pair::Pair,
+    raw::bare::{BARE, BareServer},
     results::Row,
     sample::Sample,
 };
@@ -24,8 +21,6 @@ const RECEIVERS: u64 = 200;
 const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
 const CONNECTIONS: usize = 64;
-/// What the raw part is called among the processes.
-pub(super) const BARE: &str = "bare axum";
 
 /// What is read of a sender and a receiver.
 struct Call {
@@ -52,15 +47,16 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(EVERYTHING).await?;
     let pairs = fill(&env).await?;
     let query_api = env.port("query-api")?;
-    let (raw_port, mut raw) = raw_server(&env).await?;
+    let (redis, mysql) = (env.redis.url(), env.mysql_url());
+    let stores = ["--redis", &redis, "--mysql", &mysql];
+    let raw = BareServer::start("serve-raw", &stores).await?;
     let read = async |port, paths: &Arc<[String]>| read_pages(&env, port, paths, plan).await;
-    let raw_pid = raw.id().context("the bare server has ended")?;
     let read_raw = async |paths: &Arc<[String]>| -> Result<Sample> {
-        let before = cpu_s(raw_pid)?;
-        let mut sample = read(raw_port, paths).await?;
+        let before = cpu_s(raw.pid)?;
+        let mut sample = read(raw.port, paths).await?;
         sample
             .cpu_s
-            .insert(BARE.to_owned(), cpu_s(raw_pid)? - before);
+            .insert(BARE.to_owned(), cpu_s(raw.pid)? - before);
         Ok(sample)
     };
     let mut rows = Vec::new();
@@ -78,12 +74,11 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
         let against = format!("{BARE}, the same calls to the stores");
         rows.push(Row::of_pair(call.what, against, &pair, 0.8));
     }
-    raw.kill().await?;
     Ok(rows)
 }
 
 /// Asks a server for the paths in turn over [`CONNECTIONS`], for as long as the plan says.
-pub(super) async fn read_pages(
+async fn read_pages(
     env: &TestEnv,
     port: u16,
     paths: &Arc<[String]>,
@@ -118,26 +113,4 @@ async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
         connection.get(&path).await?;
     }
     Ok(pairs)
-}
-
-/// The bare server, as a process of its own that listens.
-pub(super) async fn raw_server(env: &TestEnv) -> Result<(u16, Child)> {
-    // Whoever is given a free port and lets go of it is not given it again soon.
-    let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
-        .local_addr()?
-        .port();
-    let server = Command::new(std::env::current_exe()?)
-        .arg("serve-raw")
-        .args(["--port", &port.to_string()])
-        .args(["--redis", &env.redis.url()])
-        .args(["--mysql", &env.mysql_url()])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()?;
-    let listens = async || match TcpStream::connect(("127.0.0.1", port)).await {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    until("the bare server", listens).await?;
-    Ok((port, server))
 }

@@ -3,8 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use client::{Event, SyncAnswer};
-use schemas::UserId;
+use client::SyncAnswer;
 use system_tests::{Percentiles, TestEnv};
 
 use super::{EVERYTHING, Plan, groups};
@@ -103,12 +102,6 @@ async fn sync(connection: &mut Connection, uid: i64, query: &str) -> Result<Sync
 
 /// One message from each of so many users, into all stores.
 async fn receive(env: &TestEnv, uid: i64, senders: i64) -> Result<()> {
-    let destid = UserId::try_from(uid)?;
-    let messages: Vec<Event> = (uid + 1..=uid + senders)
-        .map(|srcid| {
-            let message = client::message(UserId::try_from(srcid)?, destid, groups::TEXT);
-            Ok(Event::Message(message))
-        })
-        .collect::<Result<_>>()?;
+    let messages = groups::messages((uid + 1..=uid + senders).map(|srcid| (srcid, uid)))?;
     groups::store(env, &messages).await
 }

@@ -14,8 +14,7 @@ use crate::{
     context::CommandContext,
     failure,
     input::{self, Input, Line},
-    output::grouped,
-    stage_watch::per_second,
+    output::{grouped, per_second},
 };
 
 /// How many requests are open at a time.

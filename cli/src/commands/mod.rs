@@ -10,13 +10,13 @@ mod contact;
 mod db;
 mod demo;
 mod demo_groups;
+mod demo_stories;
 mod dlq;
 mod epoch;
 mod group;
 mod history;
 mod key;
 mod load;
-mod measure;
 mod page;
 mod partitions;
 mod profile;
@@ -170,7 +170,6 @@ async fn dispatch(
         Command::Load(args) => return load::run(&context, &args, json).await,
         Command::Audit(args) => return audit::run(&context, &args, json).await,
         Command::Rebuild(command) => rebuild::run(&context, &command, json).await?,
-        Command::Measure(args) => measure::run(&context, &args, json).await?,
         Command::Config(command) => config::run(&context.source, &command, json)?,
         Command::Stack(_) | Command::Key(_) | Command::Completions { .. } | Command::Version => {}
     }
@@ -190,7 +189,7 @@ impl Command {
     fn needs_kafka(&self) -> bool {
         let reads_log = matches!(
             self,
-            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Rebuild(_) | Self::Measure(_)
+            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Rebuild(_)
         );
         let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
         reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_) | Self::Rules(_))
@@ -199,11 +198,7 @@ impl Command {
     fn needs_mysql(&self) -> bool {
         matches!(
             self,
-            Self::Db(_)
-                | Self::Partitions(_)
-                | Self::Audit(_)
-                | Self::Rebuild(_)
-                | Self::Measure(_)
+            Self::Db(_) | Self::Partitions(_) | Self::Audit(_) | Self::Rebuild(_)
         )
     }
 

@@ -10,8 +10,7 @@ use serde_json::json;
 use crate::{
     args::{RebuildArgs, RebuildCommand},
     context::CommandContext,
-    output::grouped,
-    stage_watch::per_second,
+    output::{grouped, per_second},
 };
 
 /// A rebuild holds locks on separate connections.

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     process::ExitCode,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use dev_stack::{ProcessState, ProcessStatus, Stack, StackConfig};
@@ -22,6 +23,9 @@ use crate::{
 
 /// How many of a partition's newest events are read to find its watermark.
 const NEWEST_EVENTS: i64 = 100;
+const READS: &str = "read positions (MySQL)";
+/// How often [`caught_up`] asks.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Result<ExitCode> {
     let config: StackConfig = context.source.section("stack")?;
@@ -79,6 +83,31 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
     table
 }
 
+/// When each stage was first seen with nothing before it, in this order: what is not sequenced yet is before all others, too. Without read
+/// positions, which are written every 30 s.
+pub(super) async fn caught_up(
+    context: &CommandContext,
+    within: Duration,
+) -> anyhow::Result<Vec<(&'static str, Instant)>> {
+    let deadline = Instant::now() + within;
+    let mut seen: Vec<(&str, Instant)> = Vec::new();
+    loop {
+        let lags = lags(context).await.into_iter();
+        let stages = lags.len() - 1;
+        let known = if seen.is_empty() { 1 } else { stages };
+        for (stage, lag) in lags.filter(|(stage, _)| *stage != READS).take(known) {
+            if matches!(lag, Ok(0)) && seen.iter().all(|(known, _)| *known != stage) {
+                seen.push((stage, Instant::now()));
+            }
+        }
+        if seen.len() == stages {
+            return Ok(seen);
+        }
+        anyhow::ensure!(Instant::now() < deadline, "the stages do not settle");
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
 type Lags = Vec<(&'static str, anyhow::Result<i64>)>;
 
 /// How many records each stage is behind: the sequencer in `chat.inbound`, the others in `chat.events`.
@@ -104,10 +133,7 @@ async fn lags(context: &CommandContext) -> Lags {
             "messages (MySQL)",
             behind(mysql_offsets(context, Sink::Messages).await),
         ),
-        (
-            "read positions (MySQL)",
-            behind(mysql_offsets(context, Sink::Reads).await),
-        ),
+        (READS, behind(mysql_offsets(context, Sink::Reads).await)),
         (
             "conversation lists (MySQL)",
             behind(mysql_offsets(context, Sink::Contacts).await),

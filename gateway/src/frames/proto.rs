@@ -5,7 +5,7 @@ use std::fmt;
 use problem::json::Object;
 use prost::Message as _;
 use schemas::{
-    ClientMsgId, GroupChange, GroupId, UserId, command,
+    ClientMsgId, GroupChange, GroupId, UserId, device_class,
     event::Body,
     proto::{
         self, RecordPosition, SequencedEvent,
@@ -87,7 +87,7 @@ fn hello_frame(hello: client_frame::Hello) -> Result<Hello, String> {
     Ok(Hello {
         device: Object(Device {
             id: device.id.try_into().map_err(of("device.id"))?,
-            class: command::device(device.class)
+            class: device_class(device.class)
                 .map_err(|error| of("device.class")(error.problem))?,
             name: device.name.try_into().map_err(of("device.name"))?,
         }),

@@ -15,7 +15,7 @@ use event_log::{
 };
 use schemas::{
     Partition,
-    event::{Body, Event},
+    event::Event,
     topics::Topic,
 };
 
