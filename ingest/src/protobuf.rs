@@ -236,7 +236,7 @@ mod tests {
                 nick: "Ann".to_owned(),
                 ..proto::SetProfile::default()
             };
-            let post = profile(uid, &body.encode_to_vec());
+            let post = profile(uid, &body.encode_to_vec(), 16);
             assert_eq!(post.is_ok(), is_right, "{given}");
         }
     }

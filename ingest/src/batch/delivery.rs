@@ -57,6 +57,7 @@ impl OnDelivery for LineDelivery {
 #[cfg(test)]
 mod tests {
     use access::Caller;
+    use posting::{ByteBudget, PostMetrics};
 
     use super::*;
     use crate::{
@@ -64,18 +65,19 @@ mod tests {
             entries::Entry,
             queue::{LineResult, held_bytes},
         },
-        byte_budget::ByteBudget,
-        metrics::IngestMetrics,
+        json,
     };
 
     #[tokio::test]
     async fn without_an_offset_in_the_report_the_outcome_is_unknown() {
         let budget = ByteBudget::new(4000, 1000).of(&Caller::Anyone);
-        let queue = ResultQueue::new(&budget, Arc::new(IngestMetrics::new()));
+        let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::new()));
         let held = budget.try_acquire(held_bytes(None)).unwrap();
         let index = queue.add_pending(1, 17.try_into().unwrap(), None, held);
-        let record = budget.try_acquire(100).unwrap();
-        LineDelivery::new(&queue, index, EventKind::Message, record).delivered(Ok(None));
+        let permit = budget.try_acquire(100).unwrap();
+        let line = br#"{"message":{"srcid":"1","destid":"2","msg":"a"}}"#;
+        let record = json::event(line, 16).unwrap().into();
+        LineDelivery::new(&queue, index, &record, permit).delivered(Ok(None));
         let taken = queue.take().await;
         assert!(matches!(
             taken[..],

@@ -7,17 +7,13 @@ use std::{
 };
 
 use event_log::DeliveryFailure;
+use posting::{AccountBudget, BytePermit, MadeId, PostMetrics};
 use problem::ProblemKind;
-use schemas::Partition;
+use schemas::{Partition, kind::Retry};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::entries::{Entries, Entry};
-use crate::{
-    byte_budget::{AccountBudget, BytePermit},
-    metrics::IngestMetrics,
-    post::{EventKind, MadeId},
-};
 
 /// How many results are taken at a time.
 const TAKE: usize = 512;
@@ -28,7 +24,7 @@ pub(crate) struct ResultQueue {
     /// There is something new to take.
     ready: Notify,
     client_gone: CancellationToken,
-    pub(super) metrics: Arc<IngestMetrics>,
+    pub(super) metrics: Arc<PostMetrics>,
 }
 
 struct State {
@@ -97,7 +93,7 @@ pub(crate) fn held_bytes(detail: Option<&Detail>) -> u32 {
 
 impl ResultQueue {
     /// `budget` is the one that the permits of its entries are of.
-    pub(crate) fn new(budget: &AccountBudget, metrics: Arc<IngestMetrics>) -> Arc<Self> {
+    pub(crate) fn new(budget: &AccountBudget, metrics: Arc<PostMetrics>) -> Arc<Self> {
         let state = State {
             entries: Entries::default(),
             details: VecDeque::new(),
@@ -213,16 +209,15 @@ impl ResultQueue {
     pub(super) fn complete(
         &self,
         index: u32,
-        kind: EventKind,
+        retry: Retry,
         outcome: Result<i64, DeliveryFailure>,
     ) {
-        match &outcome {
-            Ok(_) => self.metrics.accepted(kind),
-            Err(failure) => self.count_failure(failure),
+        if let Err(failure) = &outcome {
+            self.count_failure(failure);
         }
         let mut state = self.lock();
         let is_first = state.entries.first_index() == index;
-        state.complete(index, kind, &outcome);
+        state.complete(index, retry, &outcome);
         if is_first {
             state.first_ready = Instant::now();
         }
@@ -279,7 +274,7 @@ impl State {
         index
     }
 
-    fn complete(&mut self, index: u32, kind: EventKind, outcome: &Result<i64, DeliveryFailure>) {
+    fn complete(&mut self, index: u32, retry: Retry, outcome: &Result<i64, DeliveryFailure>) {
         self.pending -= 1;
         match outcome {
             Ok(_) => self.summary.accepted += 1,
@@ -296,7 +291,7 @@ impl State {
                     offset: *offset,
                 },
                 Err(DeliveryFailure::Refused(_)) => Entry::NotAppended { line },
-                Err(DeliveryFailure::Unknown(_)) => Entry::Unknown { line, kind },
+                Err(DeliveryFailure::Unknown(_)) => Entry::Unknown { line, retry },
             };
         }
     }
@@ -346,10 +341,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use access::Caller;
+    use posting::ByteBudget;
     use uuid::Uuid;
 
     use super::*;
-    use crate::byte_budget::ByteBudget;
 
     const CAPACITY: u32 = 10_000;
 
@@ -363,7 +358,7 @@ mod tests {
         fn new() -> Self {
             let all = ByteBudget::new(CAPACITY, CAPACITY);
             let budget = all.of(&Caller::Anyone);
-            let queue = ResultQueue::new(&budget, Arc::new(IngestMetrics::new()));
+            let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::new()));
             Self { all, budget, queue }
         }
 
@@ -381,7 +376,7 @@ mod tests {
         }
 
         fn complete(&self, index: u32, outcome: Result<i64, DeliveryFailure>) {
-            self.queue.complete(index, EventKind::Message, outcome);
+            self.queue.complete(index, Retry::ClientMsgId, outcome);
         }
 
         fn take(&self) -> Vec<String> {
