@@ -283,6 +283,18 @@ fn a_dissolved_group_is_cleared_up_and_left() {
 }
 
 #[test]
+fn a_recalled_message_is_neither_edited_nor_recalled_again() {
+    let mut log = Log::new(Control::default());
+    let gid = chosen(0);
+    assert_eq!(log.by_service(gid, 1, create(None, &[2], true)), "event");
+    assert_eq!(log.send(gid, 2), "event");
+    assert_eq!(log.change_message(gid, 2, Change::Recall), "event");
+    let edit = Change::Edit("again".to_owned());
+    assert_eq!(log.change_message(gid, 2, edit), "recalled");
+    assert_eq!(log.change_message(gid, 1, Change::Recall), "nothing");
+}
+
+#[test]
 fn strangers_hear_the_same_of_every_group() {
     let mut log = Log::new(Control::default());
     let (there, ended, never) = (chosen(0), chosen(1), chosen(2));
