@@ -3,16 +3,18 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use schemas::UserId;
+use service_runtime::Rate;
 
 use crate::{config::GatewayConfig, expiring_map};
 
-/// A pause of so many seconds lets a device send so many seconds' worth at once.
-const BURST_S: u64 = 10;
+/// A pause of so long lets a device send at once what it may send in that time.
+const BURST: Duration = Duration::from_secs(10);
 /// Of what all may send at once, half is for users who send less than a tenth of what they may: who causes that it is too much is closed first.
-const BURST_OF_HEAVY_S: u64 = BURST_S / 2;
+const BURST_OF_HEAVY: Duration = Duration::from_secs(5);
 const HEAVY_FRACTION: u64 = 10;
 
 /// To look up what a device missed costs as much as so many frames.
@@ -37,8 +39,8 @@ pub(crate) enum TooMuch {
 
 #[derive(Clone, Copy)]
 struct Limits {
-    frames_per_s: u64,
-    bytes_per_s: u64,
+    frames_per_s: u32,
+    bytes_per_s: u32,
 }
 
 #[derive(Default)]
@@ -47,20 +49,20 @@ struct Spent {
     users: HashMap<Sender, Times>,
 }
 
-/// When the whole burst is available again, microseconds (GCRA).
+/// When the whole burst is available again.
 #[derive(Clone, Copy, Default)]
 struct Times {
-    frames: u64,
-    bytes: u64,
+    frames: Duration,
+    bytes: Duration,
     /// The same of a tenth of the limit: a user is heavy from the end of its burst on.
-    of_tenth: u64,
+    of_tenth: Duration,
 }
 
 impl Rates {
     pub(crate) fn new(config: &GatewayConfig) -> Self {
-        let limits = |frames: u32, bytes: u32| Limits {
-            frames_per_s: frames.into(),
-            bytes_per_s: bytes.into(),
+        let limits = |frames_per_s, bytes_per_s| Limits {
+            frames_per_s,
+            bytes_per_s,
         };
         Self {
             of_user: limits(config.user_frames_per_s, config.user_bytes_per_s),
@@ -74,16 +76,17 @@ impl Rates {
     /// # Errors
     /// It is too much; then it is not counted.
     pub(crate) fn charge(&self, by: Sender, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
+        let now = Duration::from_micros(now_us);
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let of_user = spent.users.get(&by).copied().unwrap_or_default();
-        let of_user = self.of_user.charge(of_user, (1, bytes), now_us, BURST_S);
+        let of_user = self.of_user.charge(of_user, (1, bytes), now, BURST);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
-        let is_heavy = of_user.of_tenth > now_us + BURST_S * 1_000_000;
-        let burst = if is_heavy { BURST_OF_HEAVY_S } else { BURST_S };
-        let in_all = self.in_all.charge(spent.in_all, (1, bytes), now_us, burst);
+        let is_heavy = of_user.of_tenth > now + BURST;
+        let burst = if is_heavy { BURST_OF_HEAVY } else { BURST };
+        let in_all = self.in_all.charge(spent.in_all, (1, bytes), now, burst);
         spent.in_all = in_all.ok_or(TooMuch::InAll)?;
         let has_nothing_spent =
-            |times: &Times| times.frames.max(times.bytes).max(times.of_tenth) <= now_us;
+            |times: &Times| times.frames.max(times.bytes).max(times.of_tenth) <= now;
         expiring_map::insert(&mut spent.users, by, of_user, has_nothing_spent);
         Ok(())
     }
@@ -95,9 +98,8 @@ impl Rates {
     pub(crate) fn charge_begin(&self, by: Sender, now_us: u64) -> Result<(), TooMuch> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let before = spent.users.get(&by).copied().unwrap_or_default();
-        let after = self
-            .of_user
-            .charge(before, (BEGIN_FRAMES, 0), now_us, BURST_S);
+        let now = Duration::from_micros(now_us);
+        let after = self.of_user.charge(before, (BEGIN_FRAMES, 0), now, BURST);
         spent.users.insert(by, after.ok_or(TooMuch::OfUser)?);
         Ok(())
     }
@@ -108,22 +110,24 @@ impl Limits {
         self,
         spent: Times,
         (frames, bytes): (u64, usize),
-        now_us: u64,
-        burst_s: u64,
+        now: Duration,
+        burst: Duration,
     ) -> Option<Times> {
-        let cost = |count: u64, per_s: u64| count * 1_000_000 / per_s;
-        let after = |until: u64, cost: u64| {
-            let until = until.max(now_us) + cost;
-            (until - now_us <= burst_s * 1_000_000).then_some(until)
+        let rate = |per_s| Rate { per_s, burst };
+        let (of_frames, of_bytes) = (rate(self.frames_per_s), rate(self.bytes_per_s));
+        let bytes = bytes as u64;
+        let after = |rate: Rate, spent, count| {
+            let (spent, wait) = rate.spend(spent, count, now);
+            wait.is_zero().then_some(spent)
         };
-        let frames = cost(frames, self.frames_per_s);
-        let bytes = cost(bytes as u64, self.bytes_per_s);
-        let of_tenth = spent.of_tenth.max(now_us) + HEAVY_FRACTION * frames.max(bytes);
+        let of_tenth =
+            |rate: Rate, count| rate.spend(spent.of_tenth, HEAVY_FRACTION * count, now).0;
+        let of_tenth = of_tenth(of_frames, frames).max(of_tenth(of_bytes, bytes));
         Some(Times {
-            frames: after(spent.frames, frames)?,
-            bytes: after(spent.bytes, bytes)?,
+            frames: after(of_frames, spent.frames, frames)?,
+            bytes: after(of_bytes, spent.bytes, bytes)?,
             // No more than is needed to know it, or a burst would be remembered for minutes.
-            of_tenth: of_tenth.min(now_us + 2 * BURST_S * 1_000_000),
+            of_tenth: of_tenth.min(now + 2 * BURST),
         })
     }
 }

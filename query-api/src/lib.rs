@@ -13,6 +13,7 @@ mod deadline;
 mod epoch;
 mod error;
 mod flags;
+#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod inbound;

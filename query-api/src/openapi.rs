@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use utoipa::OpenApi;
+use problem::Problem;
+use utoipa::{IntoResponses, OpenApi};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{routes, state::QueryApi};
 
 #[derive(OpenApi)]
 #[openapi(
+    components(schemas(Problem)),
     info(
         title = "Tidemark query API",
         description = "Unread counts, conversations, groups, what was changed in them, what is new for a device, profiles, and what became of a send. Every answer is derived from the log; with `after=` it \
@@ -17,6 +19,27 @@ use crate::{routes, state::QueryApi};
     tags((name = "query", description = "What readers ask"))
 )]
 struct Description;
+
+/// How every call may be refused; a call that says more of a status has that status again, behind it.
+#[derive(IntoResponses)]
+#[expect(
+    dead_code,
+    reason = "it is only described; handlers answer with the problem itself"
+)]
+pub(crate) enum Refusal {
+    /// A parameter is not as it should be.
+    #[response(status = 400, content_type = "application/problem+json")]
+    Invalid(Problem),
+    /// Too many calls are under way, or too many of the caller's.
+    #[response(status = 429, content_type = "application/problem+json")]
+    TooMany(Problem),
+    /// MySQL does not answer.
+    #[response(status = 503, content_type = "application/problem+json")]
+    Unavailable(Problem),
+    /// The event of `after=` was not stored in time.
+    #[response(status = 504, content_type = "application/problem+json")]
+    Late(Problem),
+}
 
 /// The calls and their description.
 pub(crate) fn calls() -> OpenApiRouter<Arc<QueryApi>> {

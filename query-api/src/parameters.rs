@@ -8,6 +8,36 @@ use schemas::{
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
+/// The query string of a call as a type: fields of its own, then those that calls share, `timeout_ms` and, with an example, `after`.
+/// They are no type to `flatten`: through that serde takes a single `after=` for no list, and its errors do not name the parameter.
+macro_rules! query_parameters {
+    ($(#[$doc:meta])* struct $name:ident $(, after = $example:literal)? { $($fields:tt)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, serde::Deserialize, utoipa::IntoParams)]
+        #[serde(deny_unknown_fields)]
+        #[into_params(parameter_in = Query)]
+        pub(crate) struct $name {
+            $($fields)*
+            $(
+                /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
+                /// times.
+                #[serde(default)]
+                #[param(example = json!([$example]))]
+                pub(super) after: Vec<String>,
+            )?
+            /// How long the call may take, milliseconds; 5000 where absent.
+            #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
+            pub(super) timeout_ms: Option<$crate::parameters::TimeoutMs>,
+        }
+    };
+}
+pub(crate) use query_parameters;
+
+query_parameters! {
+    /// Of a call without other parameters.
+    struct CallTimeout {}
+}
+
 /// A user in a path.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Path)]

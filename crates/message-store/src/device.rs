@@ -112,9 +112,11 @@ impl MessageStore {
                 let many = of_table(include_str!("../sql/read/users_of_many_devices.sql"));
                 let many = session.fetch_text(many).await;
                 for row in many.map_err(|error| error.of(&table))? {
-                    let uid = decode::uid(&row, "uid")?.to_string();
+                    let uid: UserId = decode::number(&row, "uid")?;
                     let sql = of_table(include_str!("../sql/write/delete_devices_beyond.sql"));
-                    let gone = session.execute(sql.replace("{uid}", &uid)).await;
+                    let gone = session
+                        .execute(sql.replace("{uid}", &uid.to_string()))
+                        .await;
                     deleted += gone.map_err(|error| error.of(&table))?;
                 }
             }
@@ -125,21 +127,14 @@ impl MessageStore {
 
 impl ReadTx {
     /// The devices of a user that were seen last, up to `limit`, the newest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn devices(&mut self, uid: UserId, limit: u32) -> Result<Vec<DeviceRow>, StoreError> {
         let table = self.table(Table::Device, TableNumber::of_user(uid))?;
         let arguments = Arguments::default().with(uid.get()).with(limit);
         let sql = include_str!("../sql/read/devices.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(device).collect()
+        self.fetch(sql, &table, arguments, device).await
     }
 
     /// One device of a user.
-    ///
-    /// # Errors
-    /// As [`Self::devices`].
     pub async fn device(
         &mut self,
         uid: UserId,
@@ -148,15 +143,14 @@ impl ReadTx {
         let table = self.table(Table::Device, TableNumber::of_user(uid))?;
         let arguments = Arguments::default().with(uid.get()).with(id.as_str());
         let sql = include_str!("../sql/read/device.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.first().map(device).transpose()
+        Ok(self.fetch(sql, &table, arguments, device).await?.pop())
     }
 }
 
 fn device(row: &MySqlRow) -> Result<DeviceRow, StoreError> {
     let id: String = row.try_get("device")?;
     Ok(DeviceRow {
-        uid: decode::uid(row, "uid")?,
+        uid: decode::number(row, "uid")?,
         device: DeviceId::try_from(id).map_err(StoreError::fatal)?,
         class: from_column(row.try_get("class")?)?,
         name: row.try_get("name")?,

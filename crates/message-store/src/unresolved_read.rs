@@ -65,10 +65,10 @@ impl UnresolvedRead {
     fn decode(row: &MySqlRow) -> Result<Self, StoreError> {
         let device: String = row.try_get("device")?;
         Ok(Self {
-            uid: decode::uid(row, "uid")?,
-            peer: decode::uid(row, "peer")?,
+            uid: decode::number(row, "uid")?,
+            peer: decode::number(row, "peer")?,
             device: device.parse().map_err(StoreError::fatal)?,
-            mid: decode::mid(row, "mid")?,
+            mid: decode::number(row, "mid")?,
             messages_offset: NextOffset::new(row.try_get("messages_offset")?),
         })
     }
@@ -181,9 +181,6 @@ pub(crate) fn statements(
 
 impl ReadTx {
     /// The rows of `unresolved_read` behind the first `skipped`, at most `limit`, by their primary key.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn scan_unresolved_reads(
         &mut self,
         skipped: usize,
@@ -193,14 +190,11 @@ impl ReadTx {
             .replace("{limit}", &limit.to_string())
             .replace("{skipped}", &skipped.to_string());
         let table = self.names.unresolved_read(self.shard);
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(StoredUnresolvedRead::decode).collect()
+        self.fetch_once(&sql, &table, StoredUnresolvedRead::decode)
+            .await
     }
 
     /// Those of `uids` that have an unresolved read.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn unresolved_readers(
         &mut self,
         uids: &[UserId],
@@ -213,8 +207,8 @@ impl ReadTx {
             .replace("{sink}", &self.names.sink_name(Sink::Contacts))
             .replace("{uids}", &uids.join(", "));
         let table = self.names.unresolved_read(self.shard);
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(|row| decode::uid(row, "uid")).collect()
+        let readers = self.fetch_once(&sql, &table, |row| decode::number(row, "uid"));
+        Ok(readers.await?.into_iter().collect())
     }
 }
 

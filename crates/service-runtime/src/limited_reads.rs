@@ -12,12 +12,14 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::Rate;
+
 /// A pause of so long lets a client send so much at once.
 const BURST: Duration = Duration::from_secs(10);
 
 pub(crate) struct LimitedReads<S> {
     stream: S,
-    bytes_per_s: u32,
+    rate: Rate,
     /// When the whole burst is available again.
     spent_until: Instant,
     /// More than the burst is spent.
@@ -28,7 +30,10 @@ impl<S> LimitedReads<S> {
     pub(crate) fn new(stream: S, bytes_per_s: u32) -> Self {
         Self {
             stream,
-            bytes_per_s,
+            rate: Rate {
+                per_s: bytes_per_s,
+                burst: BURST,
+            },
             spent_until: Instant::now(),
             pause: None,
         }
@@ -37,10 +42,10 @@ impl<S> LimitedReads<S> {
     /// What the last read exceeds the burst by is waited for before the next.
     fn spend(&mut self, bytes: usize) {
         let now = Instant::now();
-        let time = Duration::from_secs(bytes as u64) / self.bytes_per_s;
-        self.spent_until = self.spent_until.max(now) + time;
-        if self.spent_until > now + BURST {
-            self.pause = Some(Box::pin(sleep_until(self.spent_until - BURST)));
+        let (spent_until, pause) = self.rate.spend(self.spent_until, bytes as u64, now);
+        self.spent_until = spent_until;
+        if !pause.is_zero() {
+            self.pause = Some(Box::pin(sleep_until(now + pause)));
         }
     }
 }

@@ -1,10 +1,10 @@
 use access::Caller;
 use axum::Json;
 use message_store::{GroupHead, Sink, StoredChange};
-use problem::{Path, Problem, Query};
+use problem::{Path, Query};
 use schemas::{Chg, ConversationId, UserId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -12,33 +12,25 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     message_item::utc,
-    parameters::{ChgBound, ConversationPath, Limit, OffsetBound, TimeoutMs},
+    openapi::Refusal,
+    parameters::{ChgBound, ConversationPath, Limit, OffsetBound, query_parameters},
     sink_watermarks,
     view::{View, open_group},
 };
 
-/// Which changes.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ChangesQuery {
-    /// Those above this number; all where absent.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    pub(super) after_chg: Option<ChgBound>,
-    /// Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    pub(super) after_own_pos: Option<OffsetBound>,
-    /// How many at most; 50 where absent.
-    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    pub(super) limit: Option<Limit>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    pub(super) after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    pub(super) timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which changes.
+    struct ChangesQuery, after = "17:42" {
+        /// Those above this number; all where absent.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        pub(super) after_chg: Option<ChgBound>,
+        /// Of what the user has hidden and cleared without a number: what is behind this offset in `chat.events`; all where absent.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        pub(super) after_own_pos: Option<OffsetBound>,
+        /// How many at most; 50 where absent.
+        #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+        pub(super) limit: Option<Limit>,
+    }
 }
 
 /// Changes of one conversation.
@@ -96,10 +88,7 @@ struct ChangeItem {
     params(ConversationPath, ChangesQuery),
     responses(
         (status = 200, description = "The changes; none is not an error.", body = ChangesPage),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
     ),
 )]
 pub(crate) async fn get_changes(

@@ -6,10 +6,10 @@ use std::{
 use access::Caller;
 use axum::Json;
 use message_store::{ContactCursor, ContactRow, Membership, MessageRow, Shard, Sink};
-use problem::{Path, Problem, Query};
+use problem::{Path, Query};
 use schemas::{Partition, UserId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -20,7 +20,8 @@ use crate::{
     error::QueryError,
     listed_group::{self, ListedGroup},
     newest_groups::{self, VERY_MANY},
-    parameters::{Limit, Switch, TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{Limit, Switch, UserPath, query_parameters},
     profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
 };
@@ -28,28 +29,19 @@ use crate::{
 /// How many memberships one statement reads.
 const MEMBERSHIPS_AT_ONCE: u32 = 1_000;
 
-/// Which part of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ConversationsQuery {
-    /// How many at most; 50 where absent.
-    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    limit: Option<Limit>,
-    /// `next` of the page before, as it came.
-    cursor: Option<String>,
-    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
-    #[serde(default)]
-    #[param(value_type = Option<bool>)]
-    profiles: Switch,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which part of the list.
+    struct ConversationsQuery, after = "17:42" {
+        /// How many at most; 50 where absent.
+        #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+        limit: Option<Limit>,
+        /// `next` of the page before, as it came.
+        cursor: Option<String>,
+        /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+        #[serde(default)]
+        #[param(value_type = Option<bool>)]
+        profiles: Switch,
+    }
 }
 
 /// A part of a user's conversation list.
@@ -83,10 +75,7 @@ pub(crate) struct ConversationsPage {
     params(UserPath, ConversationsQuery),
     responses(
         (status = 200, description = "The conversations; none is not an error.", body = ConversationsPage),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
     ),
 )]
 pub(crate) async fn get_conversations(

@@ -3,29 +3,20 @@ use axum::Json;
 use message_store::DeviceRow;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, DeviceId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     api::Api,
     deadline::Deadline,
     error::QueryError,
     message_item::utc,
-    parameters::{TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{CallTimeout, UserPath},
 };
 
 /// How many devices are shown at most.
 const MAX_DEVICES: u32 = 100;
-
-/// How long it may take.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct DevicesQuery {
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
-}
 
 /// A user's devices.
 #[derive(Debug, Serialize, ToSchema)]
@@ -75,12 +66,10 @@ impl From<DeviceRow> for DeviceItem {
     get,
     path = "/v1/users/{uid}/devices",
     tag = "query",
-    params(UserPath, DevicesQuery),
+    params(UserPath, CallTimeout),
     responses(
         (status = 200, description = "The devices; none is not an error.", body = Devices),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 504, description = "MySQL did not answer in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -88,7 +77,7 @@ pub(crate) async fn get_devices(
     api: Api,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
-    Query(query): Query<DevicesQuery>,
+    Query(query): Query<CallTimeout>,
 ) -> Result<Json<Devices>, QueryError> {
     caller.may_read(uid)?;
     let read = async {

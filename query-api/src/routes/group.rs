@@ -2,35 +2,27 @@ use access::Caller;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
     api::Api,
     deadline::Deadline,
     error::QueryError,
-    parameters::{GroupPath, TimeoutMs},
+    openapi::Refusal,
+    parameters::{GroupPath, query_parameters},
     routes::group_members::MemberItem,
     view::open_group,
 };
 
-/// Who asks.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct GroupQuery {
-    /// The member who asks.
-    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Who asks.
+    struct GroupQuery, after = "17:42" {
+        /// The member who asks.
+        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+        uid: UserId,
+    }
 }
 
 /// A group.
@@ -80,11 +72,8 @@ pub(crate) struct GroupAnswer {
     params(GroupPath, GroupQuery),
     responses(
         (status = 200, description = "The group.", body = GroupAnswer),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 404, description = "There is no such group, or the user is no member of it.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_group(

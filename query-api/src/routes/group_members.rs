@@ -3,40 +3,32 @@ use axum::Json;
 use message_store::{GroupHead, GroupMemberRow};
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
     api::Api,
     deadline::Deadline,
     error::QueryError,
-    parameters::{GroupPath, Limit, TimeoutMs},
+    openapi::Refusal,
+    parameters::{GroupPath, Limit, query_parameters},
     view::open_group,
 };
 
-/// Which members.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct GroupMembersQuery {
-    /// The member who asks.
-    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// How many at most; 50 where absent.
-    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    limit: Option<Limit>,
-    /// `next` of the page before, as it came.
-    #[param(value_type = Option<String>)]
-    cursor: Option<UserId>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which members.
+    struct GroupMembersQuery, after = "17:42" {
+        /// The member who asks.
+        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+        uid: UserId,
+        /// How many at most; 50 where absent.
+        #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+        limit: Option<Limit>,
+        /// `next` of the page before, as it came.
+        #[param(value_type = Option<String>)]
+        cursor: Option<UserId>,
+    }
 }
 
 /// Members of a group.
@@ -79,11 +71,8 @@ pub(crate) struct MemberItem {
     params(GroupPath, GroupMembersQuery),
     responses(
         (status = 200, description = "The members.", body = GroupMembersPage),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 404, description = "There is no such group, or the user is no member of it.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_group_members(

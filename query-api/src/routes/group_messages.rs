@@ -4,8 +4,6 @@ use access::Caller;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
-use serde::Deserialize;
-use utoipa::IntoParams;
 
 use super::messages::{Bound, MessagesPage, history, shown};
 use crate::{
@@ -14,40 +12,32 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     message_item::MessageItem,
-    parameters::{GroupPath, Limit, MidBound, Switch, TimeoutMs},
+    openapi::Refusal,
+    parameters::{GroupPath, Limit, MidBound, Switch, query_parameters},
     profiles, sink_watermarks,
     view::View,
 };
 
-/// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct GroupMessagesQuery {
-    /// The member who asks.
-    #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// Those below this number, newest first.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    before_mid: Option<MidBound>,
-    /// Those above this number, oldest first.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    after_mid: Option<MidBound>,
-    /// How many at most; 50 where absent.
-    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    limit: Option<Limit>,
-    /// Whether the answer has the profiles of the senders in it, as of now: `true` or `false`.
-    #[serde(default)]
-    #[param(value_type = Option<bool>)]
-    profiles: Switch,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
+    struct GroupMessagesQuery, after = "17:42" {
+        /// The member who asks.
+        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+        uid: UserId,
+        /// Those below this number, newest first.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        before_mid: Option<MidBound>,
+        /// Those above this number, oldest first.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        after_mid: Option<MidBound>,
+        /// How many at most; 50 where absent.
+        #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+        limit: Option<Limit>,
+        /// Whether the answer has the profiles of the senders in it, as of now: `true` or `false`.
+        #[serde(default)]
+        #[param(value_type = Option<bool>)]
+        profiles: Switch,
+    }
 }
 
 /// Read the messages of a group
@@ -60,11 +50,8 @@ pub(crate) struct GroupMessagesQuery {
     params(GroupPath, GroupMessagesQuery),
     responses(
         (status = 200, description = "The messages; none is not an error.", body = MessagesPage),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 404, description = "There is no such group, or the user is no member of it.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_group_messages(

@@ -1,10 +1,10 @@
 use access::Caller;
 use axum::Json;
 use message_store::{Membership, Sink};
-use problem::{Path, Problem, Query};
+use problem::{Path, Query};
 use schemas::{GroupId, Mid, UserId};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -14,29 +14,21 @@ use crate::{
     error::QueryError,
     listed_group::{self, ListedGroup},
     message_item::MessageItem,
-    parameters::{GroupsLimit, TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{GroupsLimit, UserPath, query_parameters},
     sink_watermarks,
 };
 
-/// Which groups.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct GroupsQuery {
-    /// How many at most; 100 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 500)]
-    limit: Option<GroupsLimit>,
-    /// `next` of the page before, as it came.
-    #[param(value_type = Option<String>)]
-    cursor: Option<GroupId>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which groups.
+    struct GroupsQuery, after = "17:42" {
+        /// How many at most; 100 where absent.
+        #[param(value_type = Option<u16>, minimum = 1, maximum = 500)]
+        limit: Option<GroupsLimit>,
+        /// `next` of the page before, as it came.
+        #[param(value_type = Option<String>)]
+        cursor: Option<GroupId>,
+    }
 }
 
 /// A part of a user's groups.
@@ -110,10 +102,7 @@ pub(crate) struct GroupItem {
     params(UserPath, GroupsQuery),
     responses(
         (status = 200, description = "The groups; none is not an error.", body = GroupsPage),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
     ),
 )]
 pub(crate) async fn get_groups(

@@ -10,7 +10,8 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     inbound::{InboundOutcome, lookup},
-    parameters::{PathOffset, PathPartition, TimeoutMs, from_path},
+    openapi::Refusal,
+    parameters::{CallTimeout, PathOffset, PathPartition, from_path},
 };
 
 /// The record, as in a 202 response.
@@ -27,16 +28,6 @@ pub(crate) struct PositionPath {
     offset: PathOffset,
 }
 
-/// How long.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct InboundQuery {
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
-}
-
 /// Say what became of a send
 ///
 /// Or of a read-ack, or of a change: whatever ingest answered with 202. To users whom it does not concern it is not there. It concerns the two
@@ -46,7 +37,7 @@ pub(crate) struct InboundQuery {
     get,
     path = "/v1/inbound/{partition}/{offset}",
     tag = "query",
-    params(PositionPath, InboundQuery),
+    params(PositionPath, CallTimeout),
     responses(
         (status = 200, description = "What became of it.", body = InboundOutcome, examples(
             ("pending" = (summary = "Not sequenced yet", value = json!({"partition": 17, "offset": 42, "state": "pending"}))),
@@ -55,9 +46,8 @@ pub(crate) struct InboundQuery {
             ("message_changed" = (summary = "A recall", value = json!({"partition": 17, "offset": 45, "state": "message_changed", "conversation": "1000,1001", "mid": 3, "kind": "recall", "chg": 1, "events_offset": 59, "ts": "2025-11-21T08:01:00.123Z"}))),
             ("refused" = (summary = "Changed nothing", value = json!({"partition": 17, "offset": 44, "state": "refused", "reason": "conflict", "detail": "client_msg_id: used before with another msg"}))),
         )),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 404, description = "There is no such record yet, or it does not concern the user who asks.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Kafka or MySQL do not answer.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The log could not be read far enough in time.", body = Problem, content_type = "application/problem+json"),
     ),
@@ -66,7 +56,7 @@ pub(crate) async fn get_inbound(
     api: Api,
     caller: Caller,
     Path(path): Path<PositionPath>,
-    Query(query): Query<InboundQuery>,
+    Query(query): Query<CallTimeout>,
 ) -> Result<Json<InboundOutcome>, QueryError> {
     let deadline = Deadline::in_time(query.timeout_ms);
     let position = InboundPosition {

@@ -5,8 +5,8 @@ use axum::Json;
 use message_store::{MessageRow, MessageState, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Path, Problem, Query};
 use schemas::{ConversationId, DeviceClass, Mid};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
@@ -14,41 +14,33 @@ use crate::{
     deadline::Deadline,
     error::{LaggingStore, QueryError},
     message_item::MessageItem,
-    parameters::{ConversationPath, Device, Limit, MidBound, Switch, TimeoutMs},
+    openapi::Refusal,
+    parameters::{ConversationPath, Device, Limit, MidBound, Switch, query_parameters},
     profiles::{self, ProfileItem, ProfileItems},
     sink_watermarks,
     view::View,
 };
 
-/// Which messages. At most one of `device`, `before_mid` and `after_mid`; none of them is the newest page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct MessagesQuery {
-    /// Those above the user's read position on this class, newest first, at most a month old: `pc` or `mobile`.
-    #[param(value_type = Option<String>, pattern = "^(pc|mobile)$", example = "pc")]
-    device: Option<Device>,
-    /// Those below this number, newest first.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    before_mid: Option<MidBound>,
-    /// Those above this number, oldest first.
-    #[param(value_type = Option<i64>, minimum = 0)]
-    after_mid: Option<MidBound>,
-    /// How many at most: 50 where absent, with `device` 200.
-    #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
-    limit: Option<Limit>,
-    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
-    #[serde(default)]
-    #[param(value_type = Option<bool>)]
-    profiles: Switch,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Which messages. At most one of `device`, `before_mid` and `after_mid`; none of them is the newest page.
+    struct MessagesQuery, after = "17:42" {
+        /// Those above the user's read position on this class, newest first, at most a month old: `pc` or `mobile`.
+        #[param(value_type = Option<String>, pattern = "^(pc|mobile)$", example = "pc")]
+        device: Option<Device>,
+        /// Those below this number, newest first.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        before_mid: Option<MidBound>,
+        /// Those above this number, oldest first.
+        #[param(value_type = Option<i64>, minimum = 0)]
+        after_mid: Option<MidBound>,
+        /// How many at most: 50 where absent, with `device` 200.
+        #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
+        limit: Option<Limit>,
+        /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+        #[serde(default)]
+        #[param(value_type = Option<bool>)]
+        profiles: Switch,
+    }
 }
 
 /// Messages of one conversation.
@@ -84,10 +76,8 @@ pub(crate) struct MessagesPage {
     params(ConversationPath, MessagesQuery),
     responses(
         (status = 200, description = "The messages; none is not an error.", body = MessagesPage),
+        Refusal,
         (status = 400, description = "A parameter is not as it should be, or does not go with another.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_messages(

@@ -4,53 +4,35 @@ use access::{Access, Caller};
 use axum::{Extension, Json};
 use problem::{FieldError, Path, Problem, Query};
 use schemas::UserId;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
     api::Api,
     deadline::Deadline,
     error::QueryError,
-    parameters::{TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{UserPath, query_parameters},
     profiles::{self, ProfileItem, ProfileItems},
 };
 
 /// How many profiles a call returns at most.
 const MAX_USERS: usize = 100;
 
-/// As of when.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ProfileQuery {
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["41:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// As of when.
+    struct ProfileQuery, after = "41:42" {}
 }
 
-/// Whose, and as of when.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ProfilesQuery {
-    /// The users, up to 100: with commas between them, or the parameter repeated.
-    #[serde(default)]
-    #[param(example = json!(["1000,1001"]))]
-    uid: Vec<String>,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["41:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Whose, and as of when.
+    struct ProfilesQuery, after = "41:42" {
+        /// The users, up to 100: with commas between them, or the parameter repeated.
+        #[serde(default)]
+        #[param(example = json!(["1000,1001"]))]
+        uid: Vec<String>,
+    }
 }
 
 /// A user's profile.
@@ -90,11 +72,8 @@ pub(crate) struct Profiles {
     params(UserPath, ProfileQuery),
     responses(
         (status = 200, description = "The profile.", body = UserProfile),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 404, description = "The user has set none.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn get_profile(
@@ -128,10 +107,7 @@ pub(crate) async fn get_profile(
     params(ProfilesQuery),
     responses(
         (status = 200, description = "Those that there are; none is not an error.", body = Profiles),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
-        (status = 504, description = "The event of `after=` was not stored in time.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
     ),
 )]
 pub(crate) async fn get_profiles(

@@ -4,8 +4,8 @@ use access::Caller;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, Profile, StoredProfile, SyncToken, UserId, sync::SyncCursor};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
@@ -14,30 +14,27 @@ use crate::{
     deadline::Deadline,
     error::QueryError,
     listed_group,
-    parameters::{Since, Switch, SyncLimit, TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{Since, Switch, SyncLimit, UserPath, query_parameters},
     profiles::{self, ProfileItem, ProfileItems},
     routes::groups::GroupItem,
     sync_rows::{self, Page, Row},
 };
 
-/// Since when, and how much.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct SyncQuery {
-    /// `next` of the answer before, or the token of a gateway, as it came. Absent: everything.
-    #[param(value_type = Option<String>)]
-    since: Option<Since>,
-    /// How many conversations, groups and groups left at most; 200 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 1_000)]
-    limit: Option<SyncLimit>,
-    /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
-    #[serde(default)]
-    #[param(value_type = Option<bool>)]
-    profiles: Switch,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// Since when, and how much.
+    struct SyncQuery {
+        /// `next` of the answer before, or the token of a gateway, as it came. Absent: everything.
+        #[param(value_type = Option<String>)]
+        since: Option<Since>,
+        /// How many conversations, groups and groups left at most; 200 where absent.
+        #[param(value_type = Option<u16>, minimum = 1, maximum = 1_000)]
+        limit: Option<SyncLimit>,
+        /// Whether the answer has the profiles of the users in it, as of now: `true` or `false`.
+        #[serde(default)]
+        #[param(value_type = Option<bool>)]
+        profiles: Switch,
+    }
 }
 
 /// What has changed for a user since a token.
@@ -109,9 +106,7 @@ struct SyncedConversation {
     params(UserPath, SyncQuery),
     responses(
         (status = 200, description = "What has changed; nothing is not an error.", body = SyncAnswer),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
-        (status = 429, description = "Too many calls are under way, or too many of the caller's.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "MySQL does not answer.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 504, description = "What the token covers was not stored in time: try again.", body = Problem, content_type = "application/problem+json"),
     ),
 )]

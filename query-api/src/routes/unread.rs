@@ -5,11 +5,11 @@ use axum::Json;
 use message_store::Sink;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, UserId};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use unread_store::{Connection, Expiry, UnreadView};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -17,27 +17,19 @@ use crate::{
     counts::{Counts, RedisRead},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
-    parameters::{Device, TimeoutMs, UserPath},
+    openapi::Refusal,
+    parameters::{Device, UserPath, query_parameters},
     sink_watermarks,
     stalls::Projection,
 };
 
-/// On which class of device.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct UnreadQuery {
-    /// `pc` or `mobile`.
-    #[param(value_type = String, pattern = "^(pc|mobile)$", example = "pc")]
-    device: Device,
-    /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
-    /// times.
-    #[serde(default)]
-    #[param(example = json!(["17:42"]))]
-    after: Vec<String>,
-    /// How long the call may take, milliseconds; 5000 where absent.
-    #[param(value_type = Option<u16>, minimum = 1, maximum = 30_000)]
-    timeout_ms: Option<TimeoutMs>,
+query_parameters! {
+    /// On which class of device.
+    struct UnreadQuery, after = "17:42" {
+        /// `pc` or `mobile`.
+        #[param(value_type = String, pattern = "^(pc|mobile)$", example = "pc")]
+        device: Device,
+    }
 }
 
 /// A user's unread messages on one class of device.
@@ -80,7 +72,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
     params(UserPath, UnreadQuery),
     responses(
         (status = 200, description = "The counts. Reading them renews the user's expiry.", body = UnreadAnswer),
-        (status = 400, description = "A parameter is not as it should be.", body = Problem, content_type = "application/problem+json"),
+        Refusal,
         (status = 429, description = "Too many calls are under way, or too many of the caller's; or the counts of a user with very many senders, which are read for all calls together, were not read in time.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The counts are being rebuilt, or the stores are down.", body = Problem, content_type = "application/problem+json"),
         (status = 504, description = "The event of `after=` was not counted in time.", body = Problem, content_type = "application/problem+json"),

@@ -13,9 +13,6 @@ use crate::{
 impl ReadTx {
     /// Up to `limit` changes of a conversation above `after`, in order, without what others hide and clear, and what has no number. Those
     /// that are older than the retention of messages may be gone.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn changes_after(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -33,15 +30,11 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/changes_seen_by.sql")
             .replace("{messages}", &messages)
             .replace("{is_of_editor}", kind.is_of_editor());
-        let rows = self.fetch(&sql, &table, arguments).await?;
-        rows.iter().map(decode::change).collect()
+        self.fetch(&sql, &table, arguments, decode::change).await
     }
 
     /// What `uid` has hidden and cleared in a conversation: up to `limit` changes without a number behind the event at `pos`, in order, and before
     /// them those with a number above `chg`; none of the latter where that is `None`.
-    ///
-    /// # Errors
-    /// As [`changes_after`](Self::changes_after).
     pub async fn own_changes_after(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -56,14 +49,10 @@ impl ReadTx {
         let chg = chg.map_or(i64::MAX, Chg::get);
         let arguments = own.with(chg).with(-pos).with(limit);
         let sql = include_str!("../../sql/read/own_changes_after.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(decode::change).collect()
+        self.fetch(sql, &table, arguments, decode::change).await
     }
 
     /// Up to `limit` rows of a conversation with a [number](StoredChange::number) above `number`, in that order, whoever made the changes.
-    ///
-    /// # Errors
-    /// As [`changes_after`](Self::changes_after).
     pub async fn changes_of_all(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -75,14 +64,11 @@ impl ReadTx {
         let table = self.table(Table::MsgChange, conversation.partition())?;
         let arguments = Arguments::default().with(lo).with(hi).with(number);
         let sql = include_str!("../../sql/read/changes_of_all.sql");
-        let rows = self.fetch(sql, &table, arguments.with(limit)).await?;
-        rows.iter().map(decode::change).collect()
+        self.fetch(sql, &table, arguments.with(limit), decode::change)
+            .await
     }
 
     /// Those of these messages of a conversation that `uid` has hidden. However many there are in all, as many as `mids` are looked at.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn hidden_among(
         &mut self,
         uid: UserId,
@@ -100,14 +86,11 @@ impl ReadTx {
             .replace("{kind}", &Kind::of(conversation).to_column().to_string())
             .replace("{peer}", &peer_number(conversation, uid).to_string())
             .replace("{mids}", &mids.join(", "));
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(|row| decode::mid(row, "mid")).collect()
+        let mids = self.fetch_once(&sql, &table, |row| decode::number(row, "mid"));
+        Ok(mids.await?.into_iter().collect())
     }
 
     /// Those of the messages `mids` of a conversation, a range, that `uid` has hidden.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn hidden(
         &mut self,
         uid: UserId,
@@ -123,7 +106,7 @@ impl ReadTx {
             .with(mids.start().get())
             .with(mids.end().get());
         let sql = include_str!("../../sql/read/hidden.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.iter().map(|row| decode::mid(row, "mid")).collect()
+        let mids = self.fetch(sql, &table, arguments, |row| decode::number(row, "mid"));
+        Ok(mids.await?.into_iter().collect())
     }
 }

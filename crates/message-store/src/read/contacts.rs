@@ -10,9 +10,6 @@ const END_OF_TIME: TimestampMs = TimestampMs(253_402_300_799_999);
 
 impl ReadTx {
     /// One contact.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn contact(
         &mut self,
         uid: UserId,
@@ -21,14 +18,13 @@ impl ReadTx {
         let table = self.contact_table(uid)?;
         let arguments = Arguments::default().with(uid.get()).with(peer.get());
         let sql = include_str!("../../sql/read/contact.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.first().map(decode::contact).transpose()
+        Ok(self
+            .fetch(sql, &table, arguments, decode::contact)
+            .await?
+            .pop())
     }
 
     /// The contacts of these pairs of user and peer that there are, in no order.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a user's tables are in another database.
     pub async fn contacts(
         &mut self,
         pairs: &[(UserId, UserId)],
@@ -39,24 +35,16 @@ impl ReadTx {
             let number = TableNumber::of_user(*uid);
             by_table.entry(number).or_default().push(pair);
         }
-        let sql = include_str!("../../sql/read/contacts.sql");
-        let mut selects = Vec::new();
-        for (number, pairs) in by_table {
-            let table = self.table(Table::Contact, number)?;
-            let select = sql.replace("{table}", &table);
-            selects.push(select.replace("{pairs}", &pairs.join(" OR ")));
-        }
-        if selects.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows = self.session.fetch_text(selects.join(" UNION ALL ")).await?;
+        let sql = |tx: &Self, (number, pairs): (TableNumber, Vec<String>)| {
+            Ok(include_str!("../../sql/read/contacts.sql")
+                .replace("{table}", &tx.table(Table::Contact, number)?)
+                .replace("{pairs}", &pairs.join(" OR ")))
+        };
+        let rows = self.fetch_of_each(by_table.into_iter(), sql).await?;
         rows.iter().map(decode::contact).collect()
     }
 
     /// The next `limit` contacts of these users of one table behind the one of `(uid, peer)`, by uid and peer. Deleted ones too.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the table is in another database.
     pub async fn contacts_of(
         &mut self,
         number: TableNumber,
@@ -77,15 +65,11 @@ impl ReadTx {
             .replace("{uid}", &uid.to_string())
             .replace("{peer}", &peer.to_string())
             .replace("{limit}", &limit.to_string());
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(decode::contact).collect()
+        self.fetch_once(&sql, &table, decode::contact).await
     }
 
     /// Up to `limit` contacts of a user whose `pos` is at least that of `since` for the partition of the conversation, by that partition and peer: those
     /// behind `after`, a partition and a peer of it. Deleted ones too.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn contacts_since(
         &mut self,
         uid: UserId,
@@ -103,15 +87,11 @@ impl ReadTx {
             .replace("{peer}", &peer.to_string())
             .replace("{since}", &since.join(", "))
             .replace("{limit}", &limit.to_string());
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(decode::listed_contact).collect()
+        self.fetch_once(&sql, &table, decode::listed_contact).await
     }
 
     /// Up to `limit` contacts of a user behind `after`, or from the top: pinned ones first, then the newest message, then the largest peer.
     /// Also those that are deleted or have no message ([`ContactRow::is_listed`]).
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn contact_page(
         &mut self,
         uid: UserId,
@@ -135,7 +115,7 @@ impl ReadTx {
             .with(limit);
         let hidden = self.table(Table::Hidden, TableNumber::of_user(uid))?;
         let sql = include_str!("../../sql/read/contact_page.sql").replace("{hidden}", &hidden);
-        let rows = self.fetch(&sql, &table, arguments).await?;
-        rows.iter().map(decode::listed_contact).collect()
+        self.fetch(&sql, &table, arguments, decode::listed_contact)
+            .await
     }
 }

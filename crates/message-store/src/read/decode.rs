@@ -1,11 +1,11 @@
 //! Rows as types. A value that its type refuses does not come from the log: another program wrote it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Display};
 
 use schemas::{
-    Chg, ContactFlags, ConversationId, DirectConversation, GroupId, GroupRole, GroupSettings,
-    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Recipient,
-    StoredProfile, UserId, event::SourceOffset,
+    Chg, ContactFlags, ConversationId, DirectConversation, GroupRole, GroupSettings, LogPosition,
+    Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Recipient,
+    StoredProfile, TimestampMs, UserId, event::SourceOffset,
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
@@ -59,22 +59,22 @@ fn log_position(row: &MySqlRow) -> Result<LogPosition, StoreError> {
 pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreError> {
     let (to, n) = match kind {
         Kind::Direct => (
-            Recipient::User(uid(row, "destid")?),
-            Some(ordinal(row, "n")?),
+            Recipient::User(number(row, "destid")?),
+            Some(number(row, "n")?),
         ),
-        Kind::Group => (Recipient::Group(gid(row, "gid")?), None),
+        Kind::Group => (Recipient::Group(number(row, "gid")?), None),
     };
     Ok(MessageRow {
         id: row.try_get("id")?,
-        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
-        srcid: uid(row, "srcid")?,
+        ts: timestamp(row, "ts")?,
+        srcid: number(row, "srcid")?,
         to,
         client_msg_id: row
             .try_get::<String, _>("client_msg_id")?
             .try_into()
             .map_err(|error| refused("client_msg_id", error))?,
         msg: row.try_get("msg")?,
-        mid: mid(row, "mid")?,
+        mid: number(row, "mid")?,
         n,
         state: state(row, "state")?,
         edited_ts: row
@@ -86,12 +86,12 @@ pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreErr
 pub(super) fn profile(row: &MySqlRow) -> Result<StoredProfile, StoreError> {
     Ok(StoredProfile {
         profile: Profile {
-            uid: uid(row, "uid")?,
+            uid: number(row, "uid")?,
             nick: row.try_get("nick")?,
             avatar: row.try_get("avatar")?,
             extra: row.try_get("extra")?,
         },
-        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
+        ts: timestamp(row, "ts")?,
         pos: row.try_get("pos")?,
     })
 }
@@ -101,16 +101,16 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     let id: i64 = row.try_get("id")?;
     let chg = match row.try_get::<i64, _>("chg")? {
         own if own < 0 && own == -id => Chg::ZERO,
-        _ => chg(row, "chg")?,
+        _ => number(row, "chg")?,
     };
     Ok(StoredChange {
         conversation: conversation(row)?,
         chg,
-        mid: mid(row, "mid")?,
-        by: uid(row, "uid")?,
+        mid: number(row, "mid")?,
+        by: number(row, "uid")?,
         kind: ChangeKind::from_column(&kind)
             .ok_or_else(|| refused("change_kind", format!("there is no {kind:?}")))?,
-        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("ts")?),
+        ts: timestamp(row, "ts")?,
         id,
         msg: row.try_get("msg")?,
     })
@@ -119,9 +119,9 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
 /// lo is 0 in a group. A scan goes on after the conversation of its last row: of a row with lo above hi it would never end.
 fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
     if row.try_get::<i64, _>("lo")? == 0 {
-        return gid(row, "hi").map(ConversationId::Group);
+        return number(row, "hi").map(ConversationId::Group);
     }
-    let (lo, hi) = (uid(row, "lo")?, uid(row, "hi")?);
+    let (lo, hi): (UserId, UserId) = (number(row, "lo")?, number(row, "hi")?);
     if lo > hi {
         return Err(refused("lo", format!("{lo} is above hi, {hi}")));
     }
@@ -129,59 +129,53 @@ fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
 }
 
 pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
-    let is_set = |column: &str| Ok::<_, StoreError>(row.try_get::<i8, _>(column)? != 0);
     let settings = match row.try_get::<i64, _>("owner")? {
         0 => None,
         _ => Some(GroupSettings {
             name: row.try_get("name")?,
-            owner: uid(row, "owner")?,
-            open: is_set("open")?,
-            whole_history: is_set("whole_history")?,
-            muted: is_set("muted")?,
-            dissolved: is_set("dissolved")?,
+            owner: number(row, "owner")?,
+            open: is_set(row, "open")?,
+            whole_history: is_set(row, "whole_history")?,
+            muted: is_set(row, "muted")?,
+            dissolved: is_set(row, "dissolved")?,
         }),
     };
     Ok(GroupRow {
-        gid: gid(row, "gid")?,
+        gid: number(row, "gid")?,
         settings,
         member_count: row.try_get("member_count")?,
         last: last_message(row)?,
-        chg: chg(row, "chg")?,
+        chg: number(row, "chg")?,
         pos: row.try_get("pos")?,
     })
 }
 
 pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError> {
     Ok(GroupMemberRow {
-        gid: gid(row, "gid")?,
-        uid: uid(row, "uid")?,
+        gid: number(row, "gid")?,
+        uid: number(row, "uid")?,
         role: role(row, "role")?,
-        muted: row.try_get::<i8, _>("muted")? != 0,
-        join_mid: mid(row, "join_mid")?,
+        muted: is_set(row, "muted")?,
+        join_mid: number(row, "join_mid")?,
         pos: row.try_get("pos")?,
     })
 }
 
 /// A row of a group with that of a member.
 pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
-    let GroupRow {
-        gid,
-        settings,
-        member_count,
-        last,
-        chg,
-        pos,
-    } = group(row)?;
+    let group = group(row)?;
     Ok(GroupHead {
-        gid,
-        settings: settings.ok_or_else(|| refused("owner", "there is none"))?,
-        member_count,
-        last,
-        chg,
-        pos,
+        gid: group.gid,
+        settings: group
+            .settings
+            .ok_or_else(|| refused("owner", "there is none"))?,
+        member_count: group.member_count,
+        last: group.last,
+        chg: group.chg,
+        pos: group.pos,
         role: role(row, "member_role")?.ok_or_else(|| refused("member_role", "there is none"))?,
-        muted: row.try_get::<i8, _>("member_muted")? != 0,
-        join_mid: mid(row, "join_mid")?,
+        muted: is_set(row, "member_muted")?,
+        join_mid: number(row, "join_mid")?,
     })
 }
 
@@ -196,46 +190,42 @@ fn role(row: &MySqlRow, column: &str) -> Result<Option<GroupRole>, StoreError> {
 
 pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
     Ok(Membership {
-        uid: uid(row, "uid")?,
-        gid: gid(row, "gid")?,
+        uid: number(row, "uid")?,
+        gid: number(row, "gid")?,
         join_pos: row.try_get("join_pos")?,
         left_pos: row.try_get("left_pos")?,
-        join_mid: mid(row, "join_mid")?,
-        own_last_mid: mid(row, "own_last_mid")?,
+        join_mid: number(row, "join_mid")?,
+        own_last_mid: number(row, "own_last_mid")?,
         read: PerDevice {
-            pc: mid(row, "pc_read_mid")?,
-            mobile: mid(row, "mobile_read_mid")?,
+            pc: number(row, "pc_read_mid")?,
+            mobile: number(row, "mobile_read_mid")?,
         },
-        clear_mid: mid(row, "clear_mid")?,
+        clear_mid: number(row, "clear_mid")?,
         own_pos: row.try_get("own_pos")?,
         hidden: BTreeSet::new(),
         pos: row.try_get("pos")?,
     })
 }
 
-pub(crate) fn gid(row: &MySqlRow, column: &str) -> Result<GroupId, StoreError> {
-    GroupId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
-}
-
 pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
     let pos = row.try_get("pos")?;
     let flags = flags(row)?;
     let contact = ContactDelta {
-        uid: uid(row, "uid")?,
-        peer: uid(row, "peer")?,
+        uid: number(row, "uid")?,
+        peer: number(row, "peer")?,
         last: last_message(row)?,
-        peer_n: ordinal(row, "peer_n")?,
-        own_n: ordinal(row, "own_n")?,
+        peer_n: number(row, "peer_n")?,
+        own_n: number(row, "own_n")?,
         read: PerDevice {
             pc: read_up_to(row, "pc_read_mid", "pc_read_n")?,
             mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
         },
-        chg: chg(row, "chg")?,
+        chg: number(row, "chg")?,
         own_pos: row.try_get("own_pos")?,
         pos,
         flags: (flags != ContactFlags::default()).then_some(FlagsAt { pos, flags }),
-        deleted_mid: mid(row, "deleted_mid")?,
-        clear_mid: mid(row, "clear_mid")?,
+        deleted_mid: number(row, "deleted_mid")?,
+        clear_mid: number(row, "clear_mid")?,
         hidden: BTreeSet::new(),
     };
     Ok(ContactRow { contact })
@@ -252,26 +242,25 @@ pub(super) fn listed_contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
 }
 
 fn flags(row: &MySqlRow) -> Result<ContactFlags, StoreError> {
-    let is_set = |column: &str| Ok::<_, StoreError>(row.try_get::<i8, _>(column)? != 0);
     Ok(ContactFlags {
-        favourite: is_set("favourite")?,
-        pinned: is_set("pinned")?,
-        muted: is_set("muted")?,
-        blocked: is_set("blocked")?,
+        favourite: is_set(row, "favourite")?,
+        pinned: is_set(row, "pinned")?,
+        muted: is_set(row, "muted")?,
+        blocked: is_set(row, "blocked")?,
     })
 }
 
 fn last_message(row: &MySqlRow) -> Result<Option<LastMessage>, StoreError> {
-    let mid = mid(row, "last_mid")?;
+    let mid: Mid = number(row, "last_mid")?;
     if mid == Mid::ZERO {
         return Ok(None);
     }
     Ok(Some(LastMessage {
         mid,
-        ts: datetime::from_column(row.try_get::<PrimitiveDateTime, _>("last_ts")?),
-        srcid: uid(row, "last_srcid")?,
+        ts: timestamp(row, "last_ts")?,
+        srcid: number(row, "last_srcid")?,
         preview: row.try_get("preview")?,
-        chg: chg(row, "last_chg")?,
+        chg: number(row, "last_chg")?,
         state: state(row, "last_state")?,
     }))
 }
@@ -279,7 +268,7 @@ fn last_message(row: &MySqlRow) -> Result<Option<LastMessage>, StoreError> {
 fn read_up_to(row: &MySqlRow, mid_column: &str, n_column: &str) -> Result<ReadUpTo, StoreError> {
     let n: Option<i64> = row.try_get(n_column)?;
     Ok(ReadUpTo {
-        mid: mid(row, mid_column)?,
+        mid: number(row, mid_column)?,
         n: n.map(Ordinal::try_from)
             .transpose()
             .map_err(|error| refused(n_column, error))?,
@@ -288,8 +277,8 @@ fn read_up_to(row: &MySqlRow, mid_column: &str, n_column: &str) -> Result<ReadUp
 
 pub(super) fn read_mids(row: &MySqlRow) -> Result<PerDevice<Mid>, StoreError> {
     Ok(PerDevice {
-        pc: mid(row, "pcMid")?,
-        mobile: mid(row, "mobileMid")?,
+        pc: number(row, "pcMid")?,
+        mobile: number(row, "mobileMid")?,
     })
 }
 
@@ -301,27 +290,27 @@ pub(super) fn stored_read(row: &MySqlRow) -> Result<StoredRead, StoreError> {
     Ok(StoredRead {
         id: row.try_get("id")?,
         row: ReadRow {
-            uid: uid(row, "uid")?,
+            uid: number(row, "uid")?,
             conversation,
             mids: read_mids(row)?,
         },
     })
 }
 
-pub(crate) fn uid(row: &MySqlRow, column: &str) -> Result<UserId, StoreError> {
-    UserId::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
+/// A number as its type.
+pub(crate) fn number<T>(row: &MySqlRow, column: &str) -> Result<T, StoreError>
+where
+    T: TryFrom<i64, Error: Display>,
+{
+    T::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
 }
 
-pub(crate) fn mid(row: &MySqlRow, column: &str) -> Result<Mid, StoreError> {
-    Mid::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
+fn is_set(row: &MySqlRow, column: &str) -> Result<bool, StoreError> {
+    Ok(row.try_get::<i8, _>(column)? != 0)
 }
 
-pub(super) fn ordinal(row: &MySqlRow, column: &str) -> Result<Ordinal, StoreError> {
-    Ordinal::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
-}
-
-fn chg(row: &MySqlRow, column: &str) -> Result<Chg, StoreError> {
-    Chg::try_from(row.try_get::<i64, _>(column)?).map_err(|error| refused(column, error))
+fn timestamp(row: &MySqlRow, column: &str) -> Result<TimestampMs, StoreError> {
+    Ok(datetime::from_column(row.try_get(column)?))
 }
 
 fn state(row: &MySqlRow, column: &str) -> Result<MessageState, StoreError> {
@@ -329,6 +318,6 @@ fn state(row: &MySqlRow, column: &str) -> Result<MessageState, StoreError> {
     MessageState::from_column(value).ok_or_else(|| refused(column, format!("there is no {value}")))
 }
 
-fn refused(column: &str, error: impl std::fmt::Display) -> StoreError {
+fn refused(column: &str, error: impl Display) -> StoreError {
     StoreError::fatal(format!("column {column}: {error}"))
 }

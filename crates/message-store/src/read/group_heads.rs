@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use schemas::{GroupId, Mid, Partition, TableNumber, UserId};
+use sqlx::mysql::MySqlRow;
 
 use super::{ReadTx, decode};
 use crate::{GroupHead, Membership, StoreError, arguments::Arguments, names::Table};
@@ -10,9 +11,6 @@ use crate::{GroupHead, Membership, StoreError, arguments::Arguments, names::Tabl
 impl ReadTx {
     /// These groups, all in this database, in one statement: those of which `uid` is a member, dissolved or not. What is not projected yet is
     /// left out.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a group is in another database.
     pub async fn group_heads(
         &mut self,
         uid: UserId,
@@ -22,9 +20,6 @@ impl ReadTx {
     }
 
     /// The same, only of groups whose `pos` is at least that of `since` for their partition.
-    ///
-    /// # Errors
-    /// As [`group_heads`](Self::group_heads).
     pub async fn group_heads_since(
         &mut self,
         uid: UserId,
@@ -42,14 +37,10 @@ impl ReadTx {
                 .replace("{since}", &since(partition).to_string())
                 .replace("{gids}", gids))
         };
-        let rows = self.fetch_of_tables(ids, sql).await?;
-        rows.iter().map(decode::group_head).collect()
+        self.fetch_of_tables(ids, sql, decode::group_head).await
     }
 
     /// Those of these groups, all in this database, that `uid` has left by an event that is not below that of `since` for their partition.
-    ///
-    /// # Errors
-    /// As [`group_heads`](Self::group_heads).
     pub async fn left_groups(
         &mut self,
         uid: UserId,
@@ -66,14 +57,11 @@ impl ReadTx {
                 .replace("{since}", &since(partition).to_string())
                 .replace("{gids}", gids))
         };
-        let rows = self.fetch_of_tables(ids, sql).await?;
-        rows.iter().map(|row| decode::gid(row, "gid")).collect()
+        self.fetch_of_tables(ids, sql, |row| decode::number(row, "gid"))
+            .await
     }
 
     /// What a user has of a group, also once the user has left it.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn membership(
         &mut self,
         uid: UserId,
@@ -82,14 +70,13 @@ impl ReadTx {
         let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
         let arguments = Arguments::default().with(uid.get()).with(gid.get());
         let sql = include_str!("../../sql/read/membership.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
-        rows.first().map(decode::membership).transpose()
+        Ok(self
+            .fetch(sql, &table, arguments, decode::membership)
+            .await?
+            .pop())
     }
 
     /// Those of these messages of groups that `uid` has hidden.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn hidden_in_groups(
         &mut self,
         uid: UserId,
@@ -106,9 +93,8 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/hidden_in_groups.sql")
             .replace("{uid}", &uid.to_string())
             .replace("{keys}", &keys.join(" OR "));
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter()
-            .map(|row| Ok((decode::gid(row, "peer")?, decode::mid(row, "mid")?)))
-            .collect()
+        let key = |row: &MySqlRow| Ok((decode::number(row, "peer")?, decode::number(row, "mid")?));
+        let hidden = self.fetch_once(&sql, &table, key).await?;
+        Ok(hidden.into_iter().collect())
     }
 }

@@ -19,9 +19,6 @@ pub const UNREAD_LIMIT: usize = 200;
 impl ReadTx {
     /// The query that older clients had: the conversation's messages above `read_mid`, both directions, at most one month old and
     /// [`UNREAD_LIMIT`] many, the newest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn unread_messages(
         &mut self,
         conversation: DirectConversation,
@@ -37,9 +34,6 @@ impl ReadTx {
     }
 
     /// Up to `limit` messages below `before`, or the newest of all, and above `floor`, the newest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn page_before(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -64,9 +58,6 @@ impl ReadTx {
     }
 
     /// Up to `limit` messages above `after`, the oldest first.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn page_after(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -89,9 +80,6 @@ impl ReadTx {
     }
 
     /// These messages, all of conversations in this database; absent ones are gone or not there yet.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a conversation is in another database.
     pub async fn messages_by_mid(
         &mut self,
         keys: &[(ConversationId, Mid)],
@@ -108,19 +96,15 @@ impl ReadTx {
             let sql = include_str!("../../sql/read/messages_by_mid.sql")
                 .replace("{columns}", kind.columns())
                 .replace("{keys}", &keys.join(" OR "));
-            for row in self.fetch_once(&sql, &table).await? {
-                let row = decode::message(kind, &row)?;
-                found.insert((row.conversation(), row.mid), row);
-            }
+            let rows = self.fetch_once(&sql, &table, |row| decode::message(kind, row));
+            let rows = rows.await?.into_iter();
+            found.extend(rows.map(|row| ((row.conversation(), row.mid), row)));
         }
         Ok(found)
     }
 
     /// What `sender` sent with this id among their newest 1,000 messages, the oldest first: more than one where the id came again after the
     /// dedup window.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn find_by_client_msg_id(
         &mut self,
         conversation: DirectConversation,
@@ -137,9 +121,6 @@ impl ReadTx {
 
     /// How many messages `sender` had sent up to `mid`: n of the newest row that is there (PROTOCOL R5). `None` where that
     /// cannot be told because rows are gone.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn ordinal_at(
         &mut self,
         conversation: DirectConversation,
@@ -153,8 +134,9 @@ impl ReadTx {
             .with(peer)
             .with(mid.get());
         let sql = include_str!("../../sql/read/newest_ordinal.sql");
-        if let Some(row) = self.fetch(sql, &table, arguments).await?.first() {
-            return decode::ordinal(row, "n").map(Some);
+        let newest = self.fetch(sql, &table, arguments, |row| decode::number(row, "n"));
+        if let Some(n) = newest.await?.pop() {
+            return Ok(Some(n));
         }
         if mid == Mid::ZERO {
             return Ok(Some(Ordinal::ZERO));
@@ -163,8 +145,8 @@ impl ReadTx {
         // message tells.
         let arguments = Arguments::default().with(peer).with(sender.get());
         let sql = include_str!("../../sql/read/first_message.sql");
-        let is_whole = !self.fetch(sql, &table, arguments).await?.is_empty();
-        Ok(is_whole.then_some(Ordinal::ZERO))
+        let first = self.fetch(sql, &table, arguments, |_| Ok(Ordinal::ZERO));
+        Ok(first.await?.pop())
     }
 
     async fn messages(
@@ -176,8 +158,8 @@ impl ReadTx {
         let kind = Kind::of(conversation);
         let table = self.table(kind.messages(), conversation.partition())?;
         let sql = sql.replace("{columns}", kind.columns());
-        let rows = self.fetch(&sql, &table, arguments).await?;
-        rows.iter().map(|row| decode::message(kind, row)).collect()
+        self.fetch(&sql, &table, arguments, |row| decode::message(kind, row))
+            .await
     }
 }
 

@@ -29,6 +29,10 @@ use crate::{
 /// exactly those of the records below the offsets.
 ///
 /// It keeps a connection busy and old row versions alive, so it is to be dropped soon. After an error it is of no more use.
+///
+/// # Errors
+/// All reads fail alike: transient where the server does not answer; fatal where what is read is in another database, or a row holds what the log
+/// cannot have said.
 #[derive(Debug)]
 pub struct ReadTx {
     session: Session,
@@ -81,20 +85,23 @@ impl ReadTx {
     }
 
     /// The rows of one statement: `sql` of each table, with the ids that are looked for there, joined by UNION ALL.
-    async fn fetch_of_tables(
+    async fn fetch_of_tables<T>(
         &mut self,
         ids: impl Iterator<Item = (TableNumber, i64)>,
         sql: impl Fn(&Self, TableNumber, &str) -> Result<String, StoreError>,
-    ) -> Result<Vec<MySqlRow>, StoreError> {
+        decode: impl Fn(&MySqlRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
         let mut by_table: BTreeMap<TableNumber, Vec<String>> = BTreeMap::new();
         for (number, id) in ids {
             by_table.entry(number).or_default().push(id.to_string());
         }
         let by_table = by_table.into_iter();
-        self.fetch_of_each(by_table, |tx, (number, ids)| {
-            sql(tx, number, &ids.join(", "))
-        })
-        .await
+        let rows = self
+            .fetch_of_each(by_table, |tx, (number, ids)| {
+                sql(tx, number, &ids.join(", "))
+            })
+            .await?;
+        rows.iter().map(decode).collect()
     }
 
     /// The rows of one statement: `sql` of each, joined by UNION ALL; none of nothing.
@@ -117,24 +124,27 @@ impl ReadTx {
     }
 
     /// The rows of a prepared statement, in which `{table}` stands for a table.
-    pub(crate) async fn fetch(
+    pub(crate) async fn fetch<T>(
         &mut self,
         template: &str,
         table: &str,
         arguments: Arguments,
-    ) -> Result<Vec<MySqlRow>, StoreError> {
+        decode: impl Fn(&MySqlRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
         let sql = template.replace("{table}", table);
-        self.session.fetch(sql, arguments.finish()?).await
+        let rows = self.session.fetch(sql, arguments.finish()?).await?;
+        rows.iter().map(decode).collect()
     }
 
     /// The same for a statement that is different every time, so preparing it would be wasted.
-    pub(crate) async fn fetch_once(
+    pub(crate) async fn fetch_once<T>(
         &mut self,
         template: &str,
         table: &str,
-    ) -> Result<Vec<MySqlRow>, StoreError> {
-        self.session
-            .fetch_text(template.replace("{table}", table))
-            .await
+        decode: impl Fn(&MySqlRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let sql = template.replace("{table}", table);
+        let rows = self.session.fetch_text(sql).await?;
+        rows.iter().map(decode).collect()
     }
 }

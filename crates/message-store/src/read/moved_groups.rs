@@ -11,9 +11,6 @@ impl ReadTx {
     /// The groups of these partitions, all in this database, of which `uid` is a member and whose `pos` is at least that of `since` for their partition; and
     /// those that `uid` has left by an event at or above that of `left_since`, which is not below `since`. Both by the index of `pos`. `None` if a
     /// partition has `limit` groups or more that have moved, whoever is in them.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a partition is in another database.
     pub async fn moved_groups(
         &mut self,
         uid: UserId,
@@ -49,7 +46,7 @@ impl ReadTx {
         let (mut heads, mut left) = (Vec::new(), Vec::new());
         for row in self.fetch_of_each(moved.into_iter(), sql).await? {
             match row.try_get::<i8, _>("member_role")? {
-                0 => left.push(decode::gid(&row, "gid")?),
+                0 => left.push(decode::number(&row, "gid")?),
                 _ => heads.push(decode::group_head(&row)?),
             }
         }
@@ -58,9 +55,6 @@ impl ReadTx {
 
     /// Of each group table of this database the `limit` newest groups with messages up to `(last_ts, gid)`, whoever is in them, each with the time of its
     /// newest message: all that the index has, and nothing of the rows.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn newest_groups(
         &mut self,
         (last_ts, gid): (TimestampMs, i64),
@@ -78,16 +72,13 @@ impl ReadTx {
         let rows = self.fetch_of_each(tables, sql).await?;
         let newest = |row: &MySqlRow| {
             let last_ts = datetime::from_column(row.try_get("last_ts")?);
-            Ok((decode::gid(row, "gid")?, last_ts))
+            Ok((decode::number(row, "gid")?, last_ts))
         };
         rows.iter().map(newest).collect()
     }
 
     /// What a sync begins with, in one statement: the user's own profile, and whether there are so many memberships or more, of groups that were left,
     /// too.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn sync_head(
         &mut self,
         uid: UserId,
@@ -99,20 +90,19 @@ impl ReadTx {
             .replace("{memberships}", &self.table(Table::Membership, number)?)
             .replace("{uid}", &uid.to_string())
             .replace("{count}", &memberships.to_string());
-        let rows = self.fetch_once(&sql, &table).await?;
-        let row = rows
-            .first()
-            .ok_or_else(|| StoreError::fatal("a statement without a table has no row"))?;
-        let has_profile = row.try_get::<Option<i64>, _>("pos")?.is_some();
-        let profile = has_profile.then(|| decode::profile(row)).transpose()?;
-        let found: i64 = row.try_get("memberships")?;
-        Ok((profile, found >= i64::from(memberships)))
+        let head = |row: &MySqlRow| {
+            let has_profile = row.try_get::<Option<i64>, _>("pos")?.is_some();
+            let profile = has_profile.then(|| decode::profile(row)).transpose()?;
+            let found: i64 = row.try_get("memberships")?;
+            Ok((profile, found >= i64::from(memberships)))
+        };
+        let mut heads = self.fetch_once(&sql, &table, head).await?;
+        heads
+            .pop()
+            .ok_or_else(|| StoreError::fatal("a statement without a table has no row"))
     }
 
     /// Up to `limit` memberships of a user whose `pos` is at least that of `since` for the group's partition, in no order.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn memberships_since(
         &mut self,
         uid: UserId,
@@ -125,14 +115,10 @@ impl ReadTx {
             .replace("{uid}", &uid.to_string())
             .replace("{since}", &since.join(", "))
             .replace("{limit}", &limit.to_string());
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(decode::membership).collect()
+        self.fetch_once(&sql, &table, decode::membership).await
     }
 
     /// What a user has of these groups.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the user's tables are in another database.
     pub async fn memberships_of(
         &mut self,
         uid: UserId,
@@ -146,7 +132,6 @@ impl ReadTx {
         let sql = include_str!("../../sql/read/memberships_of.sql")
             .replace("{uid}", &uid.to_string())
             .replace("{gids}", &gids.join(", "));
-        let rows = self.fetch_once(&sql, &table).await?;
-        rows.iter().map(decode::membership).collect()
+        self.fetch_once(&sql, &table, decode::membership).await
     }
 }

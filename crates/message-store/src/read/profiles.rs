@@ -5,9 +5,6 @@ use crate::{StoreError, names::Table};
 
 impl ReadTx {
     /// The profiles of these users, all in this database, in one statement; nobody has to have one.
-    ///
-    /// # Errors
-    /// As all reads; fatal where a user's tables are in another database.
     pub async fn profiles(&mut self, uids: &[UserId]) -> Result<Vec<StoredProfile>, StoreError> {
         let ids = uids
             .iter()
@@ -17,25 +14,20 @@ impl ReadTx {
                 .replace("{table}", &tx.table(Table::User, number)?)
                 .replace("{uids}", uids))
         };
-        let rows = self.fetch_of_tables(ids, sql).await?;
-        rows.iter().map(decode::profile).collect()
+        self.fetch_of_tables(ids, sql, decode::profile).await
     }
 
     /// The next `limit` rows of `user_<n>` behind that of `after`, ascending.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_profiles(
         &mut self,
         number: TableNumber,
         after: Option<UserId>,
         limit: u32,
     ) -> Result<Vec<StoredProfile>, StoreError> {
-        let table = self.table(Table::User, number)?;
         let after = after.map_or(0, UserId::get);
         let sql = include_str!("../../sql/read/scan_profiles.sql");
-        let values = [("uid", after), ("limit", limit.into())];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::profile).collect()
+        let key = [("uid", after)];
+        self.scan(sql, (Table::User, number), &key, limit, decode::profile)
+            .await
     }
 }

@@ -5,9 +5,6 @@ use crate::{StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
     /// The read positions of `uid` in `read_chat_mid_<n>`. Those in `contact_<n>` may be ahead or behind: the larger ones hold.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the conversation is in another database.
     pub async fn read_mids(
         &mut self,
         conversation: DirectConversation,
@@ -18,9 +15,9 @@ impl ReadTx {
             .with(uid.get())
             .with(conversation.to_string());
         let sql = include_str!("../../sql/read/read_mids.sql");
-        match self.fetch(sql, &table, arguments).await?.first() {
-            Some(row) => decode::read_mids(row),
-            None => Ok(PerDevice::default()),
-        }
+        let mut found = self
+            .fetch(sql, &table, arguments, decode::read_mids)
+            .await?;
+        Ok(found.pop().unwrap_or_default())
     }
 }

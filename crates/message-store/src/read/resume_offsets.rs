@@ -6,9 +6,6 @@ use crate::{MessageStore, Shard, Sink, StoreError, StoredOffset, arguments::Argu
 
 impl ReadTx {
     /// The resume offsets of `partitions`; the start where a row is missing.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn resume_offsets(
         &mut self,
         sink: Sink,
@@ -19,8 +16,8 @@ impl ReadTx {
         let arguments = Arguments::default()
             .with(self.names.sink_name(sink))
             .with(topic);
-        let sql = include_str!("../../sql/read/resume_offsets.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
+        let sql = include_str!("../../sql/read/resume_offsets.sql").replace("{table}", &table);
+        let rows = self.session.fetch(sql, arguments.finish()?).await?;
         Ok(resume::or_start(
             partitions,
             &decode::resume_offsets(&rows)?,
@@ -28,9 +25,6 @@ impl ReadTx {
     }
 
     /// Below which offsets rows of who left a group may be deleted; partitions of which none is are left out.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn forgotten_below(
         &mut self,
         sink: Sink,
@@ -40,17 +34,14 @@ impl ReadTx {
         let arguments = Arguments::default()
             .with(self.names.sink_name(sink))
             .with(topic);
-        let sql = include_str!("../../sql/read/forgotten_below.sql");
-        let rows = self.fetch(sql, &table, arguments).await?;
+        let sql = include_str!("../../sql/read/forgotten_below.sql").replace("{table}", &table);
+        let rows = self.session.fetch(sql, arguments.finish()?).await?;
         decode::by_partition(&rows, |row| Ok(row.try_get("forgotten_below")?))
     }
 }
 
 impl MessageStore {
     /// All rows of `resume_offset` in a database.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn stored_offsets(&self, shard: Shard) -> Result<Vec<StoredOffset>, StoreError> {
         let sql = include_str!("../../sql/read/stored_offsets.sql")
             .replace("{table}", &self.names().resume_offset(shard));
@@ -59,9 +50,6 @@ impl MessageStore {
     }
 
     /// The resume offsets of `partitions` in one database; the start where a row is missing.
-    ///
-    /// # Errors
-    /// As all reads.
     pub async fn read_resume_offsets(
         &self,
         shard: Shard,

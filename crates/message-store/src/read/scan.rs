@@ -1,5 +1,7 @@
 //! Whole tables, piece by piece, in the order of their primary keys.
 
+use std::fmt::Display;
+
 use schemas::{ConversationId, GroupId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
@@ -12,9 +14,6 @@ use crate::{
 
 impl ReadTx {
     /// The next `limit` rows of `chat_msg_<n>` behind the id `after` (−1 to begin), ascending.
-    ///
-    /// # Errors
-    /// As all reads; fatal where the table is in another database or a row holds what the log cannot have said.
     pub async fn scan_messages(
         &mut self,
         number: TableNumber,
@@ -26,9 +25,6 @@ impl ReadTx {
     }
 
     /// The same of `group_msg_<n>`.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_group_messages(
         &mut self,
         number: TableNumber,
@@ -46,44 +42,33 @@ impl ReadTx {
         after: i64,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let table = self.table(kind.messages(), number)?;
         let sql = include_str!("../../sql/read/scan_messages.sql");
         let sql = sql.replace("{columns}", kind.columns());
-        let values = [("after", after), ("limit", limit.into())];
-        let rows = self.scan(&sql, &table, &values).await?;
-        rows.iter().map(|row| decode::message(kind, row)).collect()
+        let key = [("after", after)];
+        self.scan(&sql, (kind.messages(), number), &key, limit, |row| {
+            decode::message(kind, row)
+        })
+        .await
     }
 
     /// The next `limit` rows of `msg_change_<n>` behind that of `after`, by conversation and [number](StoredChange::number).
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_changes(
         &mut self,
         number: TableNumber,
         after: Option<(ConversationId, i64)>,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
-        let table = self.table(Table::MsgChange, number)?;
         let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
             let (lo, hi) = lo_and_hi(conversation);
             (lo, hi, chg)
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
-        let values = [
-            ("lo", lo),
-            ("hi", hi),
-            ("chg", chg),
-            ("limit", limit.into()),
-        ];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::change).collect()
+        let key = [("lo", lo), ("hi", hi), ("chg", chg)];
+        self.scan(sql, (Table::MsgChange, number), &key, limit, decode::change)
+            .await
     }
 
     /// The next `limit` rows of `hidden_<n>` behind `after` that are of direct conversations: (uid, peer, mid), ascending.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_hidden(
         &mut self,
         number: TableNumber,
@@ -91,24 +76,11 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<(UserId, UserId, Mid)>, StoreError> {
         let after = after.map(|(uid, peer, mid)| (uid.get(), peer.get(), mid.get()));
-        let rows = self
-            .scan_hidden_of(Kind::Direct, number, after, limit)
-            .await?;
-        rows.iter()
-            .map(|row| {
-                Ok((
-                    decode::uid(row, "uid")?,
-                    decode::uid(row, "peer")?,
-                    decode::mid(row, "mid")?,
-                ))
-            })
-            .collect()
+        self.scan_hidden_of(Kind::Direct, number, after, limit)
+            .await
     }
 
     /// The same of those in groups: (uid, gid, mid).
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_hidden_in_groups(
         &mut self,
         number: TableNumber,
@@ -116,38 +88,30 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<(UserId, GroupId, Mid)>, StoreError> {
         let after = after.map(|(uid, gid, mid)| (uid.get(), gid.get(), mid.get()));
-        let rows = self
-            .scan_hidden_of(Kind::Group, number, after, limit)
-            .await?;
-        rows.iter()
-            .map(|row| {
-                Ok((
-                    decode::uid(row, "uid")?,
-                    decode::gid(row, "peer")?,
-                    decode::mid(row, "mid")?,
-                ))
-            })
-            .collect()
+        self.scan_hidden_of(Kind::Group, number, after, limit).await
     }
 
-    async fn scan_hidden_of(
+    async fn scan_hidden_of<P: TryFrom<i64, Error: Display>>(
         &mut self,
         kind: Kind,
         number: TableNumber,
         after: Option<(i64, i64, i64)>,
         limit: u32,
-    ) -> Result<Vec<MySqlRow>, StoreError> {
-        let table = self.table(Table::Hidden, number)?;
+    ) -> Result<Vec<(UserId, P, Mid)>, StoreError> {
         let (uid, peer, mid) = after.unwrap_or_default();
         let sql = include_str!("../../sql/read/scan_hidden.sql");
-        let values = [
-            ("kind", kind.to_column().into()),
-            ("uid", uid),
-            ("peer", peer),
-            ("mid", mid),
-            ("limit", limit.into()),
-        ];
-        self.scan(sql, &table, &values).await
+        let kind = kind.to_column().into();
+        let key = [("kind", kind), ("uid", uid), ("peer", peer), ("mid", mid)];
+        let hidden = |row: &MySqlRow| {
+            let uid = decode::number(row, "uid")?;
+            Ok((
+                uid,
+                decode::number(row, "peer")?,
+                decode::number(row, "mid")?,
+            ))
+        };
+        self.scan(sql, (Table::Hidden, number), &key, limit, hidden)
+            .await
     }
 
     /// The next `limit` rows of `hidden_<n>` behind `after`, of users and groups: the primary key, and whether the user has cleared the message.
@@ -161,69 +125,56 @@ impl ReadTx {
             .replace("{contacts}", &self.table(Table::Contact, number)?)
             .replace("{memberships}", &self.table(Table::Membership, number)?);
         let [uid, kind, peer, mid] = after.unwrap_or_default();
-        let values = [
-            ("uid", uid),
-            ("kind", kind),
-            ("peer", peer),
-            ("mid", mid),
-            ("limit", limit.into()),
-        ];
-        let table = self.table(Table::Hidden, number)?;
-        let rows = self.scan(&sql, &table, &values).await?;
-        rows.iter()
-            .map(|row| {
-                let key = [
-                    row.try_get("uid")?,
-                    row.try_get("kind")?,
-                    row.try_get("peer")?,
-                    row.try_get("mid")?,
-                ];
-                Ok((key, row.try_get::<i64, _>("is_cleared")? != 0))
-            })
-            .collect()
+        let key = [("uid", uid), ("kind", kind), ("peer", peer), ("mid", mid)];
+        let cleared = |row: &MySqlRow| {
+            let key = [
+                row.try_get("uid")?,
+                row.try_get("kind")?,
+                row.try_get("peer")?,
+                row.try_get("mid")?,
+            ];
+            Ok((key, row.try_get::<i64, _>("is_cleared")? != 0))
+        };
+        self.scan(&sql, (Table::Hidden, number), &key, limit, cleared)
+            .await
     }
 
     /// The next `limit` rows of `read_chat_mid_<n>` behind the id `after` (0 to begin), ascending.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_reads(
         &mut self,
         number: TableNumber,
         after: i64,
         limit: u32,
     ) -> Result<Vec<StoredRead>, StoreError> {
-        let table = self.table(Table::ReadChatMid, number)?;
         let sql = include_str!("../../sql/read/scan_reads.sql");
-        let values = [("after", after), ("limit", limit.into())];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::stored_read).collect()
+        let key = [("after", after)];
+        self.scan(
+            sql,
+            (Table::ReadChatMid, number),
+            &key,
+            limit,
+            decode::stored_read,
+        )
+        .await
     }
 
     /// The next `limit` rows of `contact_<n>` behind the one of `(uid, peer)`, ascending.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn scan_contacts(
         &mut self,
         number: TableNumber,
         after: Option<(UserId, UserId)>,
         limit: u32,
     ) -> Result<Vec<ContactRow>, StoreError> {
-        let table = self.table(Table::Contact, number)?;
         let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
         let sql = include_str!("../../sql/read/scan_contacts.sql");
-        let values = [("uid", uid), ("peer", peer), ("limit", limit.into())];
-        let rows = self.scan(sql, &table, &values).await?;
-        rows.iter().map(decode::contact).collect()
+        let key = [("uid", uid), ("peer", peer)];
+        self.scan(sql, (Table::Contact, number), &key, limit, decode::contact)
+            .await
     }
 
     /// How many rows have a value that no projection writes in a column that no other read returns: a `hashvalue` that is not the table's
     /// number, a `kind` that is no user's or, of a hidden message, group's, or of a contact a `del_flag` that does not follow from its mids, or no
     /// `pos` although the database was made with that column. It reads the whole table.
-    ///
-    /// # Errors
-    /// As [`scan_messages`](Self::scan_messages).
     pub async fn count_misfits(
         &mut self,
         sink: Sink,
@@ -249,25 +200,28 @@ impl ReadTx {
             let sql = include_str!("../../sql/read/count_misfits.sql")
                 .replace("{column}", column)
                 .replace("{right}", right);
-            let rows = self.fetch_once(&sql, &table).await?;
-            let count = rows.first().map(|row| row.try_get("misfits")).transpose()?;
-            misfits += count.unwrap_or(0_i64);
+            let count = |row: &MySqlRow| Ok(row.try_get::<i64, _>("misfits")?);
+            let counts = self.fetch_once(&sql, &table, count).await?;
+            misfits += counts.iter().sum::<i64>();
         }
         Ok(misfits)
     }
 
-    /// A statement with these numbers in it, unprepared: the statements of a scan are many, and would push those of other reads out of the
-    /// connection's cache. To close one costs 40 ms, since sqlx sets no TCP_NODELAY.
-    pub(super) async fn scan(
+    /// The next `limit` rows of a table behind that with this key. The statement has the numbers in it, unprepared: the statements of a scan are many, and
+    /// would push those of other reads out of the connection's cache. To close one costs 40 ms, since sqlx sets no TCP_NODELAY.
+    pub(super) async fn scan<T>(
         &mut self,
         sql: &str,
-        table: &str,
-        values: &[(&str, i64)],
-    ) -> Result<Vec<MySqlRow>, StoreError> {
-        let mut sql = sql.to_owned();
-        for (name, value) in values {
+        (table, number): (Table, TableNumber),
+        key: &[(&str, i64)],
+        limit: u32,
+        decode: impl Fn(&MySqlRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let table = self.table(table, number)?;
+        let mut sql = sql.replace("{limit}", &limit.to_string());
+        for (name, value) in key {
             sql = sql.replace(&format!("{{{name}}}"), &value.to_string());
         }
-        self.fetch_once(&sql, table).await
+        self.fetch_once(&sql, &table, decode).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Partition, PartitionMap, TableNumber};
+use schemas::{GroupId, Partition, PartitionMap, TableNumber, UserId};
 use sqlx::Row as _;
 
 use crate::{
@@ -115,7 +115,8 @@ impl MessageStore {
             let found = session.fetch_text(sql).await?;
             let (mut keys, mut below) = (Vec::new(), BTreeMap::new());
             for row in &found {
-                let (uid, gid) = (decode::uid(row, "uid")?, decode::gid(row, "gid")?);
+                let (uid, gid): (UserId, GroupId) =
+                    (decode::number(row, "uid")?, decode::number(row, "gid")?);
                 from = row.try_get("left_pos")?;
                 keys.push(format!("({}, {})", uid.get(), gid.get()));
                 // They come in the order of left_pos.
