@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::MultiGzDecoder;
-use schemas::{DirectConversation, Excerpt, GroupId, Partition, Profile, UserId};
+use schemas::{DirectConversation, Excerpt, GroupId, Partition, UserId};
 use serde::Deserialize;
 use serde_json::json;
 use service_runtime::without_mark;
@@ -107,7 +107,7 @@ fn partition_of(line: &str) -> Option<Partition> {
             peer: Some(peer),
             ..
         } => Some(DirectConversation::new(uid, peer).partition()),
-        Place { uid, .. } => uid.map(Profile::partition_of),
+        Place { uid, .. } => uid.map(Partition::of_user),
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 
 use access::CallerQuota;
 use event_log::{KafkaConfig, LogEnds, LogReader};
-use posting::Poster;
 use message_store::MessageStore;
+use posting::Poster;
 use schemas::PartitionMap;
 use service_runtime::Shutdown;
 use tokio::sync::watch;

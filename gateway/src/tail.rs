@@ -47,7 +47,9 @@ pub(crate) struct TailStart {
 pub(crate) fn hub(gateway: &Gateway, begin: &TailStart) -> Hub {
     let positions = begin.stored.values();
     let epoch = positions.map(|position| position.watermark.epoch).max();
-    let limits = gateway.config.limits(gateway.poster.config().request_deadline());
+    let limits = gateway
+        .config
+        .limits(gateway.poster.config().request_deadline());
     Hub::new(limits, epoch.unwrap_or_default(), &begin.rings)
 }
 

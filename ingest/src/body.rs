@@ -12,7 +12,6 @@ use posting::{Full, PoolPermit, over_capacity};
 use problem::{Problem, ProblemKind};
 use tokio::time::{Instant, timeout_at};
 
-
 /// How much of a refused request is still read. Otherwise a client that sends everything before it reads would see its connection reset
 /// instead of the response.
 const DRAIN_BYTES: usize = 128 * 1024 * 1024;

@@ -10,9 +10,7 @@ use posting::{PoolPermit, Post, Poster};
 use problem::Problem;
 use tokio::time::{Instant, timeout_at};
 
-use crate::{
-    body::RequestBody, media::SingleEncoding, responses::accepted, state::Ingest,
-};
+use crate::{body::RequestBody, media::SingleEncoding, responses::accepted, state::Ingest};
 
 /// The header with the id of a single command.
 pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";

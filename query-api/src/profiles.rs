@@ -74,8 +74,7 @@ pub(crate) async fn read(
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(ProfileItems, AsOf), QueryError> {
-    let partitions: BTreeSet<Partition> =
-        uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
+    let partitions: BTreeSet<Partition> = uids.iter().map(|uid| Partition::of_user(*uid)).collect();
     let required = &required.clone().restrict_to(|p| partitions.contains(&p));
     let cache = from_cache(api, uids, required).await;
     let mut found: ProfileItems = into_items(cache.profiles);
@@ -154,7 +153,7 @@ async fn from_cache(api: &Api, uids: &BTreeSet<UserId>, required: &RequiredWater
 impl Cached {
     fn add(&mut self, read: CachedProfiles, required: &RequiredWatermarks) {
         for (uid, stored) in read.profiles {
-            let partition = Profile::partition_of(uid);
+            let partition = Partition::of_user(uid);
             let own = required.clone().restrict_to(|p| p == partition);
             let at = read.positions.get(partition);
             let at = at.map(|at| (partition, at.position));
@@ -175,8 +174,7 @@ async fn from_rows(
     uids: &[UserId],
     required: &RequiredWatermarks,
 ) -> Result<(Vec<ProfileUpdate>, Watermarks), QueryError> {
-    let partitions: BTreeSet<Partition> =
-        uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
+    let partitions: BTreeSet<Partition> = uids.iter().map(|uid| Partition::of_user(*uid)).collect();
     let required = required.clone().restrict_to(|p| partitions.contains(&p));
     let all: Vec<Partition> = partitions.into_iter().collect();
     let mut tx = api.snapshot(shard).await?;
@@ -189,7 +187,7 @@ async fn from_rows(
     sink_watermarks::expect_reached(store, &required, &watermarks)?;
     let rows = tx.profiles(uids).await?.into_iter();
     let update = |stored: StoredProfile| ProfileUpdate {
-        reflects: at(Profile::partition_of(stored.profile.uid)).next,
+        reflects: at(Partition::of_user(stored.profile.uid)).next,
         stored,
     };
     Ok((

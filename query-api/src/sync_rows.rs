@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{ContactRow, GroupHead, Membership, ReadTx, Shard, Sink};
 use schemas::{
-    DirectConversation, GroupId, Partition, Profile, StoredProfile, UserId,
+    DirectConversation, GroupId, Partition, StoredProfile, UserId,
     sync::{Applied, RowKey, SyncCursor},
 };
 
@@ -180,7 +180,7 @@ impl Reading<'_> {
 
     /// On every page that does not end before the profile's partition is done: its entry of the token moves with the last of them.
     fn has_moved(&self, profile: &StoredProfile) -> bool {
-        let partition = Profile::partition_of(self.uid);
+        let partition = Partition::of_user(self.uid);
         let (first, ..) = self.cursor.begin();
         partition >= first && profile.pos >= self.cursor.least_pos(partition)
     }

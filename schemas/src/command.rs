@@ -3,8 +3,8 @@
 use prost::{DecodeError, Message as _};
 
 use crate::{
-    ChangeContact, ChangeGroup, ChangeMessage, CommandId, CommandScope,
-    ConversationId, Partition, Profile, Recipient, WordVerdict,
+    ChangeContact, ChangeGroup, ChangeMessage, CommandId, CommandScope, ConversationId, Partition,
+    Profile, Recipient, WordVerdict,
     event::Body,
     fast_decoder,
     kind::CommandKind,

@@ -185,11 +185,7 @@ impl FairPool {
     }
 
     /// Takes `amount` for what is not: it may be [taken away](PoolPermit::taken_away).
-    pub fn begin(
-        self: &Arc<Self>,
-        caller: &Caller,
-        amount: usize,
-    ) -> Result<PoolPermit, Full> {
+    pub fn begin(self: &Arc<Self>, caller: &Caller, amount: usize) -> Result<PoolPermit, Full> {
         let account = Account::from(caller);
         let taken_away = CancellationToken::new();
         let unfinished = Unfinished {

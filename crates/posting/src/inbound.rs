@@ -4,9 +4,7 @@ use event_log::{AppendRecord, Delivery, DeliveryFailure, OnDelivery, ProducerSet
 use schemas::{CommandId, Partition, command::InboundValue, kind::Retry};
 use tokio::sync::oneshot;
 
-use crate::{
-    byte_budget::cost_bytes, config::IngestConfig, fair_pool::PoolPermit, post::Post,
-};
+use crate::{byte_budget::cost_bytes, config::IngestConfig, fair_pool::PoolPermit, post::Post};
 
 /// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
 const MAX_RECORD_BYTES: usize = 1_000_000;

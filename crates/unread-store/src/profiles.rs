@@ -61,7 +61,7 @@ impl Connection {
         let profile = &stored.profile;
         let keys = [
             self.keys().profile(profile.uid),
-            self.keys().position(Profile::partition_of(profile.uid)),
+            self.keys().position(Partition::of_user(profile.uid)),
         ];
         let mut cmd = scripts::call(&scripts::SET_PROFILE, &keys);
         cmd.arg(reflects.get())
@@ -83,7 +83,7 @@ impl Connection {
     /// [`UnreadError::NotReady`] on a slot without positions; [`UnreadError::Transient`], [`UnreadError::Malformed`].
     pub async fn read_profiles(&self, uids: &[UserId]) -> Result<CachedProfiles, UnreadError> {
         let partitions: BTreeSet<Partition> =
-            uids.iter().map(|uid| Profile::partition_of(*uid)).collect();
+            uids.iter().map(|uid| Partition::of_user(*uid)).collect();
         let mut pipe = redis::pipe();
         for partition in &partitions {
             pipe.add_command(self.get_position(*partition));
@@ -109,7 +109,7 @@ impl Connection {
                 Err(error) if error.code() == Some("WRONGTYPE") => continue,
                 response => parse(response.map_err(|error| self.fail(error))?)?,
             };
-            let generation = read.positions.get(Profile::partition_of(*uid));
+            let generation = read.positions.get(Partition::of_user(*uid));
             let generation = generation.map(|stored| stored.generation.to_string());
             if let Some(stored) = self.parse_profile(*uid, generation.as_deref(), fields)? {
                 read.profiles.insert(*uid, stored);

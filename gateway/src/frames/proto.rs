@@ -87,8 +87,7 @@ fn hello_frame(hello: client_frame::Hello) -> Result<Hello, String> {
     Ok(Hello {
         device: Object(Device {
             id: device.id.try_into().map_err(of("device.id"))?,
-            class: device_class(device.class)
-                .map_err(|error| of("device.class")(error.problem))?,
+            class: device_class(device.class).map_err(|error| of("device.class")(error.problem))?,
             name: device.name.try_into().map_err(of("device.name"))?,
         }),
         since: match hello.since {

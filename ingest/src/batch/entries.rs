@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use schemas::{Partition, kind::Retry};
 
-
 /// The outcome of one line so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {

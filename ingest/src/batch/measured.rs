@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use posting::{IngestConfig, InboundRecord};
+use posting::{InboundRecord, IngestConfig};
 
 use crate::media::BatchEncoding;
 

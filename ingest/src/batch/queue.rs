@@ -206,12 +206,7 @@ impl ResultQueue {
     }
 
     /// Completes an entry of [`Self::add_pending`] with the outcome of its append.
-    pub(super) fn complete(
-        &self,
-        index: u32,
-        retry: Retry,
-        outcome: Result<i64, DeliveryFailure>,
-    ) {
+    pub(super) fn complete(&self, index: u32, retry: Retry, outcome: Result<i64, DeliveryFailure>) {
         if let Err(failure) = &outcome {
             self.count_failure(failure);
         }

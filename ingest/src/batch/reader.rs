@@ -62,7 +62,9 @@ impl Stop {
 impl BatchReader {
     /// Reads the whole body, then waits until the client has taken the results.
     pub(super) async fn run(self, mut body: RequestBody) {
-        let mut framer = self.encoding.framer(self.ingest.poster.config().max_line_bytes);
+        let mut framer = self
+            .encoding
+            .framer(self.ingest.poster.config().max_line_bytes);
         let started = Instant::now();
         let read = self.read(&mut framer, &mut body).await;
         let unfinished = framer.unfinished();

@@ -2,9 +2,7 @@
 
 use posting::{Post, invalid_field};
 use problem::{Problem, json::Object};
-use schemas::{
-    ChangeGroup, CreateGroup, GroupAction, GroupId, GroupRole, SetGroupOptions, UserId,
-};
+use schemas::{ChangeGroup, CreateGroup, GroupAction, GroupId, GroupRole, SetGroupOptions, UserId};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -170,9 +168,7 @@ impl GroupBody {
                 let right = "1 to 64 bytes";
                 return Err(Problem::invalid_field("client_id", "is empty", right));
             }
-            (None, Some(client_id)) => {
-                (GroupId::of_owner(self.owner, &client_id), Some(client_id))
-            }
+            (None, Some(client_id)) => (GroupId::of_owner(self.owner, &client_id), Some(client_id)),
             (None, None) => {
                 let right = "the group's id, or client_id in its place";
                 return Err(Problem::invalid_field("gid", "is missing", right));
@@ -189,7 +185,12 @@ impl GroupBody {
             whole_history: self.whole_history,
             client_id,
         };
-        change(gid, self.owner, GroupAction::Create(create), self.command_id)
+        change(
+            gid,
+            self.owner,
+            GroupAction::Create(create),
+            self.command_id,
+        )
     }
 }
 

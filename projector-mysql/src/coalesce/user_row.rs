@@ -58,7 +58,7 @@ impl MergedRow for UserRow {
         match self {
             Self::Contact(row) => contact::partition(row),
             Self::Membership(row) => row.gid.partition(),
-            Self::Profile(row) => Profile::partition_of(row.profile.uid),
+            Self::Profile(row) => Partition::of_user(row.profile.uid),
         }
     }
 

@@ -170,7 +170,7 @@ impl Log {
             Body::MessageChange(change) => change.conversation().partition(),
             Body::ContactChange(change) => change.conversation().partition(),
             Body::GroupChange(change) => change.gid.partition(),
-            Body::Profile(profile) => Profile::partition_of(profile.uid),
+            Body::Profile(profile) => Partition::of_user(profile.uid),
             Body::Control(_) | Body::Progress => unreachable!("neither is sent"),
         };
         // Gaps, as those between inbound offsets that emitted nothing.

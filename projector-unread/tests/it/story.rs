@@ -156,7 +156,7 @@ impl Story {
     /// A profile that is set.
     pub async fn profile(&mut self, profile: Profile) {
         let (partition, key) = (
-            Profile::partition_of(profile.uid),
+            Partition::of_user(profile.uid),
             format!("u:{}", profile.uid),
         );
         self.append_to(partition, &key, Body::Profile(profile))

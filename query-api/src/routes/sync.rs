@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, future::pending};
 use access::Caller;
 use axum::Json;
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, Profile, StoredProfile, SyncToken, UserId, sync::SyncCursor};
+use schemas::{GroupId, Partition, StoredProfile, SyncToken, UserId, sync::SyncCursor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -253,7 +253,7 @@ impl SyncAnswer {
 
 impl From<StoredProfile> for OwnProfile {
     fn from(stored: StoredProfile) -> Self {
-        let partition = Profile::partition_of(stored.profile.uid);
+        let partition = Partition::of_user(stored.profile.uid);
         Self {
             at: format!("{partition}:{}", stored.pos),
             item: stored.into(),

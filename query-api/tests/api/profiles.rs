@@ -1,7 +1,7 @@
 //! Profiles.
 
 use message_store::{Sink, UserRows};
-use schemas::{Profile, StoredProfile, UserId, command::Command};
+use schemas::{Partition, Profile, StoredProfile, UserId, command::Command};
 use serde_json::json;
 
 use crate::{
@@ -88,7 +88,7 @@ async fn profiles_come_100_at_a_time() {
 async fn after_waits_for_the_rows_of_the_users_own_database() {
     let (deployment, service) = env().await;
     let uid = fresh_user();
-    let (partition, shard) = (Profile::partition_of(uid), deployment.shard_of_user(uid));
+    let (partition, shard) = (Partition::of_user(uid), deployment.shard_of_user(uid));
     write(deployment, &profile(uid, "Ann", 3)).await;
     let behind = |offset: i64, timeout_ms: u16| {
         format!("uid={uid}&after={partition}:{offset}&timeout_ms={timeout_ms}")
@@ -139,7 +139,7 @@ async fn a_profile_is_cached_where_redis_is_not_ahead_of_its_row() {
     // The row is ahead of Redis: whoever does not ask for it may see either.
     write(&deployment, &profile(uid, "Anne", 4)).await;
     assert_eq!(nick(uid, "").await, "Ann");
-    let (partition, shard) = (Profile::partition_of(uid), deployment.shard_of_user(uid));
+    let (partition, shard) = (Partition::of_user(uid), deployment.shard_of_user(uid));
     deployment
         .advance(Sink::Contacts, shard, partition, 7)
         .await;
@@ -147,7 +147,7 @@ async fn a_profile_is_cached_where_redis_is_not_ahead_of_its_row() {
     assert_eq!(redis.nick(uid).await.as_deref(), Some("Anne"));
 
     // Redis is ahead of the row: it has applied an event that the row may lack.
-    let partition = Profile::partition_of(behind);
+    let partition = Partition::of_user(behind);
     write(&deployment, &profile(behind, "Bob", 3)).await;
     redis.advance(partition, 9).await;
     assert_eq!(nick(behind, "").await, "Bob");
@@ -194,7 +194,7 @@ async fn lists_and_pages_have_the_profiles_of_the_moment() {
         let wrong = format!("{path}?profiles=1");
         assert_eq!(service.get(&wrong).await.field(), "profiles");
         // What is waited for may be a profile.
-        let partition = Profile::partition_of(chat.peer);
+        let partition = Partition::of_user(chat.peer);
         let after = format!("after={partition}:63&timeout_ms=300");
         let late = service.get(&format!("{path}?profiles=true&{after}")).await;
         assert_eq!(late.status, 504, "{path}");

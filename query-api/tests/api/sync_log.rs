@@ -112,12 +112,12 @@ impl SyncLog {
             avatar: None,
             extra: None,
         };
-        self.append(Profile::partition_of(uid), Body::Profile(profile));
+        self.append(Partition::of_user(uid), Body::Profile(profile));
     }
 
     /// Where a user's profile was set last.
     pub fn last_profile_at(&self, uid: UserId) -> String {
-        let partition = Profile::partition_of(uid);
+        let partition = Partition::of_user(uid);
         let is_of_user = |one: &&LogEvent| matches!(&one.event.body, Body::Profile(profile) if profile.uid == uid);
         let set = self.events[partition].iter().rfind(is_of_user);
         format!("{partition}:{}", set.unwrap().offset)

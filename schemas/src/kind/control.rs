@@ -188,7 +188,6 @@ impl From<Rules> for proto::ControlApplied {
     }
 }
 
-
 impl Control {
     /// The first field in which the event differs from what is asked for.
     pub(crate) fn mismatch(&self, rules: &Rules) -> Option<&'static str> {
@@ -245,10 +244,7 @@ impl Control {
             (
                 "new_memberships_per_day",
                 rules.rule_version < 4
-                    || matches(
-                        self.new_memberships_per_day,
-                        rules.new_memberships_per_day,
-                    ),
+                    || matches(self.new_memberships_per_day, rules.new_memberships_per_day),
             ),
             (
                 "max_memberships_by_others",

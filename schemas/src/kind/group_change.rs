@@ -204,7 +204,9 @@ impl ChangeGroup {
                 ),
             ]),
             GroupAction::Add(who) => first_unequal([("add", only(&|one| who.contains(&one)))]),
-            GroupAction::Remove(who) => first_unequal([("remove", only(&|one| who.contains(&one)))]),
+            GroupAction::Remove(who) => {
+                first_unequal([("remove", only(&|one| who.contains(&one)))])
+            }
             GroupAction::Join | GroupAction::Leave => {
                 first_unequal([("members", only(&|one| one == self.by))])
             }

@@ -1,7 +1,7 @@
 //! What others see of a user.
 
 use crate::{
-    Partition, TimestampMs, UserId,
+    TimestampMs, UserId,
     kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
     malformed::{Malformed, uid},
     proto,
@@ -38,12 +38,6 @@ impl Profile {
         self.avatar.as_deref().map_or(Ok(()), check_avatar)?;
         self.extra.as_deref().map_or(Ok(()), check_extra)?;
         Ok(self)
-    }
-
-    /// The partition of a user's profile: uid mod 64.
-    #[must_use]
-    pub fn partition_of(uid: UserId) -> Partition {
-        Partition::of_user(uid)
     }
 
     /// The first field in which the event differs from what is asked for.
@@ -310,6 +304,6 @@ mod tests {
         let event = proto::ProfileSet::from(profile.clone());
         assert_eq!(Profile::try_from(event), Ok(profile.clone()));
         assert_eq!(CommandKind::scope(&profile).key().to_string(), "u:1001");
-        assert_eq!(Profile::partition_of(profile.uid).get(), 41);
+        assert_eq!(Partition::of_user(profile.uid).get(), 41);
     }
 }

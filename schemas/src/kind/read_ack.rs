@@ -116,7 +116,6 @@ impl From<ReadPosition> for proto::ReadPositionMoved {
     }
 }
 
-
 impl CommandKind for ReadAck {
     fn label(&self) -> &'static str {
         "read_ack"
@@ -140,9 +139,9 @@ impl CommandKind for ReadAck {
     fn redrive(&self) -> Redrive {
         match self.mid {
             Some(mid) => Redrive::OfMessage(mid),
-            None => Redrive::Never(
-                "it means all messages of its time, and would take in those since",
-            ),
+            None => {
+                Redrive::Never("it means all messages of its time, and would take in those since")
+            }
         }
     }
 

@@ -144,7 +144,6 @@ impl From<Message> for proto::MessageSequenced {
     }
 }
 
-
 impl CommandKind for SendMessage {
     fn label(&self) -> &'static str {
         "message"

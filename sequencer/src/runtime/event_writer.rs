@@ -13,11 +13,7 @@ use event_log::{
     AppendRecord, AssignmentGeneration, EventLogError, KafkaConfig, LogProducer, OnDelivery,
     ProducerSettings,
 };
-use schemas::{
-    Partition,
-    event::Event,
-    topics::Topic,
-};
+use schemas::{Partition, event::Event, topics::Topic};
 
 use super::producers::{QUEUE_BYTES, not_queued, without_timeout};
 use crate::shell::{OutputId, WriteFailed};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use schemas::{
-    ConversationId, DirectConversation, GroupId, Partition, Profile, UserId,
+    ConversationId, DirectConversation, GroupId, Partition, UserId,
     event::{Body, Event},
 };
 
@@ -58,7 +58,7 @@ impl Subject {
         match self {
             Self::Contact(uid, peer) => DirectConversation::new(uid, peer).partition(),
             Self::Group(gid) | Self::Member(gid, _) => gid.partition(),
-            Self::User(uid) => Profile::partition_of(uid),
+            Self::User(uid) => Partition::of_user(uid),
         }
     }
 
