@@ -572,4 +572,19 @@ mod tests {
         assert_eq!(ack(1, Some(0)).unwrap_err().field, "mid");
         assert_eq!(ack(2, None).unwrap().mid, None);
     }
+
+    #[test]
+    fn a_read_ack_in_a_group_names_no_user_beside_it() {
+        let ack = |peer| {
+            ReadAck::try_from(proto::ReadAck {
+                uid: 1,
+                peer,
+                device: 1,
+                mid: None,
+                gid: 3,
+            })
+        };
+        assert!(ack(0).is_ok());
+        assert_eq!(ack(2).unwrap_err().field, "peer");
+    }
 }
