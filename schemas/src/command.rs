@@ -478,4 +478,19 @@ mod tests {
         assert_eq!(keyed.mismatched_field(&version_2(7)), None);
         assert_eq!(keyed.mismatched_field(&version_2(8)), Some("hash_key"));
     }
+
+    #[test]
+    fn a_read_ack_in_a_group_names_no_user_beside_it() {
+        let ack = |peer| {
+            ReadAck::try_from(proto::ReadAck {
+                uid: 1,
+                peer,
+                device: 1,
+                mid: None,
+                gid: 3,
+            })
+        };
+        assert!(ack(0).is_ok());
+        assert_eq!(ack(2).unwrap_err().field, "peer");
+    }
 }

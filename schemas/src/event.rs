@@ -181,8 +181,7 @@ impl From<Malformed> for ReadError {
 
 impl Event {
     /// Parses a record of `partition`. All readers use this, so that they skip the same records (those that are no events, and those that
-    /// are in another partition than their conversation's) and stop before the same ones. Only the audit, which judges the others, has its
-    /// own code for it.
+    /// are in another partition than their conversation's) and stop before the same ones.
     ///
     /// # Errors
     /// [`ReadError`].

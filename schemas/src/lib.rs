@@ -19,6 +19,8 @@ pub mod sync;
 mod sync_token;
 mod table;
 pub mod topics;
+#[cfg(test)]
+mod wire_tests;
 mod word_verdict;
 
 pub use applied_command::AppliedCommand;

@@ -13,8 +13,8 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use super::{
     dedup::Lookup,
     inbound::{Expected, StateBefore},
+    routing::belongs_to,
 };
-use crate::read;
 
 /// What follows for a record from its id alone: that it repeats an earlier command, or that the id is none or another command's.
 pub(super) fn expected_by_id(
@@ -28,7 +28,7 @@ pub(super) fn expected_by_id(
     let Ok(id) = asked.command_id() else {
         return Some(Expected::Refused(Reason::Malformed));
     };
-    if !read::belongs_to(partition, &asked.command) {
+    if !belongs_to(partition, &asked.command) {
         return None;
     }
     let applied = id.and_then(|_| applied(asked, before.rules));

@@ -17,8 +17,9 @@ use super::{
     memberships::Memberships,
     outcomes::Outcome,
     recall_window::RecallWindow,
+    routing::belongs_to,
 };
-use crate::{Kind, read};
+use crate::Kind;
 
 /// The state of a partition before a record.
 pub(crate) struct StateBefore<'a> {
@@ -146,7 +147,7 @@ pub(super) fn expected(
     if begins_with_version_3(command) && before.rules.rule_version < 3 {
         return Expected::Refused(Reason::Malformed);
     }
-    if !read::belongs_to(partition, command) {
+    if !belongs_to(partition, command) {
         return Expected::Refused(Reason::WrongPartition);
     }
     let id = match conversation_of(command) {

@@ -17,6 +17,7 @@ mod outcomes;
 mod partition;
 mod profile;
 mod recall_window;
+mod routing;
 mod senders;
 mod subject;
 mod watermark;

@@ -223,7 +223,7 @@ impl<'a> PartitionFold<'a> {
     }
 
     fn content_mismatch(&self, record: &Record, at: i64, event: &Event) -> Option<(Kind, String)> {
-        let what = match read::value(record) {
+        let what = match InboundValue::parse(record.bytes()) {
             Err(malformed) => Some(format!("sequenced although it is no command ({malformed})")),
             Ok(asked) => self
                 .mismatched_field(&asked.command, event, record.timestamp)
@@ -355,7 +355,7 @@ impl<'a> PartitionFold<'a> {
 
     /// What follows for a record from the log before it.
     fn expected(&self, record: &Record) -> Expected {
-        let Ok(asked) = read::value(record) else {
+        let Ok(asked) = InboundValue::parse(record.bytes()) else {
             return Expected::Refused(Reason::Malformed);
         };
         let before = self.before(&asked.command, record.timestamp);
@@ -415,7 +415,7 @@ impl<'a> PartitionFold<'a> {
         if self.is_whole() {
             return true;
         }
-        let Ok(asked) = read::value(record) else {
+        let Ok(asked) = InboundValue::parse(record.bytes()) else {
             return true;
         };
         match Needs::of(&asked, expected, &self.rules) {

@@ -358,5 +358,66 @@ mod tests {
         assert_eq!(field(change(Some(Action::Role(role)))), "role");
         let options = proto::SetGroupOptions::default();
         assert_eq!(field(change(Some(Action::Options(options)))), "open");
+        let mute = Action::Mute(proto::MuteGroup { uid: -1 });
+        assert_eq!(field(change(Some(mute))), "uid");
+        let create = |name: &str, members| {
+            change(Some(Action::Create(proto::CreateGroup {
+                name: name.to_owned(),
+                members,
+                ..proto::CreateGroup::default()
+            })))
+        };
+        assert!(ChangeGroup::try_from(create(&"\u{e4}".repeat(100), Vec::new())).is_ok());
+        assert!(ChangeGroup::try_from(create("Lunch", (2..=1_001).collect())).is_ok());
+        for name in [String::new(), "a".repeat(101), "a\u{85}b".to_owned()] {
+            assert_eq!(field(create(&name, Vec::new())), "name");
+        }
+        assert_eq!(field(create("Lunch", (2..=1_002).collect())), "members");
+        assert_eq!(field(create("Lunch", vec![0])), "members");
+    }
+
+    #[test]
+    fn the_field_of_an_event_at_fault_is_named() {
+        let field = |edit: fn(&mut proto::GroupChanged)| {
+            let mut changed = proto::GroupChanged {
+                gid: 5000,
+                by: 1000,
+                kind: 1,
+                settings: Some(proto::GroupSettings {
+                    name: "Lunch".to_owned(),
+                    owner: 1000,
+                    ..proto::GroupSettings::default()
+                }),
+                member_count: 1,
+                last_mid: 0,
+                members: vec![proto::GroupMember {
+                    uid: 1000,
+                    role: 3,
+                    muted: false,
+                    joined: true,
+                }],
+            };
+            edit(&mut changed);
+            let read = GroupChange::try_from(changed);
+            read.err().map(|malformed| malformed.field)
+        };
+        assert_eq!(field(|_| {}), None);
+        assert_eq!(field(|c| c.gid = 0), Some("gid"));
+        assert_eq!(field(|c| c.by = 0), Some("by"));
+        assert_eq!(field(|c| c.kind = 0), Some("kind"));
+        assert_eq!(field(|c| c.kind = 12), Some("kind"));
+        assert_eq!(field(|c| c.settings = None), Some("settings"));
+        assert_eq!(
+            field(|c| c.settings.as_mut().unwrap().name.clear()),
+            Some("name")
+        );
+        assert_eq!(
+            field(|c| c.settings.as_mut().unwrap().owner = 0),
+            Some("owner")
+        );
+        assert_eq!(field(|c| c.member_count = -1), Some("member_count"));
+        assert_eq!(field(|c| c.last_mid = -1), Some("last_mid"));
+        assert_eq!(field(|c| c.members[0].uid = 0), Some("members.uid"));
+        assert_eq!(field(|c| c.members[0].role = 4), Some("members.role"));
     }
 }

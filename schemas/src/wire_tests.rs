@@ -1,0 +1,106 @@
+//! Holds every field of every command and event to its place in the `.proto` files. The other side is prost-reflect, which knows the files
+//! by their descriptors and none of our types.
+
+mod commands;
+mod coverage;
+mod drawn;
+mod events;
+
+use std::sync::LazyLock;
+
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMessage as _};
+use serde_json::Value;
+
+use crate::{
+    Chg, FILE_DESCRIPTOR_SET, GroupId, Mid, Ordinal, Recipient, TimestampMs, UserId, WordVerdict,
+    command::InboundValue,
+    event::Event,
+    fast_decoder,
+    proto::{self, inbound_command, sequenced_event},
+};
+
+/// Field 1000 with the number 1, which no message has. The fast decoder leaves such a value to prost.
+const UNKNOWN_FIELD: [u8; 3] = [0xc0, 0x3e, 1];
+const TS: TimestampMs = TimestampMs(5);
+
+static POOL: LazyLock<DescriptorPool> =
+    LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap());
+
+fn descriptor(message: &str) -> MessageDescriptor {
+    POOL.get_message_by_name(&format!("chat.v1.{message}"))
+        .unwrap()
+}
+
+/// A message from its JSON form, with the names of the `.proto` files.
+fn message(name: &str, fields: &Value) -> DynamicMessage {
+    DynamicMessage::deserialize(descriptor(name), fields).unwrap()
+}
+
+/// The fields of a value have to be those of `wire`.
+fn is_written(value: &[u8], wire: &DynamicMessage) {
+    let text = |value: &[u8]| {
+        let message = DynamicMessage::decode(wire.descriptor(), value);
+        message.unwrap().to_string()
+    };
+    assert_eq!(text(value), text(&wire.encode_to_vec()));
+}
+
+/// What is read of a command, by the fast decoder too where it is a send.
+fn read_command(wire: &DynamicMessage) -> InboundValue {
+    let value = wire.encode_to_vec();
+    let by_prost = proto::InboundCommand::decode(&*value).unwrap();
+    let is_send = matches!(
+        by_prost.command,
+        Some(inbound_command::Command::SendMessage(_))
+    );
+    let fast = (is_send && by_prost.command_id.is_empty()).then_some(by_prost);
+    assert_eq!(fast_decoder::command(&value), fast, "{wire}");
+    let read = InboundValue::parse(&value);
+    let by_prost = InboundValue::parse(&[&value[..], &UNKNOWN_FIELD].concat());
+    assert_eq!(read, by_prost, "{wire}");
+    read.unwrap_or_else(|e| panic!("{e}: {wire}"))
+}
+
+/// What is read of an event, by the fast decoder too where it is a message or a read position.
+fn read_event(wire: &DynamicMessage) -> Event {
+    use sequenced_event::Event::{Message, ReadPosition};
+
+    let value = wire.encode_to_vec();
+    let by_prost = proto::SequencedEvent::decode(&*value).unwrap();
+    let is_frequent = matches!(by_prost.event, Some(Message(_) | ReadPosition(_)));
+    let fast = is_frequent.then_some(by_prost);
+    assert_eq!(fast_decoder::event(&value), fast, "{wire}");
+    let read = Event::parse(&value, TS);
+    let by_prost = Event::parse(&[&value[..], &UNKNOWN_FIELD].concat(), TS);
+    assert_eq!(read, by_prost, "{wire}");
+    read.unwrap_or_else(|e| panic!("{e}: {wire}"))
+}
+
+fn user(uid: i64) -> UserId {
+    uid.try_into().unwrap()
+}
+
+fn to_user(uid: i64) -> Recipient {
+    Recipient::User(user(uid))
+}
+
+fn to_group(gid: i64) -> Recipient {
+    Recipient::Group(group(gid))
+}
+
+fn group(gid: i64) -> GroupId {
+    gid.try_into().unwrap()
+}
+
+fn mid(mid: i64) -> Mid {
+    mid.try_into().unwrap()
+}
+
+fn chg(chg: i64) -> Chg {
+    chg.try_into().unwrap()
+}
+
+fn ordinal(n: i64) -> Ordinal {
+    n.try_into().unwrap()
+}
