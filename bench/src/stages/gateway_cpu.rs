@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use client::Event;
 use hyper::StatusCode;
+use schemas::command::Command;
 use system_tests::TestEnv;
 use tokio::time::sleep;
 
@@ -82,7 +82,7 @@ async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
     let (port, since) = (env.port(GATEWAY)?, token_of(env, OWNER).await?);
     let uids = OWNER + 1..=OWNER + SOCKETS;
     let (mut ours, received) = crowd(Device::connect_all(port, uids, &since).await?);
-    let messages: Vec<Event> = (0..MESSAGES)
+    let messages: Vec<Command> = (0..MESSAGES)
         .map(|_| groups::send(OWNER, OWNER))
         .collect::<Result<_>>()?;
     // One, so that there is a frame to be copied.
@@ -99,7 +99,7 @@ async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
         plan.rounds,
         async || {
             let messages = async || {
-                let sends: Vec<Event> = (0..MESSAGES)
+                let sends: Vec<Command> = (0..MESSAGES)
                     .map(|_| groups::send(OWNER, OWNER))
                     .collect::<Result<_>>()?;
                 env.client.post_events(&sends).await.map(drop)

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Event;
 use message_store::Sink;
 use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, GroupAction, GroupId, Mid, Recipient, UserId,
+    command::Command,
 };
 use serde_json::Value;
 use system_tests::{Percentiles, TestEnv, until};
@@ -105,7 +105,7 @@ async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
 }
 
 /// Posts events, and waits until they are in all stores, but for read positions, of which there are none.
-pub(super) async fn store(env: &TestEnv, events: &[Event]) -> Result<()> {
+pub(super) async fn store(env: &TestEnv, events: &[Command]) -> Result<()> {
     for part in events.chunks(LINES) {
         env.client.post_events(part).await?;
     }
@@ -181,7 +181,7 @@ async fn recall(env: &TestEnv) -> Result<Row> {
     let [gid, last] = [SIZES[0], RECALLS];
     let mut ms = Vec::new();
     for mid in 1..=last {
-        let recall = Event::MessageChange(ChangeMessage {
+        let recall = Command::ChangeMessage(ChangeMessage {
             by: user(OWNER)?,
             to: Recipient::Group(gid.try_into()?),
             mid: Mid::try_from(mid)?,
@@ -206,7 +206,7 @@ fn user(uid: i64) -> Result<UserId> {
 }
 
 /// A group of the owner, with so many others whose uids follow.
-pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
+pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Command> {
     let members = (owner + 1..=owner + others).map(user);
     let create = GroupAction::Create(CreateGroup {
         name: format!("group {gid}"),
@@ -219,22 +219,22 @@ pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Event> {
 }
 
 /// A message of the usual length from each to each.
-pub(super) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Event>> {
+pub(super) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Command>> {
     let message = |(from, to)| {
         let message = client::message(user(from)?, user(to)?, TEXT);
-        Ok(Event::Message(message))
+        Ok(Command::Send(message))
     };
     pairs.map(message).collect()
 }
 
 /// The same into a group.
-pub(super) fn send(gid: i64, by: i64) -> Result<Event> {
+pub(super) fn send(gid: i64, by: i64) -> Result<Command> {
     let to = Recipient::Group(gid.try_into()?);
-    Ok(Event::Message(client::message_to(user(by)?, to, TEXT)))
+    Ok(Command::Send(client::message_to(user(by)?, to, TEXT)))
 }
 
-fn event(gid: i64, by: i64, action: GroupAction) -> Result<Event> {
-    Ok(Event::GroupChange(ChangeGroup {
+fn event(gid: i64, by: i64, action: GroupAction) -> Result<Command> {
+    Ok(Command::ChangeGroup(ChangeGroup {
         gid: GroupId::try_from(gid)?,
         by: user(by)?,
         by_user: false,

@@ -5,11 +5,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use client::{Client, Event, GroupsQuery, ReadOptions, message_to};
+use client::{Client, GroupsQuery, ReadOptions, message_to};
 use schemas::{
     ChangeGroup, CreateGroup, DeviceClass, GroupAction, GroupId, InboundPosition, Mid, Recipient,
     UserId,
-    command::{ReadAck, SendMessage},
+    command::{Command, ReadAck, SendMessage},
 };
 use serde::Deserialize;
 
@@ -121,21 +121,21 @@ fn events_of(
     for partners in all {
         let gid: GroupId = partners.owner.get().try_into()?;
         let to = Recipient::Group(gid);
-        let line = |event: Event| Line {
+        let line = |command: Command| Line {
             number: 0,
             partition: Some(gid.partition()),
-            text: event.to_line(),
+            text: client::line(&command),
         };
         events.push(line(creation(gid, partners)));
         let mut mid = Mid::ZERO;
         for message in messages.iter().filter(|message| partners.has(message)) {
-            events.push(line(Event::Message(SendMessage {
+            events.push(line(Command::Send(SendMessage {
                 client_msg_id: format!("{gid}-{}", message.client_msg_id).try_into()?,
                 ..message_to(message.srcid, to, message.msg.as_str())
             })));
             mid = mid.next();
         }
-        acks.push(line(Event::ReadAck(ReadAck {
+        acks.push(line(Command::ReadAck(ReadAck {
             uid: *partners.members.first().unwrap_or(&partners.owner),
             to,
             device: DeviceClass::Pc,
@@ -148,7 +148,7 @@ fn events_of(
     Ok((events, acks))
 }
 
-fn creation(gid: GroupId, partners: &Partners) -> Event {
+fn creation(gid: GroupId, partners: &Partners) -> Command {
     let group = CreateGroup {
         name: format!("Partners of {}", partners.owner),
         members: partners.members.iter().copied().collect(),
@@ -156,7 +156,7 @@ fn creation(gid: GroupId, partners: &Partners) -> Event {
         whole_history: true,
         client_id: None,
     };
-    Event::GroupChange(ChangeGroup {
+    Command::ChangeGroup(ChangeGroup {
         gid,
         by: partners.owner,
         by_user: false,

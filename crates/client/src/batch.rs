@@ -76,7 +76,7 @@ pub struct RejectedLine {
 }
 
 impl Client {
-    /// Posts NDJSON in one request, once. [`Event::to_line`](crate::Event::to_line) makes lines; each ends with a newline.
+    /// Posts NDJSON in one request, once. [`line`](crate::line) makes lines; each ends with a newline.
     ///
     /// # Errors
     /// The request was refused as a whole, or there is no connection.

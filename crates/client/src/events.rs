@@ -1,6 +1,6 @@
 use schemas::{
-    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Profile,
-    Recipient, UserId,
+    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Recipient,
+    UserId,
     command::{Command, ReadAck, SendMessage},
 };
 use serde::{Deserialize, Serialize};
@@ -16,44 +16,6 @@ pub struct Accepted {
     pub position: InboundPosition,
     /// The id of the message; `None` for all other events.
     pub client_msg_id: Option<String>,
-}
-
-/// One line of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A text from one user to another, or to a group.
-    Message(SendMessage),
-    /// A user has read up to a message.
-    ReadAck(ReadAck),
-    /// A user changes a message, or hides it.
-    MessageChange(ChangeMessage),
-    /// A user changes a contact.
-    ContactChange(ChangeContact),
-    /// A user sets the own profile.
-    Profile(Profile),
-    /// A user begins or changes a group.
-    GroupChange(ChangeGroup),
-}
-
-impl Event {
-    /// As ingest reads it, without a newline.
-    #[must_use]
-    pub fn to_line(&self) -> String {
-        line(&self.clone().into())
-    }
-}
-
-impl From<Event> for Command {
-    fn from(event: Event) -> Self {
-        match event {
-            Event::Message(send) => send.into(),
-            Event::ReadAck(ack) => ack.into(),
-            Event::MessageChange(change) => change.into(),
-            Event::ContactChange(change) => change.into(),
-            Event::Profile(profile) => profile.into(),
-            Event::GroupChange(change) => change.into(),
-        }
-    }
 }
 
 /// The line of a batch that posts a command, without a newline. Ingest refuses that of a control: operators append these themselves.

@@ -17,7 +17,7 @@ mod sync;
 
 pub use batch::{AcceptedLine, Batch, LineResult, LineResults, RejectedLine};
 pub use error::{ClientError, FieldError, Problem};
-pub use events::{Accepted, Event, line, message, message_to, new_client_msg_id};
+pub use events::{Accepted, line, message, message_to, new_client_msg_id};
 pub use groups::{Group, Groups, GroupsQuery, ListedGroup, Member, Members, MembersQuery};
 pub use http::{Builder, Client};
 pub use outcome::{InboundOutcome, Outcome};

@@ -14,8 +14,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use client::{Client, ClientError, Event, Retry, message};
-use schemas::{ChangeContact, DeviceClass, Mid, Recipient, command::ReadAck};
+use client::{Client, ClientError, Retry, line, message};
+use schemas::{ChangeContact, DeviceClass, Mid, Recipient, command::{Command, ReadAck}};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -141,7 +141,7 @@ async fn a_server_that_is_not_there_is_unreachable() {
 async fn only_lines_that_may_succeed_later_are_posted_again() {
     let (base, seen) = server().await;
     let client = Client::builder(&base, &base).build().unwrap();
-    let lines: Vec<String> = (0..4).map(|_| Event::Message(hello()).to_line()).collect();
+    let lines: Vec<String> = (0..4).map(|_| line(&Command::Send(hello()))).collect();
     let mut done = 0;
     let batch = client
         .post_batch(&lines, 10, |more| done += more)
@@ -187,7 +187,7 @@ async fn a_batch_goes_on_where_ingest_is_away_and_repeats_a_message_with_its_id(
 async fn a_batch_that_nobody_takes_ends_with_the_last_error() {
     let nobody = "http://127.0.0.1:1";
     let client = Client::builder(nobody, nobody).retry(Retry::NEVER);
-    let lines = [Event::Message(hello()).to_line()];
+    let lines = [line(&Command::Send(hello()))];
     let posted = client.build().unwrap().post_batch(&lines, 10, |_| ()).await;
     let error = posted.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");

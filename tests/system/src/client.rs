@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
-use client::{ClientError, ConversationsQuery, Event, ReadOptions, Retry, UserProfile};
+use anyhow::{Context as _, Result, bail, ensure};
+use client::{ClientError, ConversationsQuery, ReadOptions, Retry, UserProfile};
 use schemas::{
     Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile, Recipient,
-    command::{ReadAck, SendMessage},
+    command::{Command, ReadAck, SendMessage},
 };
 use serde_json::Value;
 use tokio::time::timeout;
@@ -202,9 +202,9 @@ impl Client {
     ) -> Result<Vec<InboundPosition>> {
         let event = |sent: &Sent| {
             let message = message(sent.srcid, destid, &sent.client_msg_id, &sent.msg)?;
-            Ok(Event::Message(message))
+            Ok(Command::Send(message))
         };
-        let events: Vec<Event> = messages.iter().map(event).collect::<Result<_>>()?;
+        let events: Vec<Command> = messages.iter().map(event).collect::<Result<_>>()?;
         self.post_events(&events).await
     }
 
@@ -212,8 +212,8 @@ impl Client {
     ///
     /// # Errors
     /// One is refused, or they are not accepted in time.
-    pub async fn post_events(&self, events: &[Event]) -> Result<Vec<InboundPosition>> {
-        let lines: Vec<String> = events.iter().map(Event::to_line).collect();
+    pub async fn post_events(&self, events: &[Command]) -> Result<Vec<InboundPosition>> {
+        let lines: Vec<String> = events.iter().map(client::line).collect();
         let deadline = Deadline::start("a batch");
         let batch = loop {
             let posted = self.api.post_batch(&lines, lines.len(), |_| ());
@@ -462,14 +462,15 @@ impl Client {
     ///
     /// # Errors
     /// It is refused, or not accepted in time.
-    pub async fn post_event(&self, event: &Event) -> Result<InboundPosition> {
+    pub async fn post_event(&self, event: &Command) -> Result<InboundPosition> {
         let accepted = match event {
-            Event::Message(send) => self.api.send(send).await?,
-            Event::ReadAck(ack) => self.api.acknowledge(ack).await?,
-            Event::MessageChange(change) => self.api.change_message(change).await?,
-            Event::ContactChange(change) => self.api.change_contact(change).await?,
-            Event::GroupChange(change) => self.api.change_group(change).await?,
-            Event::Profile(profile) => self.api.set_profile(profile).await?,
+            Command::Send(send) => self.api.send(send).await?,
+            Command::ReadAck(ack) => self.api.acknowledge(ack).await?,
+            Command::ChangeMessage(change) => self.api.change_message(change).await?,
+            Command::ChangeContact(change) => self.api.change_contact(change).await?,
+            Command::ChangeGroup(change) => self.api.change_group(change).await?,
+            Command::SetProfile(profile) => self.api.set_profile(profile).await?,
+            Command::Control(_) => bail!("operators change rules, and no call does"),
         };
         Ok(accepted.position)
     }

@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, ensure};
-use client::Event;
 use rand::{Rng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, GroupRole,
     InboundPosition, Mid, Recipient, UserId,
-    command::{ReadAck, SendMessage},
+    command::{Command, ReadAck, SendMessage},
 };
 
 use crate::{
@@ -101,7 +100,7 @@ impl GroupTraffic {
             return Ok(vec![]);
         }
         let mid = rng.random_range(1..=last);
-        let read = Event::ReadAck(ReadAck {
+        let read = Command::ReadAck(ReadAck {
             uid: uid.try_into()?,
             to: Recipient::Group(self.calm.try_into()?),
             device,
@@ -128,7 +127,7 @@ impl GroupTraffic {
             6 => (author, any, Change::Hide),
             _ => (author, any / 2 + 1, Change::Clear),
         };
-        let event = Event::MessageChange(ChangeMessage {
+        let event = Command::ChangeMessage(ChangeMessage {
             by: by.try_into()?,
             to: Recipient::Group(self.calm.try_into()?),
             mid: Mid::try_from(mid)?,
@@ -191,7 +190,7 @@ impl GroupTraffic {
             by_user: false,
             action,
         };
-        self.client.post_event(&Event::GroupChange(change)).await
+        self.client.post_event(&Command::ChangeGroup(change)).await
     }
 
     /// Compares what every member has not read with the model.
@@ -259,8 +258,8 @@ impl GroupTraffic {
     }
 }
 
-fn message(gid: i64, sent: &Sent) -> Result<Event> {
-    Ok(Event::Message(SendMessage {
+fn message(gid: i64, sent: &Sent) -> Result<Command> {
+    Ok(Command::Send(SendMessage {
         by_user: false,
         srcid: sent.srcid.try_into()?,
         to: Recipient::Group(gid.try_into()?),

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use client::Event;
 use rustix::process::Signal;
-use schemas::{ChangeGroup, ConversationId, CreateGroup, DeviceClass, GroupAction, UserId};
+use schemas::{ChangeGroup, ConversationId, CreateGroup, DeviceClass, GroupAction, UserId, command::Command};
 
 use super::{FIRST, Had, Options, PeerDevice, System, group, users};
 use crate::{SERVICES, Settings, TestEnv, devices::TidemarkDevice};
@@ -29,7 +28,7 @@ impl System for Tidemark {
             whole_history: true,
             client_id: None,
         });
-        let create = Event::GroupChange(ChangeGroup {
+        let create = Command::ChangeGroup(ChangeGroup {
             gid: group()?,
             by: users[0],
             by_user: false,

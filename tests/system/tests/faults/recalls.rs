@@ -1,11 +1,10 @@
 //! A thousand messages are recalled while whoever takes their texts away is killed.
 
 use anyhow::{Result, ensure};
-use client::Event;
 use rustix::process::Signal;
 use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, InboundPosition,
-    Mid, Recipient, UserId, event::KNOWN_RULE_VERSION,
+    Mid, Recipient, UserId, command::Command, event::KNOWN_RULE_VERSION,
 };
 use serde_json::Value;
 use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
@@ -36,7 +35,7 @@ fn a_thousand_recalls_leave_no_text_where_services_die() {
         env.tidemark(&whenever).await?.expect(0)?;
         let [author, peer, gid] = new_users();
         let (by, to) = (UserId::try_from(author)?, UserId::try_from(peer)?);
-        let create = Event::GroupChange(ChangeGroup {
+        let create = Command::ChangeGroup(ChangeGroup {
             gid: gid.try_into()?,
             by,
             by_user: false,
@@ -54,8 +53,8 @@ fn a_thousand_recalls_leave_no_text_where_services_die() {
         for mid in 1..=MESSAGES {
             let mid = Mid::try_from(mid)?;
             for to in both {
-                sends.push(Event::Message(client::message_to(by, to, "a secret")));
-                recalls.push(Event::MessageChange(ChangeMessage {
+                sends.push(Command::Send(client::message_to(by, to, "a secret")));
+                recalls.push(Command::ChangeMessage(ChangeMessage {
                     by,
                     to,
                     mid,
@@ -83,7 +82,7 @@ fn a_thousand_recalls_leave_no_text_where_services_die() {
 /// Returns the newest positions.
 async fn recall_while_services_die(
     env: &TestEnv,
-    recalls: &[Event],
+    recalls: &[Command],
 ) -> Result<Vec<InboundPosition>> {
     let post = async {
         let mut accepted = Vec::new();
