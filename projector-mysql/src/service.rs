@@ -2,17 +2,18 @@ use std::iter::repeat_n;
 
 use event_log::KafkaConfig;
 use message_store::{ClearedCursors, Layout, MessageStore, ReadRow, Sink as StoreSink};
+use mysql_sinks::{
+    CatchUp, CoalescingSink, Destination, MessagesSink, UserRow, describe_metrics,
+    keep_filling_unresolved_reads,
+};
 use projection::{Settings, Sink};
 use schemas::{Partition, topics::Topic};
 use service_runtime::{Health, Process, Supervisor, without_calls};
 
 use crate::{
     Config, ProjectorMySqlConfig, Table,
-    coalesce::{CatchUp, CoalescingSink, UserRow},
-    destination::Destination,
     janitor::{self, Janitor},
-    messages::MessagesSink,
-    metrics, unresolved_reads,
+    metrics,
 };
 
 /// Reads the configuration, starts and serves it on its own address: what a process of its own does.
@@ -36,6 +37,7 @@ pub async fn start(
     health: &Health,
 ) -> anyhow::Result<axum::Router> {
     metrics::describe();
+    describe_metrics();
     let projections = Projections {
         store: MessageStore::connect(&config.mysql),
         kafka: &config.kafka,
@@ -123,7 +125,7 @@ impl Projections<'_> {
         for shard in self.store.layout().shards() {
             let soft = self.supervisor.shutdown().soft().clone();
             let topic = self.kafka.topic(Topic::Events);
-            let run = unresolved_reads::run(self.store.clone(), shard, topic, soft);
+            let run = keep_filling_unresolved_reads(self.store.clone(), shard, topic, soft);
             self.supervisor
                 .spawn("projector-mysql-unresolved-reads", run);
         }

@@ -51,7 +51,7 @@ impl Part {
         let values: Vec<Vec<u8>> = events.iter().cloned().map(Event::encode).collect();
         let batch = batch(&events);
         let of_batch = batch.clone();
-        let contacts = projector_mysql::measured::Contacts::new();
+        let contacts = mysql_sinks::measured::Contacts::new();
         let rows = contacts.fold(&batch);
         assert!(rows > 0, "messages make rows of contacts");
         vec![

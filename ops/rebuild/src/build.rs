@@ -9,7 +9,7 @@ use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as StoreSink};
 use projection::{Replay, Sink, SinkError};
-use projector_mysql::fill_unresolved_reads;
+use mysql_sinks::fill_unresolved_reads;
 use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use message_store::{Shadows, Shard, Sink};
-use projector_mysql::{Destination, contacts_into, messages_into, reads_into};
+use mysql_sinks::{Destination, contacts_into, messages_into, reads_into};
 use schemas::{Partition, TableNumber};
 use tokio::sync::{Mutex, RwLock};
 

@@ -1,4 +1,4 @@
-//! A log of events, as a sequencer would write it, that the sinks of projector-mysql project when they are told to.
+//! A log of events, as a sequencer would write it, that the sinks of MySQL project when they are told to.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use event_log::LogReader;
 use futures::future::join_all;
 use message_store::{MessageStore, OffsetUpdate, Sink};
 use projection::{EventBatch, LogEvent};
-use projector_mysql::{Destination, contacts_into, messages_into};
+use mysql_sinks::{Destination, contacts_into, messages_into};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,

@@ -10,17 +10,17 @@ mod user_row;
 
 use std::hash::Hash;
 
-pub(crate) use catch_up::CatchUp;
+pub use catch_up::CatchUp;
 use message_store::{OffsetUpdate, StoreError};
 use projection::LogEvent;
 use schemas::{Partition, TableNumber};
-pub(crate) use sink::CoalescingSink;
-pub(crate) use user_row::UserRow;
+pub use sink::CoalescingSink;
+pub use user_row::UserRow;
 
 use crate::destination::Destination;
 
 /// A row that is merged by maximum: changes commute, and may be repeated.
-pub(crate) trait MergedRow: Clone + Send + Sync + Sized + 'static {
+pub trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
 

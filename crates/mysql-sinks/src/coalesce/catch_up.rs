@@ -9,7 +9,7 @@ use super::{CoalescingSink, MergedRow};
 use crate::destination::Destination;
 
 /// Brings databases that were left out up to where those in use stand, one after the other: each takes memory beside the projection's own.
-pub(crate) struct CatchUp {
+pub struct CatchUp {
     kafka: KafkaConfig,
     settings: Settings,
     /// The positions that the databases in use have.
@@ -22,7 +22,9 @@ pub(crate) struct CatchUp {
 type Outcome = Result<PartitionMap<String>, ReplayError>;
 
 impl CatchUp {
-    pub(crate) fn new(kafka: KafkaConfig, settings: Settings) -> Self {
+    /// `settings` are those of the projection.
+    #[must_use]
+    pub fn new(kafka: KafkaConfig, settings: Settings) -> Self {
         Self {
             kafka,
             settings,

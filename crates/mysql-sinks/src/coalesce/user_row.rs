@@ -12,7 +12,7 @@ use crate::destination::Destination;
 
 /// A row of `contact_<n>`, `membership_<n>` or `user_<n>`.
 #[derive(Clone)]
-pub(crate) enum UserRow {
+pub enum UserRow {
     Contact(ContactDelta),
     Membership(Membership),
     Profile(StoredProfile),
@@ -20,7 +20,7 @@ pub(crate) enum UserRow {
 
 /// Whom or what a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Peer {
+pub enum Peer {
     User(UserId),
     Group(GroupId),
     /// Of the user's own profile.

@@ -20,7 +20,7 @@ use crate::{
 /// Every database is written by itself, and its offset of every partition is updated, also where it has no row of it (PROTOCOL M1). Where
 /// there are several, one that keeps failing or is far behind is left out. Once it takes writes it is read for by itself up to where the
 /// others stand; only then does everything resume from the lowest offsets (M2).
-pub(crate) struct CoalescingSink<R: MergedRow> {
+pub struct CoalescingSink<R: MergedRow> {
     databases: Vec<Database<R>>,
     /// Only where there are several.
     catch_up: Option<CatchUp>,
@@ -31,7 +31,7 @@ const FAR_BEHIND: i64 = 100_000;
 
 impl<R: MergedRow> CoalescingSink<R> {
     /// Several destinations have the same store, sink and topic.
-    pub(crate) fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
+    pub fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
         Self {
             databases: destinations.into_iter().map(Database::new).collect(),
             catch_up: None,
@@ -39,7 +39,9 @@ impl<R: MergedRow> CoalescingSink<R> {
     }
 
     /// Databases that were left out are caught up by this.
-    pub(crate) fn with(self, catch_up: CatchUp) -> Self {
+    /// With what brings a database that was left out up to the others.
+    #[must_use]
+    pub fn with(self, catch_up: CatchUp) -> Self {
         Self {
             catch_up: Some(catch_up),
             ..self
@@ -322,12 +324,14 @@ impl<R: MergedRow> Sink for CoalescingSink<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use event_log::KafkaConfig;
     use message_store::{MessageStore, MySqlConfig, ServerConfig};
     use schemas::{NextOffset, event::SourceOffset};
 
     use super::*;
-    use crate::{ProjectorMySqlConfig, coalesce::UserRow};
+    use crate::coalesce::UserRow;
 
     /// Two databases of a server that does not exist. The first has offsets of partitions 1 and 2; the circuit of the second is open, and
     /// it has caught up.
@@ -343,7 +347,15 @@ mod tests {
         };
         let store = MessageStore::connect(&config);
         let destinations = Destination::all(&store, message_store::Sink::Contacts, "chat.events");
-        let settings = ProjectorMySqlConfig::default().contacts();
+        let settings = projection::Settings {
+            group: "contacts".to_owned(),
+            max_pending: 1_000,
+            interval: Duration::from_millis(500),
+            verify_every: Duration::from_secs(5),
+            max_queued_bytes: 1 << 20,
+            if_deleted: "",
+            if_truncated: |_partition| String::new(),
+        };
         let catch_up = CatchUp::new(KafkaConfig::default(), settings);
         let mut sink = CoalescingSink::new(destinations).with(catch_up);
         let found = partitions().map(|partition| (partition, LogPosition::default()));

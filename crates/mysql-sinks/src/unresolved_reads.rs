@@ -15,7 +15,7 @@ const PAGE: usize = 1_000;
 
 /// Fills in what can be looked up in one database until `soft` is cancelled. The databases of the messages have a task each, so that none
 /// waits for one that does not answer.
-pub(crate) async fn run(
+pub async fn run(
     store: MessageStore,
     shard: Shard,
     topic: String,

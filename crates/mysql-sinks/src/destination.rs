@@ -23,7 +23,7 @@ pub struct Destination {
 
 impl Destination {
     /// One for each database, with all of its tables.
-    pub(crate) fn all(store: &MessageStore, sink: Sink, topic: &str) -> Vec<Self> {
+    pub fn all(store: &MessageStore, sink: Sink, topic: &str) -> Vec<Self> {
         let of_shard = |shard| Self {
             store: store.clone(),
             shard,

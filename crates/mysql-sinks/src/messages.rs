@@ -9,7 +9,7 @@ const ROW_BYTES: usize = 160;
 
 /// Inserts the messages of one database, direct and in groups, and what changes in them, each exactly once: rows and resume offsets are one
 /// transaction. Settings and members of groups go along.
-pub(crate) struct MessagesSink {
+pub struct MessagesSink {
     destination: Destination,
     offsets: Offsets,
     rows: ConversationRows,
@@ -17,7 +17,7 @@ pub(crate) struct MessagesSink {
 }
 
 impl MessagesSink {
-    pub(crate) fn new(destination: Destination) -> Self {
+    pub fn new(destination: Destination) -> Self {
         Self {
             destination,
             offsets: Offsets::default(),
