@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use access::Caller;
+use access::{Caller, QuotaPermit};
 use axum::{
     Extension,
     extract::{FromRef, FromRequestParts, State},
@@ -15,9 +15,9 @@ use tokio::time::sleep;
 
 use crate::{
     call_slot::CallSlot,
-    connection_shares::{Share, Snapshot},
     deadline::Deadline,
     error::{Lag, QueryError},
+    snapshot::Snapshot,
     state::QueryApi,
 };
 
@@ -67,15 +67,18 @@ impl Api {
     /// # Errors
     /// Those of the store.
     pub(crate) async fn snapshot(&self, shard: Shard) -> Result<Snapshot, StoreError> {
-        let share = self.share(shard).await;
-        Ok(Snapshot::new(self.store.snapshot(shard).await?, share))
+        let place = self.connection(shard).await;
+        Ok(Snapshot::new(self.store.snapshot(shard).await?, place))
     }
 
-    /// A connection's part of the user's share of a database's server; `None` if the call is not a user's.
-    pub(crate) async fn share(&self, shard: Shard) -> Option<Share> {
-        let server = self.store.layout().server_of(shard);
-        let queue = self.connection_shares.enter(self.account?, server);
-        Some(queue.acquire(&self.slot).await)
+    /// A place among the connections to a database's server; `None` if the call is not a user's. Whoever has to wait does so without the slot.
+    pub(crate) async fn connection(&self, shard: Shard) -> Option<QuotaPermit> {
+        let caller = Caller::User(self.account?);
+        let places = &self.connections[self.store.layout().server_of(shard)];
+        match places.try_acquire(&caller, 1) {
+            Some(place) => Some(place),
+            None => Some(self.slot.without(places.acquire(&caller, 1)).await),
+        }
     }
 
     /// Waits for something that is not read on this call's account, without its slot.

@@ -6,8 +6,8 @@ use schemas::{NextOffset, Partition};
 use crate::{
     after::{RequiredWatermarks, Watermarks},
     api::Api,
-    connection_shares::Snapshot,
     error::{Lag, LaggingStore, QueryError},
+    snapshot::Snapshot,
 };
 
 /// Reads the watermarks of the partitions in `required`.

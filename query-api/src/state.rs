@@ -2,9 +2,10 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
+use access::CallerQuota;
 use event_log::{LogEnds, LogReader};
 use futures::future::try_join;
-use message_store::{MessageStore, Shard, Sink, StoreError};
+use message_store::{MessageStore, MySqlConfig, Shard, Sink, StoreError};
 use schemas::{Partition, topics::Topic};
 use unread_rebuild::Rebuilder;
 use unread_store::{SharedConnections, UnreadStore};
@@ -12,7 +13,6 @@ use unread_store::{SharedConnections, UnreadStore};
 use crate::{
     after::RequiredWatermarks,
     config::Config,
-    connection_shares::ConnectionShares,
     epoch::CurrentEpoch,
     error::{Lag, LaggingStore, QueryError},
     inbound::ReaderPool,
@@ -32,7 +32,8 @@ pub(crate) struct QueryApi {
     pub(crate) rebuilder: Rebuilder,
     pub(crate) reader_pool: Arc<ReaderPool>,
     pub(crate) epoch: CurrentEpoch,
-    pub(crate) connection_shares: Arc<ConnectionShares>,
+    /// The connections to each database server, of which a user's calls have a quarter at a time.
+    pub(crate) connections: Vec<Arc<CallerQuota>>,
     pub(crate) log_ends: LogEnds,
     inbound_ends: LogEnds,
     /// The full name of `chat.events`, under which the sinks keep their offsets.
@@ -61,7 +62,7 @@ impl QueryApi {
                 own.inbound_scan_records,
             ),
             epoch: CurrentEpoch::default(),
-            connection_shares: ConnectionShares::new(config.mysql.connections_per_server),
+            connections: connections(&config.mysql),
             log_ends: LogEnds::new(Arc::clone(log)),
             inbound_ends: LogEnds::of(Arc::clone(log), Topic::Inbound),
             inbound_topic: config.kafka.topic(Topic::Inbound),
@@ -109,4 +110,10 @@ impl QueryApi {
         }
         Ok(())
     }
+}
+
+fn connections(mysql: &MySqlConfig) -> Vec<Arc<CallerQuota>> {
+    let all = mysql.connections_per_server as usize;
+    let places = |_server| CallerQuota::new(all, (all / 4).max(1));
+    mysql.servers.iter().map(places).collect()
 }

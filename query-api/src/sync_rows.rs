@@ -11,10 +11,10 @@ use schemas::{
 use crate::{
     after::RequiredWatermarks,
     api::Api,
-    connection_shares::Snapshot,
     error::{Lag, LaggingStore, QueryError},
     listed_group::ListedGroup,
     newest_groups::VERY_MANY,
+    snapshot::Snapshot,
 };
 
 /// How many memberships are looked at together.

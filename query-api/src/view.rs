@@ -10,9 +10,9 @@ use schemas::{Chg, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
 use crate::{
     after::{RequiredWatermarks, Watermarks},
     api::Api,
-    connection_shares::Snapshot,
     error::{LaggingStore, QueryError},
     sink_watermarks,
+    snapshot::Snapshot,
 };
 
 /// How many hides and clears [`View::catch_up`] reads; with more, `after=` waits for the contact row.

@@ -15,7 +15,10 @@ use axum::{
     routing::post,
 };
 use client::{Client, ClientError, Retry, line, message};
-use schemas::{ChangeContact, DeviceClass, Mid, Recipient, command::{Command, ReadAck}};
+use schemas::{
+    ChangeContact, DeviceClass, Mid, Recipient,
+    command::{Command, ReadAck},
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 

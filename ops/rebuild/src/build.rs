@@ -8,8 +8,8 @@ use std::{
 use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
 use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as StoreSink};
-use projection::{Replay, Sink, SinkError};
 use mysql_sinks::fill_unresolved_reads;
+use projection::{Replay, Sink, SinkError};
 use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
 

@@ -208,7 +208,7 @@ async fn from_contacts(
         .await?;
     // What is read for it is on the user's account.
     let shard = api.store.layout().shard_of_user(uid);
-    let _share = deadline.bound(api.share(shard)).await?;
+    let _place = deadline.bound(api.connection(shard)).await?;
     let counts = api.rebuilder.contact_counts(uid, deadline.at());
     let counts = api.waiting(counts).await?;
     match counts.unread(device) {

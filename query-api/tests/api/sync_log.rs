@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use event_log::LogReader;
 use futures::future::join_all;
 use message_store::{MessageStore, OffsetUpdate, Sink};
-use projection::{EventBatch, LogEvent};
 use mysql_sinks::{Destination, contacts_into, messages_into};
+use projection::{EventBatch, LogEvent};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,

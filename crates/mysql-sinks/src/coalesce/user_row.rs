@@ -3,8 +3,7 @@
 use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError, UserRows};
 use projection::LogEvent;
 use schemas::{
-    Change, ConversationId, GroupId, Partition, Profile, StoredProfile, TableNumber, UserId,
-    event::Body,
+    Change, ConversationId, GroupId, Partition, StoredProfile, TableNumber, UserId, event::Body,
 };
 
 use super::{MergedRow, contact};

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use rustix::process::Signal;
-use schemas::{ChangeGroup, ConversationId, CreateGroup, DeviceClass, GroupAction, UserId, command::Command};
+use schemas::{
+    ChangeGroup, ConversationId, CreateGroup, DeviceClass, GroupAction, UserId, command::Command,
+};
 
 use super::{FIRST, Had, Options, PeerDevice, System, group, users};
 use crate::{SERVICES, Settings, TestEnv, devices::TidemarkDevice};
