@@ -17,6 +17,8 @@ pub struct MessagesSink {
 }
 
 impl MessagesSink {
+    /// A sink with nothing pending.
+    #[must_use]
     pub fn new(destination: Destination) -> Self {
         Self {
             destination,

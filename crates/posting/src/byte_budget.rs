@@ -90,6 +90,8 @@ impl ByteBudget {
         self.of_user_bytes as usize
     }
 
+    /// The bytes that are held.
+    #[must_use]
     pub fn used_bytes(&self) -> usize {
         self.users.used_bytes() + self.others.used_bytes()
     }
@@ -193,6 +195,8 @@ impl BytePermit {
         drop(self.split(bytes.min(self.bytes())));
     }
 
+    /// The bytes that it holds.
+    #[must_use]
     pub fn bytes(&self) -> usize {
         self.section.num_permits()
     }

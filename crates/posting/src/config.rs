@@ -152,10 +152,14 @@ impl Default for IngestConfig {
 }
 
 impl IngestConfig {
+    /// How long a post may take.
+    #[must_use]
     pub fn request_deadline(&self) -> Duration {
         Duration::from_millis(self.request_deadline_ms.into())
     }
 
+    /// How long a batch may make no progress.
+    #[must_use]
     pub fn stall(&self) -> Duration {
         Duration::from_millis(self.stall_ms.into())
     }

@@ -165,6 +165,8 @@ impl From<&Account> for Kind {
 }
 
 impl FairPool {
+    /// A capacity of which nothing is held.
+    #[must_use]
     pub fn new(limits: PoolLimits) -> Arc<Self> {
         Arc::new(Self {
             limits,

@@ -22,6 +22,8 @@ pub struct PostMetrics {
 }
 
 impl PostMetrics {
+    /// Registers them.
+    #[must_use]
     pub fn new() -> Self {
         metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
         metrics::describe_counter!(
@@ -55,14 +57,17 @@ impl PostMetrics {
         }
     }
 
+    /// One more post was answered with this problem.
     pub fn rejected(&self, problem: ProblemKind) {
         metrics::counter!(REJECTED, "problem" => problem.name()).increment(1);
     }
 
+    /// Of a single post: the time from the append to the delivery report.
     pub fn single_delivered(&self, after: Duration) {
         self.delivery_of_singles.record(after);
     }
 
+    /// The same of a line of a batch.
     pub fn line_delivered(&self, after: Duration) {
         self.delivery_of_lines.record(after);
     }

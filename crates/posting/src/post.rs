@@ -295,6 +295,8 @@ fn check_length(msg: &str, max_msg_bytes: usize) -> Result<(), Problem> {
     Ok(())
 }
 
+/// 400, with the field and what is wrong with it.
+#[must_use]
 pub fn invalid_field(malformed: Malformed) -> Problem {
     Problem::invalid_fields(vec![FieldError {
         field: malformed.field.to_owned(),

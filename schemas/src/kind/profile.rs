@@ -213,6 +213,7 @@ impl EventKind for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Partition;
 
     fn profile() -> Profile {
         Profile {
@@ -304,6 +305,7 @@ mod tests {
         let event = proto::ProfileSet::from(profile.clone());
         assert_eq!(Profile::try_from(event), Ok(profile.clone()));
         assert_eq!(CommandKind::scope(&profile).key().to_string(), "u:1001");
-        assert_eq!(Partition::of_user(profile.uid).get(), 41);
+        let partition = CommandKind::scope(&profile).partition();
+        assert_eq!(partition.map(Partition::get), Some(41));
     }
 }
