@@ -212,8 +212,8 @@ impl ShadowAudit {
         comparison.checks.of(Area::Contacts).compared = found.len() as u64;
         let possible_mismatches = found.into_iter().map(|(subject, found)| {
             let key = Rows::Contacts.of(subject);
-            let (found, low) = (Ok(found), key.expected(log));
-            PossibleMismatch { key, found, low }
+            let (found, lower) = (Ok(found), key.expected(log));
+            PossibleMismatch { key, found, lower }
         });
         let possible_mismatches = possible_mismatches.collect();
         self.fold_to(ends).await?;

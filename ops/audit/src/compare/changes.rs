@@ -3,7 +3,7 @@
 use message_store::{Month, ReadTx, StoreError, StoredChange};
 use schemas::{Chg, ConversationId, topics::Topic};
 
-use super::MessageTable;
+use super::messages::MessageTable;
 use crate::{AuditError, Check, Finding, Kind, fold::LoggedChange};
 
 const PAGE: u32 = 2_000;

@@ -6,16 +6,15 @@ use std::collections::BTreeSet;
 use schemas::UserId;
 
 use super::{
-    key::{Key, Rows},
-    mismatch::{Mismatch, mismatches},
-    read::{Found, read},
-    redis::{compare_cached_profiles, compare_unread_counts},
+    differences::mismatches,
+    key::Key,
+    mismatch::{Compared, Mismatch},
+    read::Found,
     redis_keys::StateHash,
-    table::compare_table,
     value::Value,
 };
 use crate::{
-    Area, AuditError, Finding, Options, Progress, Sources,
+    Area, Finding,
     fold::{LogState, Subject},
     report::Checks,
 };
@@ -24,14 +23,22 @@ use crate::{
 pub(crate) struct PossibleMismatch {
     pub(crate) key: Key,
     pub(crate) found: Found,
-    pub(crate) low: Option<Value>,
+    pub(crate) lower: Option<Value>,
 }
 
 impl PossibleMismatch {
-    /// What is wrong with it if the log says `high` now.
-    fn mismatches(&self, high: Option<&Value>) -> Vec<Mismatch> {
+    /// What is wrong with it if the log says `upper` now.
+    fn mismatches(&self, upper: Option<&Value>) -> Vec<Mismatch> {
         match &self.found {
-            Ok(found) => mismatches(self.key, [found.as_ref(), self.low.as_ref(), high]),
+            Ok(found) => {
+                let (found, lower) = (found.as_ref(), self.lower.as_ref());
+                let values = Compared {
+                    found,
+                    lower,
+                    upper,
+                };
+                mismatches(self.key, values)
+            }
             Err(cause) => vec![self.key.unreadable(cause)],
         }
     }
@@ -99,9 +106,9 @@ impl Comparison {
     /// Compares a value for the first time.
     pub(super) fn check(&mut self, log: &LogState, key: Key, found: Found) {
         self.count(log, key, &found);
-        let low = key.expected(log);
-        let value = PossibleMismatch { key, found, low };
-        if !value.mismatches(value.low.as_ref()).is_empty() {
+        let lower = key.expected(log);
+        let value = PossibleMismatch { key, found, lower };
+        if !value.mismatches(value.lower.as_ref()).is_empty() {
             self.possible_mismatches.push(value);
         }
     }
@@ -133,8 +140,8 @@ impl Comparison {
     /// Clears the mismatches whose value is within what the log said before and after it was read.
     pub(crate) fn clear(&mut self, log: &LogState) {
         self.possible_mismatches.retain(|value| {
-            let high = value.key.expected(log);
-            !value.mismatches(high.as_ref()).is_empty()
+            let upper = value.key.expected(log);
+            !value.mismatches(upper.as_ref()).is_empty()
         });
     }
 
@@ -142,8 +149,8 @@ impl Comparison {
     pub(crate) fn confirm(&mut self, log: &LogState, again: Vec<PossibleMismatch>) {
         for value in again {
             self.note_without_counts(log, value.key, &value.found);
-            let high = value.key.expected(log);
-            for mismatch in value.mismatches(high.as_ref()) {
+            let upper = value.key.expected(log);
+            for mismatch in value.mismatches(upper.as_ref()) {
                 self.add(log, mismatch);
             }
         }
@@ -164,71 +171,4 @@ impl Comparison {
         }
         self.checks.of(area).add(finding);
     }
-}
-
-/// Compares every value in scope for the first time.
-pub(crate) async fn compare_values(
-    sources: &Sources,
-    options: &Options,
-    log: &LogState,
-    comparison: &mut Comparison,
-    progress: &(impl Fn(Progress) + Sync),
-) -> Result<(), AuditError> {
-    let in_groups = [
-        Rows::Groups,
-        Rows::Members,
-        Rows::Memberships,
-        Rows::HiddenInGroups,
-    ];
-    for (what, kinds) in [
-        ("read positions", &[Rows::ReadPositions][..]),
-        ("contacts", &[Rows::Contacts]),
-        ("hidden messages", &[Rows::Hidden]),
-        ("groups", &in_groups),
-        ("profiles", &[Rows::Profiles]),
-    ] {
-        progress(Progress::Comparing { what });
-        for rows in kinds {
-            let mut subjects = rows.subjects(log);
-            for number in rows.tables(options.scope) {
-                let expected = subjects.remove(&number).unwrap_or_default();
-                compare_table(sources, log, (*rows, number), expected, comparison).await?;
-            }
-        }
-    }
-    compare_cached_profiles(sources, options.scope, log, comparison).await?;
-    progress(Progress::Comparing {
-        what: "unread counts",
-    });
-    compare_unread_counts(sources, options, log, comparison).await
-}
-
-/// Compares these values for the first time.
-pub(crate) async fn compare_changed(
-    sources: &Sources,
-    log: &LogState,
-    keys: impl Iterator<Item = Key>,
-    comparison: &mut Comparison,
-) -> Result<(), AuditError> {
-    for key in keys {
-        let found = read(sources, log, key).await?;
-        comparison.check(log, key, found);
-    }
-    Ok(())
-}
-
-/// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be below it.
-pub(crate) async fn read_again(
-    sources: &Sources,
-    log: &LogState,
-    possible_mismatches: Vec<PossibleMismatch>,
-    has_passed: bool,
-) -> Result<Vec<PossibleMismatch>, AuditError> {
-    let mut again = Vec::with_capacity(possible_mismatches.len());
-    for PossibleMismatch { key, low, .. } in possible_mismatches {
-        let low = if has_passed { key.expected(log) } else { low };
-        let found = read(sources, log, key).await?;
-        again.push(PossibleMismatch { key, found, low });
-    }
-    Ok(again)
 }

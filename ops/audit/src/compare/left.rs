@@ -28,53 +28,53 @@ impl Forgotten {
         Ok(Self(snapshot.forgotten_below(sink, &topic).await?))
     }
 
-    /// What is `right` by the log where the store has a part of it only, and may have deleted the rest; otherwise what is found. Who joined again
+    /// What is `expected` by the log where the store has a part of it only, and may have deleted the rest; otherwise what is found. Who joined again
     /// has a new row: what was in the old one counts no more, but for what the user had cleared and hidden, and such a row is kept.
     pub(super) fn restore(
         &self,
         key: Key,
         found: Option<Value>,
-        right: impl FnOnce() -> Option<Value>,
+        expected: impl FnOnce() -> Option<Value>,
     ) -> Option<Value> {
         let Some(below) = self.0.get(key.subject.partition()).copied() else {
             return found;
         };
-        match (key.rows, found, right()) {
-            (Rows::Members, None, Some(Value::Member(right)))
-                if right.role.is_none() && right.pos < below =>
+        match (key.rows, found, expected()) {
+            (Rows::Members, None, Some(Value::Member(expected)))
+                if expected.role.is_none() && expected.pos < below =>
             {
-                Some(Value::Member(right))
+                Some(Value::Member(expected))
             }
-            (Rows::Memberships, None, Some(Value::Member(right)))
-                if was_forgotten(&right, below) && right.left_at > right.joined_at =>
+            (Rows::Memberships, None, Some(Value::Member(expected)))
+                if was_forgotten(&expected, below) && expected.left_at > expected.joined_at =>
             {
-                Some(Value::Member(right))
+                Some(Value::Member(expected))
             }
-            (Rows::Memberships, Some(Value::Member(found)), Some(Value::Member(right)))
-                if was_forgotten(&right, below) && found.left_at < 0 =>
+            (Rows::Memberships, Some(Value::Member(found)), Some(Value::Member(expected)))
+                if was_forgotten(&expected, below) && found.left_at < 0 =>
             {
-                Some(Value::Member(with_old(found, &right)))
+                Some(Value::Member(with_old(found, &expected)))
             }
             (_, found, _) => found,
         }
     }
 }
 
-fn was_forgotten(right: &Member, below: i64) -> bool {
-    (0..below).contains(&right.left_at) && right.clear_mid == 0 && right.own_pos == 0
+fn was_forgotten(expected: &Member, below: i64) -> bool {
+    (0..below).contains(&expected.left_at) && expected.clear_mid == 0 && expected.own_pos == 0
 }
 
 /// With what the row had from before the user joined again, and what was not written since.
-fn with_old(mut found: Member, right: &Member) -> Member {
-    let old = |found: &mut i64, right_mid: i64| {
-        if *found == 0 && right_mid <= right.join_mid {
-            *found = right_mid;
+fn with_old(mut found: Member, expected: &Member) -> Member {
+    let old = |found: &mut i64, expected_mid: i64| {
+        if *found == 0 && expected_mid <= expected.join_mid {
+            *found = expected_mid;
         }
     };
-    found.left_at = right.left_at;
-    old(&mut found.own_last_mid, right.own_last_mid);
+    found.left_at = expected.left_at;
+    old(&mut found.own_last_mid, expected.own_last_mid);
     for device in DeviceClass::ALL {
-        old(&mut found.reads[device], right.reads[device]);
+        old(&mut found.reads[device], expected.reads[device]);
     }
     found
 }
@@ -89,7 +89,7 @@ mod tests {
     const BELOW: i64 = 20;
 
     /// Who joined at 10, sent and read, left at this offset, and perhaps joined again.
-    fn right(left_at: i64, joined_at: i64) -> Member {
+    fn expected(left_at: i64, joined_at: i64) -> Member {
         Member {
             joined_at,
             left_at,
@@ -101,12 +101,12 @@ mod tests {
         }
     }
 
-    fn restored(rows: Rows, found: Option<Member>, right: &Member) -> Option<Member> {
+    fn restored(rows: Rows, found: Option<Member>, expected: &Member) -> Option<Member> {
         let (gid, uid) = (64.try_into().unwrap(), 7.try_into().unwrap());
         let key = rows.of(Subject::Member(gid, uid));
         let below = [(key.subject.partition(), BELOW)].into_iter().collect();
-        let right = || Some(Value::Member(right.clone()));
-        match Forgotten(below).restore(key, found.map(Value::Member), right) {
+        let expected = || Some(Value::Member(expected.clone()));
+        match Forgotten(below).restore(key, found.map(Value::Member), expected) {
             Some(Value::Member(member)) => Some(member),
             None => None,
             Some(other) => panic!("{other:?} is of no member"),
@@ -121,12 +121,12 @@ mod tests {
             (-1, 10, false),
             (BELOW - 1, BELOW + 1, false),
         ] {
-            let right = right(left_at, joined_at);
-            let found = restored(Rows::Memberships, None, &right);
+            let expected = expected(left_at, joined_at);
+            let found = restored(Rows::Memberships, None, &expected);
             assert_eq!(found.is_some(), is_forgotten, "{left_at}, {joined_at}");
             let cleared = Member {
                 clear_mid: 1,
-                ..right
+                ..expected
             };
             assert_eq!(restored(Rows::Memberships, None, &cleared), None);
             let hidden = Member {
@@ -141,32 +141,32 @@ mod tests {
             (None, BELOW, false),
             (Some(GroupRole::Member), BELOW - 1, false),
         ] {
-            let right = Member {
+            let expected = Member {
                 role,
                 pos,
                 ..Member::default()
             };
-            let found = restored(Rows::Members, None, &right);
+            let found = restored(Rows::Members, None, &expected);
             assert_eq!(found.is_some(), is_forgotten, "{role:?}, {pos}");
         }
     }
 
     #[test]
     fn who_joined_again_lacks_what_was_before_and_nothing_else() {
-        let right = Member {
+        let expected = Member {
             reads: PerDevice::default().map(|_: Mid| 6),
-            ..right(BELOW - 1, BELOW + 1)
+            ..expected(BELOW - 1, BELOW + 1)
         };
         let found = Member {
             left_at: -1,
             own_last_mid: 0,
-            ..right.clone()
+            ..expected.clone()
         };
-        let restored = |found| restored(Rows::Memberships, Some(found), &right);
-        assert_eq!(restored(found.clone()), Some(right.clone()));
+        let restored = |found| restored(Rows::Memberships, Some(found), &expected);
+        assert_eq!(restored(found.clone()), Some(expected.clone()));
         // What was read since joining again is not excused.
         let reads = PerDevice::default();
         let unread = Member { reads, ..found };
-        assert_ne!(restored(unread), Some(right.clone()));
+        assert_ne!(restored(unread), Some(expected.clone()));
     }
 }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod comparison;
+mod differences;
 mod key;
 mod left;
 mod message_rows;
@@ -16,17 +17,16 @@ mod table;
 mod unread;
 mod unresolved_reads;
 mod value;
+mod values;
 
 pub(crate) use changes::compare_changes;
-pub(crate) use comparison::{
-    Comparison, PossibleMismatch, compare_changed, compare_values, read_again,
-};
+pub(crate) use comparison::{Comparison, PossibleMismatch};
 pub(crate) use key::Rows;
 pub(crate) use message_rows::MessageRows;
-use messages::check_misfits;
 pub(crate) use messages::{MessageTable, compare_messages};
 pub(crate) use resume_offsets::compare_resume_offsets;
 pub(crate) use retention::compare_retention;
 pub(crate) use table::compare_table;
 pub(crate) use unresolved_reads::UnresolvedReads;
 pub(crate) use value::Value;
+pub(crate) use values::{compare_changed, compare_values, read_again};

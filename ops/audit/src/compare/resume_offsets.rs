@@ -161,10 +161,10 @@ async fn compare(
                 format!("next_offset is {next}, and the log ends at {end}")
             } else if next < 0 {
                 format!("next_offset is {next}")
-            } else if let Some(right) = watermark.filter(|right| *right != found) {
+            } else if let Some(expected) = watermark.filter(|expected| *expected != found) {
                 format!(
                     "src_epoch and src_offset are {}:{}, {}:{} is right",
-                    found.epoch, found.offset, right.epoch, right.offset
+                    found.epoch, found.offset, expected.epoch, expected.offset
                 )
             } else {
                 continue;

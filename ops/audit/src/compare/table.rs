@@ -6,10 +6,10 @@ use message_store::{ReadTx, Sink, StoreError};
 use schemas::{Mid, TableNumber};
 
 use super::{
-    check_misfits,
     comparison::Comparison,
     key::Rows,
     left::Forgotten,
+    messages::check_misfits,
     value::{Row, Value},
 };
 use crate::{
@@ -180,8 +180,8 @@ impl Table<'_> {
             self.misplaced(subject);
         } else if self.log.covers(subject) {
             self.expected.remove(&subject);
-            let right = || key.expected(self.log);
-            let value = self.forgotten.restore(key, Some(value), right);
+            let expected = || key.expected(self.log);
+            let value = self.forgotten.restore(key, Some(value), expected);
             self.comparison.check(self.log, key, Ok(value));
         }
     }
@@ -212,10 +212,10 @@ impl Table<'_> {
     fn finish_absent(self) {
         for subject in self.expected {
             let key = self.rows.of(subject);
-            let Some(right) = key.expected(self.log) else {
+            let Some(expected) = key.expected(self.log) else {
                 continue;
             };
-            let found = self.forgotten.restore(key, None, || Some(right));
+            let found = self.forgotten.restore(key, None, || Some(expected));
             self.comparison.forgotten += usize::from(found.is_some());
             self.comparison.check(self.log, key, Ok(found));
         }

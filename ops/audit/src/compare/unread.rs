@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemas::{DeviceClass, PerDevice, UserId};
 
 use super::{
-    mismatch::{Compared, Mismatch},
+    mismatch::{ComparedValues, Mismatch},
     redis_keys::{Ordinals, StateHash},
     value::{ExpectedContacts, Value},
 };
@@ -14,12 +14,9 @@ use crate::{
     fold::{Contact, LastRead, Subject, ordinal_within},
 };
 
-pub(super) fn mismatches(uid: UserId, values: Compared<'_>) -> Vec<Mismatch> {
-    let [
-        Some(Value::Keys(keys)),
-        Some(Value::Contacts(low)),
-        Some(Value::Contacts(high)),
-    ] = values
+pub(super) fn mismatches(uid: UserId, values: ComparedValues<'_>) -> Vec<Mismatch> {
+    let (Some(Value::Keys(keys)), Some(Value::Contacts(lower)), Some(Value::Contacts(upper))) =
+        (values.found, values.lower, values.upper)
     else {
         return Vec::new();
     };
@@ -38,7 +35,7 @@ pub(super) fn mismatches(uid: UserId, values: Compared<'_>) -> Vec<Mismatch> {
         }
     };
     let mut mismatches = Vec::new();
-    if let Some((kind, peer, what)) = wrong_ordinals(peers, low, high) {
+    if let Some((kind, peer, what)) = ordinals_difference(peers, lower, upper) {
         let what = format!("state-{uid} of {peer}: {what}");
         mismatches.push(mismatch(Area::UnreadStates, kind, what, Some(peer)));
     }
@@ -47,7 +44,7 @@ pub(super) fn mismatches(uid: UserId, values: Compared<'_>) -> Vec<Mismatch> {
         mismatches.push(mismatch(Area::UnreadStates, Kind::Different, what, None));
     }
     for (device, view) in keys.views.iter() {
-        if let Some((kind, peer, what)) = wrong_view(view, peers, device) {
+        if let Some((kind, peer, what)) = view_difference(view, peers, device) {
             let what = format!("{device}-{uid} of {peer}: {what}");
             mismatches.push(mismatch(Area::UnreadViews, kind, what, Some(peer)));
         }
@@ -58,20 +55,20 @@ pub(super) fn mismatches(uid: UserId, values: Compared<'_>) -> Vec<Mismatch> {
 type PeerMismatch = (Kind, UserId, String);
 
 /// The first peer whose ordinals do not follow from the log.
-fn wrong_ordinals(
+fn ordinals_difference(
     state: &BTreeMap<UserId, Ordinals>,
-    low: &ExpectedContacts,
-    high: &ExpectedContacts,
+    lower: &ExpectedContacts,
+    upper: &ExpectedContacts,
 ) -> Option<PeerMismatch> {
-    let mut peers: Vec<UserId> = state.keys().chain(high.keys()).copied().collect();
+    let mut peers: Vec<UserId> = state.keys().chain(upper.keys()).copied().collect();
     peers.sort_unstable();
     peers.dedup();
     peers.into_iter().find_map(|peer| {
         let held = state.get(&peer);
         let found = held.copied().unwrap_or(Ordinals::ZERO);
-        let [least, most] = [low, high].map(|contacts| ordinals(contacts.get(&peer)));
+        let [least, most] = [lower, upper].map(|contacts| ordinals(contacts.get(&peer)));
         let column = outside(&found, &least, &most)?;
-        let kind = match (held, high.contains_key(&peer)) {
+        let kind = match (held, upper.contains_key(&peer)) {
             (None, _) => Kind::Missing,
             (Some(_), false) => Kind::Extra,
             (Some(_), true) => Kind::Different,
@@ -92,14 +89,18 @@ fn ordinals(contact: Option<&Contact>) -> Ordinals {
     })
 }
 
-fn outside(found: &Ordinals, low: &Ordinals, high: &Ordinals) -> Option<&'static str> {
-    if !(low.n..=high.n).contains(&found.n) {
+fn outside(found: &Ordinals, lower: &Ordinals, upper: &Ordinals) -> Option<&'static str> {
+    if !(lower.n..=upper.n).contains(&found.n) {
         return Some("n");
     }
-    let is_right = |device: DeviceClass| {
-        ordinal_within(found.reads[device], low.reads[device], high.reads[device])
+    let is_within = |device: DeviceClass| {
+        ordinal_within(
+            found.reads[device],
+            lower.reads[device],
+            upper.reads[device],
+        )
     };
-    let device = DeviceClass::ALL.into_iter().find(|one| !is_right(*one))?;
+    let device = DeviceClass::ALL.into_iter().find(|one| !is_within(*one))?;
     Some(match device {
         DeviceClass::Pc => "pc_n",
         DeviceClass::Mobile => "mobile_n",
@@ -113,7 +114,7 @@ fn text_of(ordinals: &Ordinals) -> String {
 }
 
 /// The first peer whose count does not follow from the state hash, which was read in the same step.
-fn wrong_view(
+fn view_difference(
     view: &BTreeMap<UserId, i64>,
     state: &BTreeMap<UserId, Ordinals>,
     device: DeviceClass,
@@ -178,9 +179,17 @@ mod tests {
         })
     }
 
-    fn kinds(stored: &Value, low: &ExpectedContacts, high: &ExpectedContacts) -> Vec<(Area, Kind)> {
-        let [low, high] = [low, high].map(|contacts| Value::Contacts(contacts.clone()));
-        let values = [Some(stored), Some(&low), Some(&high)];
+    fn kinds(
+        stored: &Value,
+        lower: &ExpectedContacts,
+        upper: &ExpectedContacts,
+    ) -> Vec<(Area, Kind)> {
+        let [lower, upper] = [lower, upper].map(|contacts| Value::Contacts(contacts.clone()));
+        let values = ComparedValues {
+            found: Some(stored),
+            lower: Some(&lower),
+            upper: Some(&upper),
+        };
         mismatches(user(1), values)
             .into_iter()
             .map(|mismatch| (mismatch.area, mismatch.kind))

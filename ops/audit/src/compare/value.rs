@@ -128,11 +128,11 @@ impl Value {
     }
 
     /// The first column of the row that differs.
-    pub(super) fn different(&self, right: &Self) -> Option<&'static str> {
-        match (self, right) {
-            (Self::Group(found), Self::Group(right)) => first_unequal(&found.equal(right)),
-            (Self::Member(found), Self::Member(right)) => first_unequal(&equal(found, right)),
-            (Self::Profile(found), Self::Profile(right)) => found.different(right),
+    pub(super) fn different(&self, expected: &Self) -> Option<&'static str> {
+        match (self, expected) {
+            (Self::Group(found), Self::Group(expected)) => first_unequal(&found.equal(expected)),
+            (Self::Member(found), Self::Member(expected)) => first_unequal(&equal(found, expected)),
+            (Self::Profile(found), Self::Profile(expected)) => found.different(expected),
             _ => Some("the row"),
         }
     }
@@ -154,7 +154,7 @@ impl GroupColumns {
         }
     }
 
-    fn equal(&self, right: &Self) -> [(&'static str, bool); 15] {
+    fn equal(&self, expected: &Self) -> [(&'static str, bool); 15] {
         fn same<T: PartialEq>(
             one: &GroupColumns,
             other: &GroupColumns,
@@ -162,41 +162,44 @@ impl GroupColumns {
         ) -> bool {
             one.settings.as_ref().map(&of) == other.settings.as_ref().map(&of)
         }
-        let (last, right_last) = (&self.last, &right.last);
+        let (last, expected_last) = (&self.last, &expected.last);
         [
-            ("name", same(self, right, |set| set.name.clone())),
-            ("owner", same(self, right, |set| set.owner)),
-            ("open", same(self, right, |set| set.open)),
-            ("whole_history", same(self, right, |set| set.whole_history)),
-            ("muted", same(self, right, |set| set.muted)),
-            ("dissolved", same(self, right, |set| set.dissolved)),
-            ("member_count", self.member_count == right.member_count),
-            ("last_mid", last.mid == right_last.mid),
-            ("chg", self.chg == right.chg),
-            ("last_srcid", last.srcid == right_last.srcid),
-            ("last_ts", last.ts == right_last.ts),
-            ("preview", last.preview == right_last.preview),
-            ("last_chg", last.chg == right_last.chg),
-            ("last_state", last.state == right_last.state),
-            ("pos", self.pos == right.pos),
+            ("name", same(self, expected, |set| set.name.clone())),
+            ("owner", same(self, expected, |set| set.owner)),
+            ("open", same(self, expected, |set| set.open)),
+            (
+                "whole_history",
+                same(self, expected, |set| set.whole_history),
+            ),
+            ("muted", same(self, expected, |set| set.muted)),
+            ("dissolved", same(self, expected, |set| set.dissolved)),
+            ("member_count", self.member_count == expected.member_count),
+            ("last_mid", last.mid == expected_last.mid),
+            ("chg", self.chg == expected.chg),
+            ("last_srcid", last.srcid == expected_last.srcid),
+            ("last_ts", last.ts == expected_last.ts),
+            ("preview", last.preview == expected_last.preview),
+            ("last_chg", last.chg == expected_last.chg),
+            ("last_state", last.state == expected_last.state),
+            ("pos", self.pos == expected.pos),
         ]
     }
 }
 
 /// The columns of `group_member_<n>` and of `membership_<n>`.
-fn equal(found: &Member, right: &Member) -> [(&'static str, bool); 11] {
-    let read = |device| found.reads[device] == right.reads[device];
+fn equal(found: &Member, expected: &Member) -> [(&'static str, bool); 11] {
+    let read = |device| found.reads[device] == expected.reads[device];
     [
-        ("role", found.role == right.role),
-        ("muted", found.muted == right.muted),
-        ("join_pos", found.joined_at == right.joined_at),
-        ("left_pos", found.left_at == right.left_at),
-        ("join_mid", found.join_mid == right.join_mid),
-        ("own_last_mid", found.own_last_mid == right.own_last_mid),
+        ("role", found.role == expected.role),
+        ("muted", found.muted == expected.muted),
+        ("join_pos", found.joined_at == expected.joined_at),
+        ("left_pos", found.left_at == expected.left_at),
+        ("join_mid", found.join_mid == expected.join_mid),
+        ("own_last_mid", found.own_last_mid == expected.own_last_mid),
         ("pc_read_mid", read(DeviceClass::Pc)),
         ("mobile_read_mid", read(DeviceClass::Mobile)),
-        ("clear_mid", found.clear_mid == right.clear_mid),
-        ("own_pos", found.own_pos == right.own_pos),
-        ("pos", found.pos == right.pos),
+        ("clear_mid", found.clear_mid == expected.clear_mid),
+        ("own_pos", found.own_pos == expected.own_pos),
+        ("pos", found.pos == expected.pos),
     ]
 }

@@ -3,17 +3,16 @@
 use std::hash::Hasher as _;
 
 use schemas::{
-    AppliedCommand, Change, CommandScope, HashKey, Mid, Partition, Recipient, UserId,
+    AppliedCommand, CommandScope, HashKey, Partition, Recipient, UserId,
     command::{Command, InboundValue},
     dead_letter::Reason,
-    event::{Body, Event, Rules},
+    event::{Body, Rules},
 };
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{
-    dedup::Lookup,
-    inbound::{Expected, StateBefore},
-    routing::belongs_to,
+    dedup::Lookup, expected::Expected, repeat_key::RepeatKey, routing::belongs_to,
+    state_before::StateBefore,
 };
 
 /// What follows for a record from its id alone: that it repeats an earlier command, or that the id is none or another command's.
@@ -47,40 +46,6 @@ pub(super) fn expected_by_id(
         Lookup::Absent => None,
         Lookup::SamePayload => Some(Expected::Repeat),
         Lookup::OtherPayload => Some(Expected::Refused(Reason::Conflict)),
-    }
-}
-
-/// By what a repeat of a command is known, besides its author and conversation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum RepeatKey<'a> {
-    Id(&'a str),
-    Hides(Mid),
-    Clears(Mid),
-}
-
-impl<'a> RepeatKey<'a> {
-    /// With the hash of the content.
-    fn of(command: &'a AppliedCommand) -> (Self, u32) {
-        (Self::Id(command.id.as_str()), command.content)
-    }
-
-    /// Of what one user does not see any more. Clears between two users are judged by the message up to which they cleared.
-    fn of_view(to: Recipient, mid: Mid, change: &Change) -> Option<(Self, u32)> {
-        match (change, to) {
-            (Change::Hide, _) => Some((Self::Hides(mid), 0)),
-            (Change::Clear, Recipient::Group(_)) => Some((Self::Clears(mid), 0)),
-            _ => None,
-        }
-    }
-
-    /// Of what an event answers, if a repeat of that is remembered.
-    pub(super) fn of_event(event: &'a Event) -> Option<(Self, u32)> {
-        match &event.body {
-            Body::MessageChange(change) if change.change.is_for_one() => {
-                Self::of_view(change.to, change.mid, &change.change)
-            }
-            _ => event.command.as_deref().map(Self::of),
-        }
     }
 }
 

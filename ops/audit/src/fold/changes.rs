@@ -2,60 +2,13 @@
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, DirectConversation,
-    Recipient,
-    command::{Command, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::Body,
 };
 
 use super::{
-    conversation::Conversation,
-    group_outcome,
-    inbound::{Expected, StateBefore},
+    conversation::Conversation, expected::Expected, recall::expected_by_window,
+    state_before::StateBefore,
 };
-
-/// The command that an event of these, or in a group, answers: one that asks for all that the event says. That it was posted by a user himself is not said.
-pub(super) fn command_of(body: &Body) -> Option<Command> {
-    match body {
-        Body::MessageChange(change) => Some(Command::ChangeMessage(ChangeMessage {
-            by: change.by,
-            to: change.to,
-            mid: change.mid,
-            change: change.change.clone(),
-        })),
-        Body::Message(message) if is_group(message.to) => Some(Command::Send(SendMessage {
-            srcid: message.srcid,
-            to: message.to,
-            client_msg_id: message.client_msg_id.clone(),
-            msg: message.msg.clone(),
-            by_user: false,
-        })),
-        Body::ReadPosition(position) if is_group(position.to) => Some(Command::ReadAck(ReadAck {
-            uid: position.uid,
-            to: position.to,
-            device: position.device,
-            mid: Some(position.mid),
-        })),
-        Body::ContactChange(change) => Some(Command::ChangeContact(ChangeContact {
-            uid: change.uid,
-            peer: change.peer,
-            favourite: Some(change.flags.favourite),
-            pinned: Some(change.flags.pinned),
-            muted: Some(change.flags.muted),
-            blocked: Some(change.flags.blocked),
-            deleted: change.deleted.is_some(),
-            by_user: false,
-        })),
-        Body::GroupChange(change) => Some(Command::ChangeGroup(group_outcome::command_of(change))),
-        // So that one below rule version 3 is reported, whether its cause is retained or not.
-        Body::Profile(profile) => Some(Command::SetProfile(profile.clone())),
-        Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
-    }
-}
-
-fn is_group(to: Recipient) -> bool {
-    matches!(to, Recipient::Group(_))
-}
 
 pub(super) fn expected_of_message_change(
     asked: &ChangeMessage,
@@ -112,22 +65,6 @@ fn expected_of_text_change(
         Expected::Refused(Reason::Blocked)
     } else {
         Expected::Event
-    }
-}
-
-/// Of a recall by its author of the message that is so many before the newest, which has a place in the recall window.
-pub(super) fn expected_by_window(
-    (last_place, back): (u64, i64),
-    before: &StateBefore<'_>,
-) -> Expected {
-    let window = match before.rules.recall_window_ms {
-        ..0 => return Expected::Event,
-        0 => return Expected::Refused(Reason::NotAllowed),
-        window => window,
-    };
-    match before.recent.written(last_place, back) {
-        Some(ts) if before.now.saturating_sub(ts) <= window => Expected::Event,
-        _ => Expected::Refused(Reason::TooLate),
     }
 }
 

@@ -95,35 +95,40 @@ impl Contact {
         reads.any(|(_, read)| read.mid > 0 && read.n.is_none())
     }
 
-    /// A column whose value is neither what the log had before the read (`low`) nor after it (`high`), nor in between.
-    pub(crate) fn outside(&self, low: &Self, high: &Self) -> Option<&'static str> {
-        if !low.last.spans(&high.last, &self.last) {
+    /// A column whose value is neither what the log had before the read (`lower`) nor after it (`upper`), nor in between.
+    pub(crate) fn outside(&self, lower: &Self, upper: &Self) -> Option<&'static str> {
+        if !lower.last.spans(&upper.last, &self.last) {
             return Some("the last message");
         }
         let numbers = [
-            ("peer_n", low.peer_n, high.peer_n, self.peer_n),
-            ("own_n", low.own_n, high.own_n, self.own_n),
-            ("chg", low.chg, high.chg, self.chg),
-            ("own_pos", low.own_pos, high.own_pos, self.own_pos),
+            ("peer_n", lower.peer_n, upper.peer_n, self.peer_n),
+            ("own_n", lower.own_n, upper.own_n, self.own_n),
+            ("chg", lower.chg, upper.chg, self.chg),
+            ("own_pos", lower.own_pos, upper.own_pos, self.own_pos),
             (
                 "deleted_mid",
-                low.deleted_mid,
-                high.deleted_mid,
+                lower.deleted_mid,
+                upper.deleted_mid,
                 self.deleted_mid,
             ),
-            ("clear_mid", low.clear_mid, high.clear_mid, self.clear_mid),
+            (
+                "clear_mid",
+                lower.clear_mid,
+                upper.clear_mid,
+                self.clear_mid,
+            ),
         ];
         let mut wrong = numbers
             .into_iter()
-            .filter(|(_, low, high, found)| !within(*low, *high, *found));
+            .filter(|(_, lower, upper, found)| !within(*lower, *upper, *found));
         if let Some((name, ..)) = wrong.next() {
             return Some(name);
         }
-        if let Some(name) = self.outside_flags(low, high) {
+        if let Some(name) = self.outside_flags(lower, upper) {
             return Some(name);
         }
-        let lacks_pos = self.is_without_pos() && high.is_plain();
-        if !lacks_pos && !within(low.pos, high.pos, self.pos) {
+        let lacks_pos = self.is_without_pos() && upper.is_plain();
+        if !lacks_pos && !within(lower.pos, upper.pos, self.pos) {
             return Some("pos");
         }
         DeviceClass::ALL.into_iter().find_map(|device| {
@@ -131,7 +136,7 @@ impl Contact {
                 DeviceClass::Pc => ["pc_read_mid", "pc_read_n"],
                 DeviceClass::Mobile => ["mobile_read_mid", "mobile_read_n"],
             };
-            self.reads[device].outside(&low.reads[device], &high.reads[device], names)
+            self.reads[device].outside(&lower.reads[device], &upper.reads[device], names)
         })
     }
 
@@ -146,16 +151,16 @@ impl Contact {
     }
 
     /// Flags go back and forth: between two states they may be any.
-    fn outside_flags(&self, low: &Self, high: &Self) -> Option<&'static str> {
-        if low.flags != high.flags && self.pos < high.flags.at {
+    fn outside_flags(&self, lower: &Self, upper: &Self) -> Option<&'static str> {
+        if lower.flags != upper.flags && self.pos < upper.flags.at {
             return None;
         }
-        let (found, right) = (self.flags.set, high.flags.set);
+        let (found, expected) = (self.flags.set, upper.flags.set);
         let flags = [
-            ("favourite", found.favourite == right.favourite),
-            ("pinned", found.pinned == right.pinned),
-            ("muted", found.muted == right.muted),
-            ("blocked", found.blocked == right.blocked),
+            ("favourite", found.favourite == expected.favourite),
+            ("pinned", found.pinned == expected.pinned),
+            ("muted", found.muted == expected.muted),
+            ("blocked", found.blocked == expected.blocked),
         ];
         let (name, _) = flags.into_iter().find(|(_, equal)| !equal)?;
         Some(name)
@@ -174,14 +179,14 @@ impl From<ReadUpTo> for LastRead {
 impl LastRead {
     fn outside(
         &self,
-        low: &Self,
-        high: &Self,
+        lower: &Self,
+        upper: &Self,
         [mid, n]: [&'static str; 2],
     ) -> Option<&'static str> {
-        if !within(low.mid, high.mid, self.mid) {
+        if !within(lower.mid, upper.mid, self.mid) {
             return Some(mid);
         }
-        (!ordinal_within(self.n, low.n, high.n)).then_some(n)
+        (!ordinal_within(self.n, lower.n, upper.n)).then_some(n)
     }
 }
 
@@ -191,27 +196,27 @@ impl LastMessage {
         (self.mid, self.chg)
     }
 
-    /// Whether `found` may have been the newest message between `self` and `high`.
-    fn spans(&self, high: &Self, found: &Self) -> bool {
+    /// Whether `found` may have been the newest message between `self` and `upper`.
+    fn spans(&self, upper: &Self, found: &Self) -> bool {
         if found.version() == self.version() {
             return found == self;
         }
-        if found.version() == high.version() {
-            return found == high;
+        if found.version() == upper.version() {
+            return found == upper;
         }
-        let versions = self.version()..=high.version();
-        versions.contains(&found.version()) && within(self.ts, high.ts, found.ts)
+        let versions = self.version()..=upper.version();
+        versions.contains(&found.version()) && within(self.ts, upper.ts, found.ts)
     }
 }
 
-pub(crate) fn within(low: i64, high: i64, found: i64) -> bool {
-    (low..=high).contains(&found)
+pub(crate) fn within(lower: i64, upper: i64, found: i64) -> bool {
+    (lower..=upper).contains(&found)
 }
 
 /// Whether a store may have `found`. The log always has the ordinal, so a store without it is wrong.
-pub(crate) fn ordinal_within(found: Option<i64>, low: Option<i64>, high: Option<i64>) -> bool {
-    match (found, low, high) {
-        (Some(found), Some(low), Some(high)) => within(low, high, found),
+pub(crate) fn ordinal_within(found: Option<i64>, lower: Option<i64>, upper: Option<i64>) -> bool {
+    match (found, lower, upper) {
+        (Some(found), Some(lower), Some(upper)) => within(lower, upper, found),
         _ => false,
     }
 }

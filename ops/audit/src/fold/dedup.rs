@@ -3,9 +3,11 @@ use std::{
     hash::{BuildHasher as _, RandomState},
 };
 
-use schemas::{ClientMsgId, CommandScope, ConversationId, UserId, event::Rules};
+use schemas::{
+    ClientMsgId, CommandScope, ConversationId, UserId, command::SendMessage, event::Rules,
+};
 
-use super::applied::RepeatKey;
+use super::repeat_key::RepeatKey;
 
 /// The recent sends and other commands, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
 /// 2 on a sender takes a part of them, and what he sends beyond that is remembered by itself (PROTOCOL S3).
@@ -50,7 +52,16 @@ pub(crate) struct SendKey<'a> {
     pub(crate) msg: &'a str,
 }
 
-impl SendKey<'_> {
+impl<'a> SendKey<'a> {
+    pub(crate) fn new(send: &'a SendMessage) -> Self {
+        Self {
+            srcid: send.srcid,
+            to: send.conversation(),
+            client_msg_id: &send.client_msg_id,
+            msg: &send.msg,
+        }
+    }
+
     fn key(&self, hashes: &RandomState) -> u64 {
         hashes.hash_one((self.srcid, self.to, self.client_msg_id.as_str()))
     }

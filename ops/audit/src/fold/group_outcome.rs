@@ -4,78 +4,29 @@ use std::collections::BTreeSet;
 
 use schemas::{
     Change, ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupId,
-    GroupMember, GroupRole, GroupSettings, Mid, SetGroupOptions, UserId,
+    GroupMember, GroupRole, GroupSettings, Mid, UserId,
     command::{Command, ReadAck},
     dead_letter::Reason,
     event::Body,
 };
 
 use super::{
-    changes::expected_by_window,
-    dedup::Lookup,
+    dedup::{Lookup, SendKey},
+    expected::Expected,
     group::Group,
-    inbound::{Expected, StateBefore, send_key},
+    recall::expected_by_window,
+    state_before::StateBefore,
 };
 
 /// Nothing where a command changes nothing.
-type RightChange = Result<Option<GroupChange>, Reason>;
-
-/// The command that a change answers: one that asks for all that the event says. That it was posted by a user himself is not said.
-pub(super) fn command_of(change: &GroupChange) -> ChangeGroup {
-    ChangeGroup {
-        gid: change.gid,
-        by: change.by,
-        by_user: false,
-        action: action_of(change),
-    }
-}
-
-fn action_of(change: &GroupChange) -> GroupAction {
-    let by = change.by;
-    let GroupChange {
-        settings, members, ..
-    } = change;
-    let named = || members.iter().map(|member| member.uid).collect();
-    let first = members.first().map(|member| member.uid);
-    match change.kind {
-        GroupChangeKind::Create => GroupAction::Create(CreateGroup {
-            name: settings.name.clone(),
-            members: named(),
-            open: settings.open,
-            whole_history: settings.whole_history,
-            client_id: None,
-        }),
-        GroupChangeKind::Add => GroupAction::Add(named()),
-        GroupChangeKind::Remove => GroupAction::Remove(named()),
-        GroupChangeKind::Join => GroupAction::Join,
-        GroupChangeKind::Leave => GroupAction::Leave,
-        GroupChangeKind::SetRole => {
-            // Who gives the group away is in the event, too.
-            let of_other = members.iter().find(|member| member.uid != by);
-            GroupAction::SetRole {
-                uid: of_other.map_or(by, |member| member.uid),
-                role: of_other
-                    .and_then(|member| member.role)
-                    .unwrap_or(GroupRole::Member),
-            }
-        }
-        GroupChangeKind::Rename => GroupAction::Rename(settings.name.clone()),
-        GroupChangeKind::Mute => GroupAction::Mute(first),
-        GroupChangeKind::Unmute => GroupAction::Unmute(first),
-        GroupChangeKind::SetOptions => GroupAction::SetOptions(SetGroupOptions {
-            open: Some(settings.open),
-            whole_history: Some(settings.whole_history),
-        }),
-        GroupChangeKind::Dissolve => GroupAction::Dissolve,
-    }
-}
+type ExpectedChange = Result<Option<GroupChange>, Reason>;
 
 pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> Expected {
     let expected = match command {
         Command::Send(send) => {
             match before
                 .dedup
-                .lookup(&send_key(send), before.now, before.rules)
+                .lookup(&SendKey::new(send), before.now, before.rules)
             {
                 Lookup::SamePayload => Ok(Expected::Repeat),
                 Lookup::OtherPayload => Err(Reason::Conflict),
@@ -83,7 +34,7 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
             }
         }
         Command::ReadAck(ack) => member(ack.uid, before).map(|(group, _)| {
-            let moves = right_mid(ack, group) > group.read_mid(ack.uid, ack.device);
+            let moves = expected_mid(ack, group) > group.read_mid(ack.uid, ack.device);
             if moves {
                 Expected::Event
             } else {
@@ -93,7 +44,7 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
         Command::ChangeMessage(asked) => {
             expected_of_message_change(asked.by, asked.mid.get(), &asked.change, before)
         }
-        Command::ChangeGroup(asked) => right_change(asked, before).map(|change| match change {
+        Command::ChangeGroup(asked) => expected_change(asked, before).map(|change| match change {
             Some(_) => Expected::Event,
             None => Expected::WithoutEffect,
         }),
@@ -124,7 +75,7 @@ fn told_to(command: &Command, reason: Reason, before: &StateBefore<'_>) -> Reaso
 }
 
 /// The field of an event that is not what the log before it makes of its command.
-pub(super) fn wrong_in_group(
+pub(super) fn mismatch_in_group(
     command: &Command,
     body: &Body,
     before: &StateBefore<'_>,
@@ -132,32 +83,38 @@ pub(super) fn wrong_in_group(
     match (command, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => {
             let group = before.group?;
-            (right_mid(ack, group) != position.mid.get()).then_some("mid")
+            (expected_mid(ack, group) != position.mid.get()).then_some("mid")
         }
         (Command::ChangeGroup(asked), Body::GroupChange(found)) => {
-            let right = right_change(asked, before).ok().flatten()?;
-            different_field(&right, found)
+            let expected = expected_change(asked, before).ok().flatten()?;
+            different_field(&expected, found)
         }
         _ => None,
     }
 }
 
-fn different_field(right: &GroupChange, found: &GroupChange) -> Option<&'static str> {
-    let (of_right, of_found) = (&right.settings, &found.settings);
+fn different_field(expected: &GroupChange, found: &GroupChange) -> Option<&'static str> {
+    let (expected_settings, found_settings) = (&expected.settings, &found.settings);
     let fields = [
-        ("the kind", right.kind == found.kind),
-        ("name", of_right.name == of_found.name),
-        ("owner", of_right.owner == of_found.owner),
-        ("open", of_right.open == of_found.open),
+        ("the kind", expected.kind == found.kind),
+        ("name", expected_settings.name == found_settings.name),
+        ("owner", expected_settings.owner == found_settings.owner),
+        ("open", expected_settings.open == found_settings.open),
         (
             "whole_history",
-            of_right.whole_history == of_found.whole_history,
+            expected_settings.whole_history == found_settings.whole_history,
         ),
-        ("muted", of_right.muted == of_found.muted),
-        ("dissolved", of_right.dissolved == of_found.dissolved),
-        ("member_count", right.member_count == found.member_count),
-        ("last_mid", right.last_mid == found.last_mid),
-        ("members", sorted(&right.members) == sorted(&found.members)),
+        ("muted", expected_settings.muted == found_settings.muted),
+        (
+            "dissolved",
+            expected_settings.dissolved == found_settings.dissolved,
+        ),
+        ("member_count", expected.member_count == found.member_count),
+        ("last_mid", expected.last_mid == found.last_mid),
+        (
+            "members",
+            sorted(&expected.members) == sorted(&found.members),
+        ),
     ];
     let (name, _) = fields.into_iter().find(|(_, equal)| !equal)?;
     Some(name)
@@ -209,7 +166,7 @@ fn expected_of_send(by: UserId, msg: &str, before: &StateBefore<'_>) -> Result<E
 }
 
 /// Up to where a read-ack has read.
-fn right_mid(ack: &ReadAck, group: &Group) -> i64 {
+fn expected_mid(ack: &ReadAck, group: &Group) -> i64 {
     let last = group.last.mid;
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
@@ -282,10 +239,10 @@ fn expected_of_message_change(
 }
 
 /// The change that a command leads to.
-fn right_change(command: &ChangeGroup, before: &StateBefore<'_>) -> RightChange {
+fn expected_change(command: &ChangeGroup, before: &StateBefore<'_>) -> ExpectedChange {
     let kind = command.action.change_kind();
     if let GroupAction::Create(asked) = &command.action {
-        return right_creation(command, asked, before);
+        return expected_creation(command, asked, before);
     }
     let is_version_4 = before.rules.rule_version >= 4;
     let leaves = command.action == GroupAction::Leave;
@@ -382,19 +339,19 @@ fn check_gid(
         return Ok(());
     }
     let gid = command.gid;
-    let is_right = match &asked.client_id {
+    let is_allowed = match &asked.client_id {
         Some(client_id) => gid == GroupId::of_owner(command.by, client_id),
         None if command.by_user => false,
         None => before.group.is_some() || gid.get() < 1 << 62,
     };
-    is_right.then_some(()).ok_or(Reason::WrongGid)
+    is_allowed.then_some(()).ok_or(Reason::WrongGid)
 }
 
-fn right_creation(
+fn expected_creation(
     command: &ChangeGroup,
     asked: &CreateGroup,
     before: &StateBefore<'_>,
-) -> RightChange {
+) -> ExpectedChange {
     let owner = command.by;
     check_gid(command, asked, before)?;
     let settings = GroupSettings {

@@ -1,12 +1,15 @@
 //! The state that follows from the log. Pure code, no I/O.
 
+mod answered;
 mod applied;
 mod begun;
 mod changes;
 mod contact;
+mod control;
 mod conversation;
 mod dedup;
 mod digest;
+mod expected;
 mod group;
 mod group_outcome;
 mod inbound;
@@ -16,9 +19,12 @@ mod message_state;
 mod outcomes;
 mod partition;
 mod profile;
+mod recall;
 mod recall_window;
+mod repeat_key;
 mod routing;
 mod senders;
+mod state_before;
 mod subject;
 mod watermark;
 

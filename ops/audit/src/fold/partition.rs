@@ -11,18 +11,20 @@ use schemas::{
 };
 
 use super::{
-    applied,
+    answered, applied,
     begun::BegunConversations,
-    changes,
+    control,
     conversation::Conversation,
     dedup::DedupWindow,
     digest::Messages,
+    expected::Expected,
     group::Group,
-    inbound::{self, Expected, Needs, StateBefore, conversation_of},
+    inbound::{self, Needs},
     memberships::Memberships,
     outcomes::{Outcome, Outcomes},
     profile::ProfileVersion,
     recall_window::RecallWindow,
+    state_before::StateBefore,
     watermark::Watermark,
 };
 use crate::{
@@ -244,7 +246,7 @@ impl<'a> PartitionFold<'a> {
                             | Reason::TooManyMemberships
                             | Reason::HasLeft
                     );
-                    let is_judged = changes::command_of(&event.body).is_some() && !is_of_record;
+                    let is_judged = answered::command_of(&event.body).is_some() && !is_of_record;
                     (!is_judged)
                         .then(|| format!("sequenced although it is to be refused ({reason})"))
                 }),
@@ -268,27 +270,28 @@ impl<'a> PartitionFold<'a> {
             return Some(field);
         }
         if let (Command::Control(control), Body::Control(rules)) = (command, body) {
-            return inbound::wrong_rule(control, &self.rules, rules).filter(|_| self.knows_rules);
+            return control::mismatched_rule(control, &self.rules, rules)
+                .filter(|_| self.knows_rules);
         }
         // Without the log's start the newest message may be unknown, and so is where a position is clamped.
-        if !self.is_whole() || self.wrong_in_itself(event).is_some() {
+        if !self.is_whole() || self.mismatch_in_itself(event).is_some() {
             return None;
         }
-        inbound::wrong_by_state(command, body, &self.before(command, time))
+        inbound::mismatch_by_state(command, body, &self.before(command, time))
     }
 
     /// Whether an event says by what a repeat of its cause is recognised, if it is.
     fn names_its_command(&self, asked: &InboundValue, event: &Event) -> bool {
-        let right = applied::applied_in_event(asked, &event.body, &self.rules);
-        !self.knows_rules || event.command.as_deref() == right.as_ref()
+        let expected = applied::applied_in_event(asked, &event.body, &self.rules);
+        !self.knows_rules || event.command.as_deref() == expected.as_ref()
     }
 
     /// The field in which an event in a group is not what follows from the log before it, whatever its cause asked for.
-    fn wrong_in_itself(&self, event: &Event) -> Option<&'static str> {
-        let command = changes::command_of(&event.body)?;
+    fn mismatch_in_itself(&self, event: &Event) -> Option<&'static str> {
+        let command = answered::command_of(&event.body)?;
         let before = self.before_event(&command, event);
         let is_in_group = inbound::is_in_group(&command);
-        inbound::wrong_by_state(&command, &event.body, &before).filter(|_| is_in_group)
+        inbound::mismatch_by_state(&command, &event.body, &before).filter(|_| is_in_group)
     }
 
     /// An outcome that the record has besides this event.
@@ -369,12 +372,12 @@ impl<'a> PartitionFold<'a> {
 
     fn before(&self, command: &Command, time: TimestampMs) -> StateBefore<'_> {
         let folded = &self.folded;
-        let (conversation, group) = match conversation_of(command) {
+        let (conversation, group) = match command.conversation() {
             Some(ConversationId::Direct(id)) => (folded.conversations.get(&id), None),
             Some(ConversationId::Group(gid)) => (None, folded.groups.get(&gid)),
             None => (None, None),
         };
-        let is_forgotten = match conversation_of(command) {
+        let is_forgotten = match command.conversation() {
             Some(ConversationId::Group(gid)) => self.memberships.has_forgotten(gid),
             _ => false,
         };

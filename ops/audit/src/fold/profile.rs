@@ -29,13 +29,13 @@ impl ProfileVersion {
     }
 
     /// The first column that differs.
-    pub(crate) fn different(&self, right: &Self) -> Option<&'static str> {
+    pub(crate) fn different(&self, expected: &Self) -> Option<&'static str> {
         let columns = [
-            ("nick", self.nick == right.nick),
-            ("avatar", self.avatar == right.avatar),
-            ("extra", self.extra == right.extra),
-            ("ts", self.ts == right.ts),
-            ("pos", self.at == right.at),
+            ("nick", self.nick == expected.nick),
+            ("avatar", self.avatar == expected.avatar),
+            ("extra", self.extra == expected.extra),
+            ("ts", self.ts == expected.ts),
+            ("pos", self.at == expected.at),
         ];
         let (name, _) = columns.into_iter().find(|(_, equal)| !equal)?;
         Some(name)

@@ -6,14 +6,16 @@ use schemas::{
     event::{Body, Event, Rules},
 };
 
-use super::{PartitionFold, ProfileVersion, changes};
+use super::{PartitionFold, ProfileVersion};
 use crate::{
     Kind,
     fold::{
-        applied::RepeatKey,
+        answered,
         dedup::{Lookup, SendKey},
         digest::SentMessage,
-        inbound::{self, Expected, begins_with_message},
+        expected::Expected,
+        inbound::{self, begins_with_message},
+        repeat_key::RepeatKey,
     },
 };
 
@@ -121,14 +123,14 @@ impl PartitionFold<'_> {
 
     /// Whether a change was to be made, or anything in a group, follows from the log before it, whether its cause is retained or not.
     fn judge_change(&mut self, at: i64, event: &Event) {
-        let Some(command) = changes::command_of(&event.body).filter(|_| self.is_whole()) else {
+        let Some(command) = answered::command_of(&event.body).filter(|_| self.is_whole()) else {
             return;
         };
         let is_send = SentMessage::of_event(&event.body).is_some();
         let before = self.before_event(&command, event);
         match inbound::expected(&command, self.input.partition, &before) {
             Expected::Event => {
-                if let Some(field) = self.wrong_in_itself(event) {
+                if let Some(field) = self.mismatch_in_itself(event) {
                     let what = format!("{field} of an event in a group is not what is right");
                     self.note_event(at, Kind::Different, what);
                 }

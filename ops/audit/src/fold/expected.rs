@@ -1,0 +1,19 @@
+//! What follows from the log for a command.
+
+use schemas::dead_letter::Reason;
+
+/// What follows for an inbound record from the log before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    Event,
+    Repeat,
+    WithoutEffect,
+    Refused(Reason),
+}
+
+impl Expected {
+    /// Whether it is a refusal for this reason.
+    pub(super) fn is_refused_for(self, reason: &str) -> bool {
+        matches!(self, Self::Refused(expected) if expected.as_str() == reason)
+    }
+}

@@ -1,0 +1,21 @@
+//! Whether a message may still be recalled.
+
+use schemas::dead_letter::Reason;
+
+use super::{expected::Expected, state_before::StateBefore};
+
+/// Of a recall by its author of the message that is so many before the newest, which has a place in the recall window.
+pub(super) fn expected_by_window(
+    (last_place, back): (u64, i64),
+    before: &StateBefore<'_>,
+) -> Expected {
+    let window = match before.rules.recall_window_ms {
+        ..0 => return Expected::Event,
+        0 => return Expected::Refused(Reason::NotAllowed),
+        window => window,
+    };
+    match before.recent.written(last_place, back) {
+        Some(ts) if before.now.saturating_sub(ts) <= window => Expected::Event,
+        _ => Expected::Refused(Reason::TooLate),
+    }
+}
