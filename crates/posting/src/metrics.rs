@@ -24,7 +24,7 @@ pub struct PostMetrics {
 impl PostMetrics {
     /// Registers them.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn register() -> Self {
         metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
         metrics::describe_counter!(
             REJECTED,

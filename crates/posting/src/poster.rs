@@ -75,7 +75,7 @@ impl Poster {
             access: access.clone(),
             topic: kafka.topic(Topic::Inbound),
             producer: ProducerPool::new(kafka, &settings, ingest.single_connections)?,
-            metrics: Arc::new(PostMetrics::new()),
+            metrics: Arc::new(PostMetrics::register()),
             singles: FairPool::new(ingest.singles()),
             words: words.clone(),
             consent: Consent::new(groups, mysql),
