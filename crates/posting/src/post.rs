@@ -415,9 +415,15 @@ mod tests {
             message("a", in_body.unwrap_or(&id), generated)
         };
         let leave = |in_body: Option<&str>| leave().with_command_id(in_body.map(str::to_owned));
-        let posts: [&dyn Fn(Option<&str>) -> Result<Post, Problem>; 2] = [&send, &leave];
-        for post in posts {
-            let with = |in_body, beside| post(in_body)?.identified(beside).map(id_of);
+        for is_send in [true, false] {
+            let with = |in_body: Option<&str>, beside| {
+                let post = if is_send {
+                    send(in_body)
+                } else {
+                    leave(in_body)
+                };
+                post?.identified(beside).map(id_of)
+            };
             assert_eq!(with(Some("mine"), None).unwrap(), "mine");
             assert_eq!(with(Some("mine"), beside("mine")).unwrap(), "mine");
             assert_eq!(with(None, beside("mine")).unwrap(), "mine");
