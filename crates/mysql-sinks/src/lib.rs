@@ -9,12 +9,10 @@ mod messages;
 mod metrics;
 mod offsets;
 mod severity;
-mod shadow;
 mod unresolved_reads;
 
 pub use coalesce::{CatchUp, CoalescingSink, UserRow};
 pub use destination::Destination;
 pub use messages::MessagesSink;
 pub use metrics::describe as describe_metrics;
-pub use shadow::{contacts_into, messages_into, reads_into};
 pub use unresolved_reads::{fill_unresolved_reads, run as keep_filling_unresolved_reads};

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use message_store::{Shadows, Shard, Sink};
-use mysql_sinks::{Destination, contacts_into, messages_into, reads_into};
+use message_store::{ReadRow, Shadows, Shard, Sink};
+use mysql_sinks::{CoalescingSink, Destination, MessagesSink, UserRow};
 use schemas::{Partition, TableNumber};
 use tokio::sync::{Mutex, RwLock};
 
@@ -116,17 +116,17 @@ async fn swap(
     };
     match shadows.sink {
         Sink::Messages => {
-            let (sink, most) = (messages_into(destination), BATCH_BYTES);
+            let (sink, most) = (MessagesSink::new(destination), BATCH_BYTES);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(shared).await
         }
         Sink::Reads => {
-            let (sink, most) = (reads_into(destination), BATCH_ROWS);
+            let (sink, most) = (CoalescingSink::<ReadRow>::new([destination]), BATCH_ROWS);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(shared).await
         }
         Sink::Contacts => {
-            let (sink, most) = (contacts_into(destination), BATCH_ROWS);
+            let (sink, most) = (CoalescingSink::<UserRow>::new([destination]), BATCH_ROWS);
             let build = Build::begin(context, shadows, sink, most, progress).await?;
             build.run(shared).await
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use event_log::LogReader;
 use futures::future::join_all;
 use message_store::{MessageStore, OffsetUpdate, Sink};
-use mysql_sinks::{Destination, contacts_into, messages_into};
+use mysql_sinks::{CoalescingSink, Destination, MessagesSink, UserRow};
 use projection::{EventBatch, LogEvent};
 use schemas::{
     Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
@@ -161,8 +161,11 @@ impl SyncLog {
             let partitions = self.store.layout().source_partitions(sink, shard);
             let partitions: Vec<Partition> = partitions.collect();
             match sink {
-                Sink::Contacts => self.project_into(contacts_into(to), &partitions).await,
-                _ => self.project_into(messages_into(to), &partitions).await,
+                Sink::Contacts => {
+                    self.project_into(CoalescingSink::<UserRow>::new([to]), &partitions)
+                        .await;
+                }
+                _ => self.project_into(MessagesSink::new(to), &partitions).await,
             }
         }
     }
