@@ -2,6 +2,7 @@ use schemas::{
     ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Recipient,
     UserId,
     command::{Command, ReadAck, SendMessage},
+    kind::{CommandKind, Retry},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -73,11 +74,7 @@ impl Client {
     /// # Errors
     /// It was refused, or not accepted in time.
     pub async fn acknowledge(&self, ack: &ReadAck) -> Result<Accepted, ClientError> {
-        let may_repeat = match ack.mid {
-            Some(_) => ClientError::is_retryable,
-            None => ClientError::did_nothing,
-        };
-        self.post_event("/v1/read-acks", &read_ack_json(ack), may_repeat)
+        self.post_event("/v1/read-acks", &read_ack_json(ack), may_repeat(ack))
             .await
     }
 
@@ -98,17 +95,9 @@ impl Client {
     /// # Errors
     /// It was refused, or not accepted in time.
     pub async fn change_contact(&self, change: &ChangeContact) -> Result<Accepted, ClientError> {
-        let may_repeat = if change.deleted {
-            ClientError::did_nothing
-        } else {
-            ClientError::is_retryable
-        };
-        self.post_event(
-            "/v1/contact-changes",
-            &contact_change_json(change),
-            may_repeat,
-        )
-        .await
+        let body = contact_change_json(change);
+        self.post_event("/v1/contact-changes", &body, may_repeat(change))
+            .await
     }
 
     /// Begins or changes a group. Whether that is done, [`Client::outcome`] says. It is repeated while the outcome is unknown.
@@ -150,6 +139,14 @@ impl Client {
         let accepted: AcceptedBody = self.retry.run(may_repeat, post).await?;
         let invalid = |error| ClientError::invalid_response(path, error);
         accepted.try_into().map_err(invalid)
+    }
+}
+
+/// After which errors a command is repeated: below rule version 4, one of all so far would also cover what came meanwhile.
+fn may_repeat(kind: &dyn CommandKind) -> fn(&ClientError) -> bool {
+    match kind.retry() {
+        Retry::ClientMsgId | Retry::CommandId => ClientError::is_retryable,
+        Retry::CommandIdOfLatest | Retry::CommandIdOfDeletion => ClientError::did_nothing,
     }
 }
 
