@@ -113,7 +113,6 @@ impl QueryApi {
 }
 
 fn connections(mysql: &MySqlConfig) -> Vec<Arc<CallerQuota>> {
-    let all = mysql.connections_per_server as usize;
-    let places = |_server| CallerQuota::new(all, (all / 4).max(1));
+    let places = |_server| CallerQuota::of_quarters(mysql.connections_per_server as usize);
     mysql.servers.iter().map(places).collect()
 }

@@ -55,6 +55,12 @@ impl CallerQuota {
         })
     }
 
+    /// A capacity of `total`, of which each user may hold a quarter, and one at least.
+    #[must_use]
+    pub fn of_quarters(total: usize) -> Arc<Self> {
+        Self::new(total, (total / 4).max(1))
+    }
+
     /// Takes `amount`; `None` where that exceeds what is left in total or for this user. The limit per user does not apply to services,
     /// which act for many users, nor to callers without authentication.
     #[must_use]

@@ -38,10 +38,9 @@ pub struct Consent {
 impl Consent {
     /// `None` where anybody may add anybody.
     pub fn new(config: GroupsConfig, mysql: &MySqlConfig) -> Option<Self> {
-        let connections = mysql.connections_per_server as usize;
         (config != GroupsConfig::default()).then(|| Self {
             store: MessageStore::connect(mysql),
-            reads: CallerQuota::new(connections, (connections / 4).max(1)),
+            reads: CallerQuota::of_quarters(mysql.connections_per_server as usize),
             config,
         })
     }
