@@ -3,7 +3,7 @@
 mod fields;
 mod groups;
 
-use posting::{Post, invalid_field};
+use posting::{Post, check_length, invalid_field};
 use problem::{
     Problem,
     json::{BYTE_ORDER_MARK, Object},
@@ -326,9 +326,9 @@ fn other_side(
     }
 }
 
-/// A command that has no text, or that of an edit.
-fn command(command: impl Into<Command>, id: Option<String>, max: usize) -> Result<Post, Problem> {
-    Post::command(command.into(), max)?.with_command_id(id)
+/// The post of a command that is no message.
+fn command(command: impl Into<Command>, id: Option<String>) -> Result<Post, Problem> {
+    Post::from(command.into()).with_command_id(id)
 }
 
 /// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
@@ -348,6 +348,7 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 impl MessageBody {
     fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
         let to = other_side("destid", self.destid, self.gid)?;
+        check_length(&self.msg, max_msg_bytes)?;
         let generated = self.client_msg_id.is_none().then(Uuid::now_v7);
         let id = self.client_msg_id;
         let id = id.unwrap_or_else(|| generated.unwrap_or_default().to_string());
@@ -359,7 +360,8 @@ impl MessageBody {
             msg: self.msg,
             by_user: false,
         };
-        Post::message(send, generated, max_msg_bytes)
+        let send = send.checked().map_err(invalid_field)?;
+        Ok(Post::message(send, generated))
     }
 }
 
@@ -371,7 +373,8 @@ impl MessageChangeBody {
             mid: self.mid,
             change: Change::new(&self.kind, self.msg).map_err(invalid_field)?,
         };
-        command(change, self.command_id, max_msg_bytes)
+        check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
+        command(change, self.command_id)
     }
 }
 
@@ -394,7 +397,7 @@ impl ContactChangeBody {
             deleted: self.deleted.is_some(),
             by_user: false,
         };
-        command(change.checked().map_err(invalid_field)?, self.command_id, 0)
+        command(change.checked().map_err(invalid_field)?, self.command_id)
     }
 }
 
@@ -418,7 +421,7 @@ impl ReadAckBody {
             device: self.device,
             mid: self.mid,
         };
-        command(ack, self.command_id, 0)
+        command(ack, self.command_id)
     }
 }
 
@@ -437,6 +440,41 @@ mod tests {
         assert_eq!(problem.errors.len(), 1, "{line}: {problem:?}");
         let error = problem.errors[0].clone();
         (error.field, error.message)
+    }
+
+    #[test]
+    fn a_text_has_a_limit_that_counts_bytes_and_is_exact() {
+        let posted = |line: serde_json::Value| event(line.to_string().as_bytes(), 4);
+        let edit = json!({ "by": "1", "peer": "2", "mid": 1, "kind": "edit" });
+        for (member, mut body) in [
+            ("message", json!({ "srcid": "1", "destid": "2" })),
+            ("message_change", edit),
+        ] {
+            let mut post = |msg: &str| {
+                body["msg"] = msg.into();
+                posted(json!({ member: body }))
+            };
+            assert!(post("üü").is_ok());
+            for (msg, wrong) in [
+                ("üüa", "has 5 bytes; must be 1 to 4 bytes of UTF-8"),
+                ("", "is empty; must be at least one byte"),
+                ("\0", "has a NUL character; must be UTF-8 without NUL"),
+            ] {
+                assert_eq!(post(msg).unwrap_err().errors[0].message, wrong);
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_id_is_generated_and_a_given_one_is_kept() {
+        let body = |id: &str| format!(r#"{{"srcid":"1","destid":"2",{id}"msg":"a"}}"#);
+        let post = message(body("").as_bytes(), MAX).unwrap();
+        let generated = post.generated_id.unwrap();
+        assert_eq!(generated.get_version_num(), 7);
+        assert_eq!(post.retry_id().client_msg_id, Some(generated.to_string()));
+        let post = message(body(r#""client_msg_id":"mine","#).as_bytes(), MAX).unwrap();
+        assert_eq!(post.generated_id, None);
+        assert_eq!(post.retry_id().client_msg_id.as_deref(), Some("mine"));
     }
 
     #[test]

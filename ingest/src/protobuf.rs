@@ -1,6 +1,6 @@
 //! The protobuf bodies. The generated types say what is in them; a missing client_msg_id is an empty one.
 
-use posting::{Post, invalid_field};
+use posting::{Post, check_length, invalid_field};
 use problem::Problem;
 use prost::Message;
 use schemas::{
@@ -16,38 +16,31 @@ pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem
 }
 
 /// Reads the body of `POST /v1/read-acks`: a `ReadAck`.
-pub(crate) fn read_ack(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let ack: proto::ReadAck = decode(body, "ReadAck")?;
-    command(Event::ReadAck(ack), max_msg_bytes)
+pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
+    checked::<_, ReadAck>(decode::<proto::ReadAck>(body, "ReadAck")?)
 }
 
 /// Reads the body of `POST /v1/message-changes`: a `ChangeMessage`.
 pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let change: proto::ChangeMessage = decode(body, "ChangeMessage")?;
-    command(Event::MessageChange(change), max_msg_bytes)
+    edit(decode(body, "ChangeMessage")?, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/contact-changes`: a `ChangeContact`.
-pub(crate) fn contact_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let change: proto::ChangeContact = decode(body, "ChangeContact")?;
-    command(Event::ContactChange(change), max_msg_bytes)
+pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
+    checked::<_, ChangeContact>(decode::<proto::ChangeContact>(body, "ChangeContact")?)
 }
 
 /// Reads the body of `POST /v1/groups`: a `ChangeGroup` that creates one.
-pub(crate) fn group(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+pub(crate) fn group(body: &[u8]) -> Result<Post, Problem> {
     let change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
     match change.action {
-        Some(Action::Create(_)) => command(Event::GroupChange(change), max_msg_bytes),
+        Some(Action::Create(_)) => checked::<_, ChangeGroup>(with_gid(change)?),
         _ => Err(Problem::invalid_field("action", "is another", "create")),
     }
 }
 
 /// Reads the body of `POST /v1/groups/{gid}/changes`: a `ChangeGroup` of any other kind, whose gid is that of the path or absent.
-pub(crate) fn group_change(
-    gid: GroupId,
-    body: &[u8],
-    max_msg_bytes: usize,
-) -> Result<Post, Problem> {
+pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
     let mut change: proto::ChangeGroup = decode(body, "ChangeGroup")?;
     if change.gid != 0 && change.gid != gid.get() {
         return Err(Problem::invalid_field(
@@ -61,11 +54,11 @@ pub(crate) fn group_change(
         return Err(Problem::invalid_field("action", "is create", right));
     }
     change.gid = gid.get();
-    command(Event::GroupChange(change), max_msg_bytes)
+    checked::<_, ChangeGroup>(change)
 }
 
 /// Reads the body of `PUT /v1/users/{uid}/profile`: a `SetProfile`, whose uid is that of the path or absent.
-pub(crate) fn profile(uid: UserId, body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
     let mut profile: proto::SetProfile = decode(body, "SetProfile")?;
     if profile.uid != 0 && profile.uid != uid.get() {
         return Err(Problem::invalid_field(
@@ -75,7 +68,7 @@ pub(crate) fn profile(uid: UserId, body: &[u8], max_msg_bytes: usize) -> Result<
         ));
     }
     profile.uid = uid.get();
-    command(Event::Profile(profile), max_msg_bytes)
+    set_profile(profile)
 }
 
 /// Reads one item of `POST /v1/events`: an `IngestEvent` without its length.
@@ -90,46 +83,49 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
             "message, read_ack, message_change, contact_change, profile or group_change",
         ));
     };
-    let member = member_of(&event);
-    let post = command(event, max_msg_bytes).map_err(|problem| problem.within(member))?;
+    let (member, post) = match event {
+        Event::Message(message) => ("message", send(message, max_msg_bytes)),
+        Event::ReadAck(ack) => ("read_ack", checked::<_, ReadAck>(ack)),
+        Event::MessageChange(change) => ("message_change", edit(change, max_msg_bytes)),
+        Event::ContactChange(change) => ("contact_change", checked::<_, ChangeContact>(change)),
+        Event::Profile(profile) => ("profile", set_profile(profile)),
+        Event::GroupChange(change) => (
+            "group_change",
+            with_gid(change).and_then(checked::<_, ChangeGroup>),
+        ),
+    };
+    let post = post.map_err(|problem| problem.within(member))?;
     post.identified(beside)
 }
 
-/// The member in which an event stands.
-fn member_of(event: &Event) -> &'static str {
-    match event {
-        Event::Message(_) => "message",
-        Event::ReadAck(_) => "read_ack",
-        Event::MessageChange(_) => "message_change",
-        Event::ContactChange(_) => "contact_change",
-        Event::Profile(_) => "profile",
-        Event::GroupChange(_) => "group_change",
-    }
+/// Checks the fields of a command that has no text to limit.
+fn checked<P, C>(fields: P) -> Result<Post, Problem>
+where
+    C: TryFrom<P, Error = Malformed> + Into<Command>,
+{
+    let command = C::try_from(fields).map_err(invalid_field)?;
+    Ok(Post::from(command.into()))
 }
 
-/// Checks an event.
-fn command(event: Event, max_msg_bytes: usize) -> Result<Post, Problem> {
-    let command: Result<Command, Malformed> = match event {
-        Event::Message(message) => return send(message, max_msg_bytes),
-        Event::ReadAck(ack) => ReadAck::try_from(ack).map(Into::into),
-        Event::MessageChange(change) => ChangeMessage::try_from(change).map(Into::into),
-        Event::ContactChange(change) => ChangeContact::try_from(change).map(Into::into),
-        Event::Profile(profile) => {
-            return Post::profile(Profile::try_from(profile).map_err(invalid_field)?);
-        }
-        Event::GroupChange(change) => ChangeGroup::try_from(with_gid(change)?).map(Into::into),
-    };
-    Post::command(command.map_err(invalid_field)?, max_msg_bytes)
+/// Checks a change to a message: an edit's text may be as long as a message's.
+fn edit(change: proto::ChangeMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
+    check_length(&change.msg, max_msg_bytes)?;
+    checked::<_, ChangeMessage>(change)
+}
+
+fn set_profile(profile: proto::SetProfile) -> Result<Post, Problem> {
+    Post::profile(Profile::try_from(profile).map_err(invalid_field)?)
 }
 
 /// Checks a message, and generates its client_msg_id if there is none.
 fn send(mut send: proto::SendMessage, max_msg_bytes: usize) -> Result<Post, Problem> {
+    check_length(&send.msg, max_msg_bytes)?;
     let generated = send.client_msg_id.is_empty().then(Uuid::now_v7);
     if let Some(id) = generated {
         send.client_msg_id = id.to_string();
     }
     let send = SendMessage::try_from(send).map_err(invalid_field)?;
-    Post::message(send, generated, max_msg_bytes)
+    Ok(Post::message(send, generated))
 }
 
 /// The gid of a group that begins is made of its owner and client_id, if there is one.
@@ -157,6 +153,40 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_text_has_a_limit_that_counts_bytes_and_is_exact() {
+        let send = |msg: &str| {
+            Event::Message(proto::SendMessage {
+                srcid: 1,
+                destid: 2,
+                msg: msg.to_owned(),
+                ..proto::SendMessage::default()
+            })
+        };
+        let edit = |msg: &str| {
+            Event::MessageChange(proto::ChangeMessage {
+                by: 1,
+                peer: 2,
+                mid: 1,
+                kind: proto::ChangeKind::Edit.into(),
+                msg: msg.to_owned(),
+                ..proto::ChangeMessage::default()
+            })
+        };
+        for fields in [send, edit] {
+            let post = |msg: &str| {
+                let item = proto::IngestEvent {
+                    event: Some(fields(msg)),
+                    command_id: String::new(),
+                };
+                event(&item.encode_to_vec(), 4)
+            };
+            assert!(post("üü").is_ok());
+            let refused = post("üüa").unwrap_err().errors.remove(0).message;
+            assert_eq!(refused, "has 5 bytes; must be 1 to 4 bytes of UTF-8");
+        }
+    }
 
     #[test]
     fn an_item_names_the_field_at_fault() {
@@ -236,7 +266,7 @@ mod tests {
                 nick: "Ann".to_owned(),
                 ..proto::SetProfile::default()
             };
-            let post = profile(uid, &body.encode_to_vec(), 16);
+            let post = profile(uid, &body.encode_to_vec());
             assert_eq!(post.is_ok(), is_right, "{given}");
         }
     }

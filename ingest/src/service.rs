@@ -1,16 +1,13 @@
 //! Wires ingest together.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use access::Access;
 use axum::Router;
-use posting::Poster;
+use posting::{Poster, watch_producer};
 use service_runtime::{Health, Process, Supervisor, described};
-use tokio::time::interval;
 
 use crate::{config::Config, openapi, state::Ingest};
-
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the configuration, starts ingest and serves it on its own address.
 ///
@@ -53,24 +50,12 @@ pub async fn start(
     Ok(described(access.guard(openapi::calls()), ingest))
 }
 
-/// Shows the bytes of batches in the metrics until shutdown, or fails with the fatal error of the producer. Afterwards it waits until all bytes
-/// were given back, so that the producer is not dropped with records in its queue.
+/// Shows the bytes of batches in the metrics.
 async fn watch_batches(ingest: Arc<Ingest>) -> anyhow::Result<()> {
-    let mut ticks = interval(SAMPLE_INTERVAL);
-    while !ingest.shutdown.soft().is_cancelled() {
+    let sample = || {
         let metrics = ingest.poster.metrics();
         metrics.in_flight_of_batches(ingest.batches.used_bytes());
-        if let Some(error) = ingest.lines.fatal_error() {
-            anyhow::bail!("a producer has a fatal error: {error}");
-        }
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = ingest.shutdown.soft().cancelled() => {}
-        }
-    }
-    tokio::select! {
-        _drained = ingest.batches.drained() => {}
-        () = ingest.shutdown.hard().cancelled() => {}
-    }
-    Ok(())
+        ingest.lines.fatal_error()
+    };
+    watch_producer(&ingest.shutdown, sample, ingest.batches.drained()).await
 }

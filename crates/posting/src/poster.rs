@@ -20,7 +20,7 @@ use crate::{
     fair_pool::{FairPool, Full, PoolPermit},
     inbound::{InboundRecord, SingleDelivery, producer_settings},
     metrics::PostMetrics,
-    post::Post,
+    post::{Post, check_length, invalid_field},
     readiness,
     refusals::{not_appended, over_capacity, unknown_outcome},
     words::{self, Words},
@@ -129,13 +129,23 @@ impl Poster {
                 .singles
                 .try_acquire(caller, cost_bytes(bytes) as usize);
             let permit = permit.map_err(over_capacity)?;
-            let post = Post::command(command, self.config().max_msg_bytes)?;
-            let mut post = post.identified(None)?;
+            let mut post = Post::from(self.checked(command)?).identified(None)?;
             self.admit(caller, &mut post).await?;
             self.append(post, permit, deadline).await
         }
         .await;
         posted.inspect_err(|problem| self.0.metrics.rejected(problem.kind))
+    }
+
+    /// Checks a text, which no decoder has.
+    fn checked(&self, mut command: Command) -> Result<Command, Problem> {
+        if let Some(text) = command.kind_mut().text_mut() {
+            check_length(text, self.config().max_msg_bytes)?;
+        }
+        match command {
+            Command::Send(send) => Ok(send.checked().map_err(invalid_field)?.into()),
+            command => Ok(command),
+        }
     }
 
     /// Begins to acquire bytes for a post that arrives.
@@ -246,8 +256,7 @@ impl Poster {
         }
     }
 
-    /// Shows the bytes of single posts in the metrics until shutdown, or fails with the fatal error of a producer. Afterwards it waits until all
-    /// bytes were given back: then every append has its delivery report, and no producer is dropped with records in its queue.
+    /// Shows the bytes of single posts in the metrics.
     async fn watch_bytes(self) -> anyhow::Result<()> {
         let Shared {
             singles,
@@ -256,21 +265,37 @@ impl Poster {
             shutdown,
             ..
         } = &*self.0;
-        let mut ticks = interval(SAMPLE_INTERVAL);
-        while !shutdown.soft().is_cancelled() {
+        let sample = || {
             metrics.in_flight_of_singles(singles.used());
-            if let Some(error) = producer.fatal_error() {
-                anyhow::bail!("a producer has a fatal error: {error}");
-            }
-            tokio::select! {
-                _ = ticks.tick() => {}
-                () = shutdown.soft().cancelled() => {}
-            }
+            producer.fatal_error()
+        };
+        watch_producer(shutdown, sample, singles.drained()).await
+    }
+}
+
+/// Calls `sample` each second until shutdown, or fails with the fatal error of a producer that it returns. Afterwards it waits for `drained`: once all
+/// bytes were given back every append has its delivery report, and no producer is dropped with records in its queue.
+///
+/// # Errors
+/// The fatal error.
+pub async fn watch_producer<D>(
+    shutdown: &Shutdown,
+    sample: impl Fn() -> Option<String>,
+    drained: impl Future<Output = D>,
+) -> anyhow::Result<()> {
+    let mut ticks = interval(SAMPLE_INTERVAL);
+    while !shutdown.soft().is_cancelled() {
+        if let Some(error) = sample() {
+            anyhow::bail!("a producer has a fatal error: {error}");
         }
         tokio::select! {
-            _drained = singles.drained() => {}
-            () = shutdown.hard().cancelled() => {}
+            _ = ticks.tick() => {}
+            () = shutdown.soft().cancelled() => {}
         }
-        Ok(())
     }
+    tokio::select! {
+        _drained = drained => {}
+        () = shutdown.hard().cancelled() => {}
+    }
+    Ok(())
 }

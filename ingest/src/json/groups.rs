@@ -238,7 +238,7 @@ fn change(
         by_user: false,
         action,
     };
-    command(change.checked().map_err(invalid_field)?, command_id, 0)
+    command(change.checked().map_err(invalid_field)?, command_id)
 }
 
 impl RoleBody {

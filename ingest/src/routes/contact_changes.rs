@@ -49,10 +49,9 @@ pub(crate) async fn post_contact_change(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::contact_change(body),
-        SingleEncoding::Protobuf => protobuf::contact_change(body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::contact_change(body),
     })
     .await
 }

@@ -48,10 +48,9 @@ pub(crate) async fn post_group(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::group(body),
-        SingleEncoding::Protobuf => protobuf::group(body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::group(body),
     })
     .await
 }
@@ -87,10 +86,9 @@ pub(crate) async fn post_group_change(
     Path(GroupPath { gid }): Path<GroupPath>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::group_change(gid, body),
-        SingleEncoding::Protobuf => protobuf::group_change(gid, body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::group_change(gid, body),
     })
     .await
 }

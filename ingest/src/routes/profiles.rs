@@ -50,10 +50,9 @@ pub(crate) async fn put_profile(
     Path(UserPath { uid }): Path<UserPath>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::profile(uid, body),
-        SingleEncoding::Protobuf => protobuf::profile(uid, body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::profile(uid, body),
     })
     .await
 }

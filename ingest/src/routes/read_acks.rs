@@ -49,10 +49,9 @@ pub(crate) async fn post_read_ack(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let max_msg_bytes = ingest.poster.config().max_msg_bytes;
     single::post(&ingest, &caller, request, |encoding, body| match encoding {
         SingleEncoding::Json => json::read_ack(body),
-        SingleEncoding::Protobuf => protobuf::read_ack(body, max_msg_bytes),
+        SingleEncoding::Protobuf => protobuf::read_ack(body),
     })
     .await
 }

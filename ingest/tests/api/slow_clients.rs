@@ -50,7 +50,8 @@ async fn a_batch_goes_through(server: &Server) {
             return false;
         };
         let summary = lines.pop();
-        assert_eq!(summary, Some(json!({"accepted": 5_000, "rejected": 0})));
+        let all = Some(json!({"accepted": 5_000, "rejected": 0}));
+        assert_eq!(summary, all, "the last line before it: {:?}", lines.last());
         true
     })
     .await;
