@@ -32,15 +32,17 @@ pub(super) fn for_strangers(
     (gid, by): (GroupId, UserId),
     decided: Result<Body>,
 ) -> Result<Body> {
-    let is_member = |group: &Group| group.members.contains_key(&by);
-    let is_stranger = !state.groups.get(&gid).is_some_and(|group| is_member(group));
+    let is_stranger = || {
+        let group = state.groups.get(&gid);
+        group.is_none_or(|group| !group.members.contains_key(&by))
+    };
     let tells = |reason| {
         use Reason::{Dissolved, NoRight, NotAMember, UnknownGroup};
         matches!(reason, UnknownGroup | Dissolved | NotAMember | NoRight)
     };
     match decided {
         Err(NoEvent::DeadLetter(Refusal { reason, .. }))
-            if state.rules.rule_version >= 4 && is_stranger && tells(reason) =>
+            if state.rules.rule_version >= 4 && tells(reason) && is_stranger() =>
         {
             let detail = format!("there is no group {gid}, or {by} is no member of it");
             Err(refuse(Reason::NotAMember, detail))
