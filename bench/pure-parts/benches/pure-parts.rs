@@ -7,7 +7,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("pure");
     group.throughput(Throughput::Elements(COUNT as u64));
-    for part in Part::all() {
+    for mut part in Part::all() {
         group.bench_function(part.name, |bencher| bencher.iter(|| part.run()));
     }
     group.finish();

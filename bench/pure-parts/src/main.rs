@@ -89,7 +89,7 @@ fn run(args: &Args) -> Result<()> {
 }
 
 fn run_part(name: &str, times: u64) -> Result<()> {
-    let Some(part) = Part::all().into_iter().find(|part| part.name == name) else {
+    let Some(mut part) = Part::all().into_iter().find(|part| part.name == name) else {
         bail!("there is no part {name:?}");
     };
     for _ in 0..times {
