@@ -35,7 +35,8 @@ const FIRST_IDLE: i64 = 6_600_000;
 const QUIET: Duration = Duration::from_secs(40);
 const DEVICES: i64 = 10_000;
 const FIRST_DEVICE: i64 = 6_700_000;
-const SENDER: i64 = 6_800_000;
+/// Of one sender's messages a gateway keeps 4 MB only (`gateway.ring_bytes_of_account`).
+const SENDERS: std::ops::Range<i64> = 6_800_000..6_800_100;
 const AWAY: Duration = Duration::from_secs(10);
 /// A device that was refused, or not answered, comes again after so many milliseconds.
 const AGAIN_MS: std::ops::Range<u64> = 100..300;
@@ -191,7 +192,7 @@ async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
 
 async fn send_to_each(env: &TestEnv) -> Result<()> {
     let devices = FIRST_DEVICE..FIRST_DEVICE + DEVICES;
-    let missed = groups::messages(devices.map(|uid| (SENDER, uid)))?;
+    let missed = groups::messages(SENDERS.cycle().zip(devices))?;
     groups::store(env, &missed).await
 }
 
