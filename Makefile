@@ -3,25 +3,25 @@
 # A fresh installation of Rust is not on the PATH of shells that were open before.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
-TIDEMARK := $(TARGET_DIR)/release/tidemark
+TIDEMARK := $(TARGET_DIR)/demo/tidemark
 # Tests use containers where a Docker engine answers; the program that is shipped carries none of that.
 WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci release toolchain openssl valgrind python install-python pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci quick release toolchain openssl valgrind python install-python pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: release ## set up what is missing, start everything, load real messages, audit, show the result
+demo: quick ## set up what is missing, start everything, load real messages, audit, show the result
 	@$(TIDEMARK) demo
 
-up: release ## start what is not running, and wait until it is ready
+up: quick ## start what is not running, and wait until it is ready
 	@$(TIDEMARK) stack up
 
 # What stops a stack is not built for that, if it is there: the source may not compile.
-stop_with = $(if $(wildcard $(TIDEMARK)),,$(MAKE) --no-print-directory release &&) $(TIDEMARK)
+stop_with = $(if $(wildcard $(TIDEMARK)),,$(MAKE) --no-print-directory quick &&) $(TIDEMARK)
 
 down: ## stop everything; the data stay
 	@if [ -d .run ]; then $(stop_with) stack down; else echo 'nothing runs here'; fi
@@ -72,7 +72,7 @@ instructions: counted ## count what the pure parts execute, against a baseline; 
 	@$(TARGET_DIR)/release/instructions $(if $(filter 1,$(ACCEPT)),--accept)
 
 counted: toolchain
-	@cargo build --locked --release --package tidemark --package pure-parts
+	@cargo build --locked --release --package pure-parts
 
 sabotage: toolchain ## show that tests and chaos notice a program that is broken on purpose, ONLY=name or each in turn
 	@tests/sabotage/run $(ONLY)
@@ -118,6 +118,10 @@ lint: toolchain ## clippy, rustdoc, the rules of which crate may depend on which
 
 ci: ## all that a change must pass
 	@.ci/run
+
+# To look at; what is measured or shipped is `release`.
+quick: toolchain
+	@cargo build --locked --profile demo --package tidemark
 
 release: toolchain
 	@cargo build --locked --release --package tidemark
