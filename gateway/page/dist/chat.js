@@ -103,13 +103,6 @@ function parsePosition(at) {
 
 // ../../sdk/typescript/dist/chat.js
 var PREVIEW_CHARS = 200;
-function splitKey(key) {
-  const [, kind, id] = /^(user|group):([1-9]\d*)$/.exec(key) ?? [];
-  if (kind !== "user" && kind !== "group" || id === void 0) {
-    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
-  }
-  return [kind, id];
-}
 function newChat(key) {
   const flags = {
     favourite: false,
@@ -220,6 +213,15 @@ function beginsAfter(chat, mid) {
 }
 function unseenMid(chat) {
   return chat.with.type === "group" && !chat.with.wholeHistory ? chat.with.joinMid : 0;
+}
+
+// ../../sdk/typescript/dist/chat-key.js
+function splitKey(key) {
+  const [, kind, id] = /^(user|group):([1-9]\d*)$/.exec(key) ?? [];
+  if (kind !== "user" && kind !== "group" || id === void 0) {
+    throw new RangeError(`a chat is user:<uid> or group:<gid>, not ${key}`);
+  }
+  return [kind, id];
 }
 
 // ../../sdk/typescript/dist/token.js
@@ -609,48 +611,7 @@ var Budget = class {
   }
 };
 
-// ../../sdk/typescript/dist/settings.js
-var LARGEST_ID = "9223372036854775807";
-var NAMES = {
-  uid: true,
-  device: true,
-  gateways: true,
-  query: true,
-  token: true,
-  storage: true,
-  maxMsgBytes: true,
-  WebSocket: true,
-  fetch: true
-};
-function checkSettings(settings) {
-  checkNames("settings", settings, NAMES);
-  const { uid, device, gateways, query, token, maxMsgBytes = 1 } = settings;
-  checkId("uid", uid);
-  checkDevice(device);
-  if (!Array.isArray(gateways) || gateways.length === 0) {
-    throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
-  }
-  if (token !== void 0 && typeof token !== "function")
-    checkToken(token);
-  checkStorage(settings.storage);
-  if (!Number.isSafeInteger(maxMsgBytes) || maxMsgBytes < 1) {
-    throw new RangeError("maxMsgBytes must be a whole number from 1 on");
-  }
-  for (const name of ["WebSocket", "fetch"]) {
-    const given = settings[name];
-    if (given !== void 0 && typeof given !== "function") {
-      throw new TypeError(`${name} must be as the platform's own`);
-    }
-  }
-  if ((settings.WebSocket ?? globalThis.WebSocket) === void 0) {
-    throw new RangeError("there is no WebSocket: Node has one from version 22 on; for others give settings.WebSocket");
-  }
-  return {
-    ...settings,
-    gateways: gateways.map((url) => baseUrl("gateways", "ws", url)),
-    query: baseUrl("query", "http", query)
-  };
-}
+// ../../sdk/typescript/dist/checks.js
 function checkNames(what, given, names) {
   const known = Object.keys(names).join(", ");
   if (typeof given !== "object" || given === null) {
@@ -673,15 +634,6 @@ function checkToken(token) {
   }
   return token;
 }
-function checkStorage(storage) {
-  if (storage === void 0)
-    return;
-  for (const method of ["load", "save"]) {
-    if (typeof storage?.[method] !== "function") {
-      throw new TypeError(`storage must have the methods load and save, as new MemoryStorage() has; ${method} is none`);
-    }
-  }
-}
 function baseUrl(name, scheme, text) {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isBase = url !== null && [`${scheme}:`, `${scheme}s:`].includes(url.protocol) && url.username + url.password + url.search + url.hash === "";
@@ -689,68 +641,6 @@ function baseUrl(name, scheme, text) {
     throw new RangeError(`${name} must be like ${scheme}://127.0.0.1:${scheme === "ws" ? 7308 : 7302}, not ${text}`);
   }
   return (url.origin + url.pathname).replace(/\/+$/, "");
-}
-function checkDevice(device) {
-  checkNames("device", device, { id: true, class: true, name: true });
-  if (!DEVICE_CLASSES.includes(device.class)) {
-    throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`);
-  }
-  checkText("device.id", device.id);
-  if (!/^[\w.-]{1,64}$/.test(device.id)) {
-    throw new RangeError(`device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`);
-  }
-  const { name = "" } = device;
-  checkText("device.name", name);
-  if (Array.from(name).length > 64 || !isWellFormed(name)) {
-    throw new RangeError("device.name must be 64 characters at most, well-formed Unicode");
-  }
-}
-function checkChat(chat) {
-  const [kind, id] = splitKey(chat);
-  checkId(kind === "user" ? "uid" : "gid", id);
-}
-function checkId(name, id) {
-  checkText(name, id);
-  if (!isUid(id)) {
-    throw new RangeError(`${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`);
-  }
-}
-function isUid(text) {
-  const more = text.length - LARGEST_ID.length;
-  const fits = more < 0 || more === 0 && text <= LARGEST_ID;
-  return /^[1-9]\d*$/.test(text) && fits;
-}
-function checkMid(mid) {
-  if (!Number.isSafeInteger(mid) || mid < 1) {
-    throw new RangeError(`mid must be a whole number from 1 on, not ${mid}`);
-  }
-}
-function checkText(name, text) {
-  if (typeof text !== "string") {
-    const given = text === void 0 ? "absent" : `a ${typeof text}`;
-    throw new TypeError(`${name} must be a string, and is ${given}`);
-  }
-}
-function checkMessage(msg, clientMsgId, maxMsgBytes) {
-  checkText("msg", msg);
-  checkText("clientMsgId", clientMsgId);
-  const bytes = (text) => new TextEncoder().encode(text).length;
-  if (msg === "" || bytes(msg) > maxMsgBytes) {
-    throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
-  }
-  if (msg.includes("\0")) {
-    throw new RangeError("a message must be without NUL");
-  }
-  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
-    throw new RangeError("a message must be well-formed Unicode");
-  }
-  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
-  if (!isId || bytes(clientMsgId) > 64) {
-    throw new RangeError("a client_msg_id must have 1 to 64 bytes, without control characters");
-  }
-}
-function isWellFormed(text) {
-  return !/\p{Surrogate}/u.test(text);
 }
 
 // ../../sdk/typescript/dist/rest.js
@@ -1835,6 +1725,120 @@ var Saver = class {
 };
 function textOf(error) {
   return error instanceof Error ? error.message || error.name : String(error);
+}
+
+// ../../sdk/typescript/dist/settings.js
+var LARGEST_ID = "9223372036854775807";
+var NAMES = {
+  uid: true,
+  device: true,
+  gateways: true,
+  query: true,
+  token: true,
+  storage: true,
+  maxMsgBytes: true,
+  WebSocket: true,
+  fetch: true
+};
+function checkSettings(settings) {
+  checkNames("settings", settings, NAMES);
+  const { uid, device, gateways, query, token, maxMsgBytes = 1 } = settings;
+  checkId("uid", uid);
+  checkDevice(device);
+  if (!Array.isArray(gateways) || gateways.length === 0) {
+    throw new RangeError('gateways must be like ["ws://127.0.0.1:7308"]');
+  }
+  if (token !== void 0 && typeof token !== "function")
+    checkToken(token);
+  checkStorage(settings.storage);
+  if (!Number.isSafeInteger(maxMsgBytes) || maxMsgBytes < 1) {
+    throw new RangeError("maxMsgBytes must be a whole number from 1 on");
+  }
+  for (const name of ["WebSocket", "fetch"]) {
+    const given = settings[name];
+    if (given !== void 0 && typeof given !== "function") {
+      throw new TypeError(`${name} must be as the platform's own`);
+    }
+  }
+  if ((settings.WebSocket ?? globalThis.WebSocket) === void 0) {
+    throw new RangeError("there is no WebSocket: Node has one from version 22 on; for others give settings.WebSocket");
+  }
+  return {
+    ...settings,
+    gateways: gateways.map((url) => baseUrl("gateways", "ws", url)),
+    query: baseUrl("query", "http", query)
+  };
+}
+function checkStorage(storage) {
+  if (storage === void 0)
+    return;
+  for (const method of ["load", "save"]) {
+    if (typeof storage?.[method] !== "function") {
+      throw new TypeError(`storage must have the methods load and save, as new MemoryStorage() has; ${method} is none`);
+    }
+  }
+}
+function checkDevice(device) {
+  checkNames("device", device, { id: true, class: true, name: true });
+  if (!DEVICE_CLASSES.includes(device.class)) {
+    throw new RangeError(`device.class must be ${DEVICE_CLASSES.join(" or ")}, not ${device.class}`);
+  }
+  checkText("device.id", device.id);
+  if (!/^[\w.-]{1,64}$/.test(device.id)) {
+    throw new RangeError(`device.id must be 1 to 64 characters, A-Z, a-z, 0-9, '.', '_' and '-', not ${device.id}`);
+  }
+  const { name = "" } = device;
+  checkText("device.name", name);
+  if (Array.from(name).length > 64 || !isWellFormed(name)) {
+    throw new RangeError("device.name must be 64 characters at most, well-formed Unicode");
+  }
+}
+function checkChat(chat) {
+  const [kind, id] = splitKey(chat);
+  checkId(kind === "user" ? "uid" : "gid", id);
+}
+function checkId(name, id) {
+  checkText(name, id);
+  if (!isUid(id)) {
+    throw new RangeError(`${name} must be a decimal number from 1 to ${LARGEST_ID}, not ${id}`);
+  }
+}
+function isUid(text) {
+  const more = text.length - LARGEST_ID.length;
+  const fits = more < 0 || more === 0 && text <= LARGEST_ID;
+  return /^[1-9]\d*$/.test(text) && fits;
+}
+function checkMid(mid) {
+  if (!Number.isSafeInteger(mid) || mid < 1) {
+    throw new RangeError(`mid must be a whole number from 1 on, not ${mid}`);
+  }
+}
+function checkText(name, text) {
+  if (typeof text !== "string") {
+    const given = text === void 0 ? "absent" : `a ${typeof text}`;
+    throw new TypeError(`${name} must be a string, and is ${given}`);
+  }
+}
+function checkMessage(msg, clientMsgId, maxMsgBytes) {
+  checkText("msg", msg);
+  checkText("clientMsgId", clientMsgId);
+  const bytes = (text) => new TextEncoder().encode(text).length;
+  if (msg === "" || bytes(msg) > maxMsgBytes) {
+    throw new RangeError(`a message must have 1 to ${maxMsgBytes} bytes`);
+  }
+  if (msg.includes("\0")) {
+    throw new RangeError("a message must be without NUL");
+  }
+  if (!isWellFormed(msg) || !isWellFormed(clientMsgId)) {
+    throw new RangeError("a message must be well-formed Unicode");
+  }
+  const isId = clientMsgId !== "" && !/\p{Cc}/u.test(clientMsgId);
+  if (!isId || bytes(clientMsgId) > 64) {
+    throw new RangeError("a client_msg_id must have 1 to 64 bytes, without control characters");
+  }
+}
+function isWellFormed(text) {
+  return !/\p{Surrogate}/u.test(text);
 }
 
 // ../../sdk/typescript/dist/storage.js

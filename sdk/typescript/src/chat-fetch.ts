@@ -1,9 +1,5 @@
-import {
-  missing,
-  type ChangesAfter,
-  type Chat,
-  type ChatKey,
-} from "./chat.js";
+import { missing, type ChangesAfter, type Chat } from "./chat.js";
+import type { ChatKey } from "./chat-key.js";
 import type { Reader } from "./reader.js";
 import type { DeviceState } from "./state.js";
 

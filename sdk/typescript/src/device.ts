@@ -1,5 +1,6 @@
 import { ChatFetch } from "./chat-fetch.js";
-import { splitKey, type Chat, type ChatKey } from "./chat.js";
+import type { Chat } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat-key.js";
 import type { ClientFrame, EventFrame, ServerFrame } from "./frames.js";
 import { newId } from "./id.js";
 import { Link, sleep, type LinkHandler } from "./link.js";

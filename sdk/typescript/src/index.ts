@@ -1,5 +1,6 @@
-export { missing, splitKey } from "./chat.js";
-export type { Chat, ChatKey, Fetched, WithGroup, WithUser } from "./chat.js";
+export { missing } from "./chat.js";
+export { splitKey, type ChatKey } from "./chat-key.js";
+export type { Chat, Fetched, WithGroup, WithUser } from "./chat.js";
 export { ConnectionEnded } from "./connection.js";
 export { Device } from "./device.js";
 export { DEVICE_CLASSES } from "./frames.js";
@@ -24,7 +25,8 @@ export type {
   ServiceSettings,
 } from "./rest.js";
 export { checkChat, isUid } from "./settings.js";
-export type { DeviceSettings, TokenSource } from "./settings.js";
+export type { TokenSource } from "./checks.js";
+export type { DeviceSettings } from "./settings.js";
 export type { StoredHead } from "./state.js";
 export { MemoryStorage, StorageEmptied } from "./storage.js";
 export type { DeviceStorage, StorageChanges, StoredDevice } from "./storage.js";

@@ -7,7 +7,8 @@ import {
 import type { ClientFrame, ServerFrame } from "./frames.js";
 import { Pace, type Rates } from "./pace.js";
 import { ServiceError } from "./rest.js";
-import { askToken, type DeviceSettings } from "./settings.js";
+import { askToken } from "./checks.js";
+import type { DeviceSettings } from "./settings.js";
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 10_000;

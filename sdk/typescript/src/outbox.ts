@@ -1,4 +1,4 @@
-import { splitKey, type ChatKey } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat-key.js";
 import type { ClientFrame } from "./frames.js";
 
 /** So many may be unanswered at a time; the others wait. */

@@ -1,4 +1,5 @@
-import { splitKey, type ChangesAfter, type ChatKey } from "./chat.js";
+import type { ChangesAfter } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat-key.js";
 import {
   Service,
   type ChangesPage,

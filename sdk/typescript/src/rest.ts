@@ -3,7 +3,7 @@ import type {
   paths as IngestPaths,
 } from "./generated/ingest.js";
 import type { components, paths as QueryPaths } from "./generated/query.js";
-import { askToken, baseUrl, checkNames, type TokenSource } from "./settings.js";
+import { askToken, baseUrl, checkNames, type TokenSource } from "./checks.js";
 
 export type { IngestPaths, QueryPaths };
 

@@ -12,14 +12,13 @@ import {
   joinedChat,
   newChat,
   setGroup,
-  splitKey,
   takeSyncedGroup,
   takeSyncedUser,
   type ChangesAfter,
   type Chat,
-  type ChatKey,
   type WithGroup,
 } from "./chat.js";
+import { splitKey, type ChatKey } from "./chat-key.js";
 import {
   parsePosition,
   type EventFrame,

@@ -1,4 +1,5 @@
-import type { Chat, ChatKey } from "./chat.js";
+import type { Chat } from "./chat.js";
+import type { ChatKey } from "./chat-key.js";
 import type { QueueItem } from "./outbox.js";
 import type { StoredHead } from "./state.js";
 

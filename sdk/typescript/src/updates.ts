@@ -1,4 +1,4 @@
-import type { ChatKey } from "./chat.js";
+import type { ChatKey } from "./chat-key.js";
 import type { DeviceClass } from "./frames.js";
 
 /** Something that a device has learned. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChatKey } from "../src/chat.js";
+import type { ChatKey } from "../src/chat-key.js";
 import type { ClientFrame } from "../src/frames.js";
 import { Outbox, type QueuedSend, type QueueItem } from "../src/outbox.js";
 import { readVector } from "./vectors-folder.js";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { ChangesAfter, Chat, ChatKey } from "../src/chat.js";
+import type { ChangesAfter, Chat } from "../src/chat.js";
+import type { ChatKey } from "../src/chat-key.js";
 import type { EventFrame } from "../src/frames.js";
 import type { Message, SyncAnswer } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";

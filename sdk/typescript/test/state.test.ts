@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { missing, type ChatKey } from "../src/chat.js";
+import { missing } from "../src/chat.js";
+import type { ChatKey } from "../src/chat-key.js";
 import type { EventFrame } from "../src/frames.js";
 import type { Message, OwnProfile, SyncAnswer } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
-import { missing, type Chat, type ChatKey } from "../src/chat.js";
+import { missing, type Chat } from "../src/chat.js";
+import type { ChatKey } from "../src/chat-key.js";
 import type { EventFrame, HeadFrame } from "../src/frames.js";
 import { MemoryStorage } from "../src/storage.js";
 import type {

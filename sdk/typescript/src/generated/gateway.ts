@@ -135,7 +135,7 @@ export interface components {
         ShortId: string;
         /**
          * Format: date-time
-         * @description A time: RFC 3339 in UTC. One that has no such form, which no store takes, is the epoch.
+         * @description A time: RFC 3339 in UTC.
          */
         Time: string;
         /** @description What the user looks at, in place of what it was before. At most one of `peer` and `gid` is there. */
