@@ -4,12 +4,11 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use prost::Message as _;
 
-const FILES: [&str; 5] = [
+const FILES: [&str; 4] = [
     "chat/v1/inbound.proto",
     "chat/v1/event.proto",
     "chat/v1/snapshot.proto",
     "chat/v1/ingest.proto",
-    "chat/v1/gateway.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{path::PathBuf, str::FromStr};
+use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -17,6 +17,7 @@ use crate::{
     group_args::GroupCommand,
     key_args::KeyCommand,
     log_point::{LogPoint, LogStart},
+    read_mid::ReadMid,
     times,
 };
 
@@ -458,26 +459,6 @@ pub(crate) struct ContactChangeArgs {
     /// Take it out of the list until its next message, and read everything in it
     #[arg(long)]
     pub(crate) delete: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadMid {
-    Latest,
-    Mid(i64),
-}
-
-impl FromStr for ReadMid {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "latest" => Ok(Self::Latest),
-            _ => text
-                .parse()
-                .map(Self::Mid)
-                .map_err(|_| "must be a mid or `latest`".to_owned()),
-        }
-    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use schemas::{DeviceClass, GroupId, GroupRole, InboundPosition, UserId};
 
-use crate::args::ReadMid;
+use crate::read_mid::ReadMid;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GroupCommand {

@@ -10,9 +10,11 @@ use std::{
 
 use anyhow::Context as _;
 use flate2::read::MultiGzDecoder;
-use schemas::{DirectConversation, Excerpt, GroupId, Partition, UserId};
+use schemas::{
+    DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, Recipient, UserId,
+    command::{ReadAck, SendMessage},
+};
 use serde::Deserialize;
-use serde_json::json;
 use service_runtime::without_mark;
 use sha2::{Digest as _, Sha256};
 
@@ -184,13 +186,15 @@ impl<'a> Generator<'a> {
             partition: Some(conversation.partition()),
             text,
         };
-        let message = json!({ "message": {
-            "srcid": sender,
-            "destid": receiver,
-            "client_msg_id": format!("{}-{number}", self.file_id),
-            "msg": text_of(number as u64),
-        }});
-        self.input.events.push(line(message.to_string()));
+        let id = format!("{}-{number}", self.file_id);
+        let message = SendMessage {
+            srcid: sender,
+            to: Recipient::User(receiver),
+            client_msg_id: id.try_into()?,
+            msg: text_of(number as u64),
+            by_user: false,
+        };
+        self.input.events.push(line(client::line(&message.into())));
         let mid = self.mids.entry(conversation).or_default();
         *mid += 1;
         if self.options.acks && sender != receiver {
@@ -222,15 +226,20 @@ fn text_of(number: u64) -> String {
 /// Acks about every third message: mostly on mobile, sometimes on pc, and sometimes two messages late.
 fn ack_of(number: u64, sender: UserId, receiver: UserId, mid: i64) -> Option<String> {
     let (device, lag) = match number % 12 {
-        0 | 5 => ("mobile", 0),
-        3 => ("pc", 0),
-        8 => ("mobile", 2),
+        0 | 5 => (DeviceClass::Mobile, 0),
+        3 => (DeviceClass::Pc, 0),
+        8 => (DeviceClass::Mobile, 2),
         _ => return None,
     };
-    let upto = mid - lag;
-    (upto >= 1).then(|| {
-        json!({ "read_ack": { "uid": receiver, "peer": sender, "device": device, "mid": upto } }).to_string()
-    })
+    let upto = Mid::try_from(mid - lag).ok();
+    let mid = upto.filter(|mid| *mid > Mid::ZERO)?;
+    let ack = ReadAck {
+        uid: receiver,
+        to: Recipient::User(sender),
+        device,
+        mid: Some(mid),
+    };
+    Some(client::line(&ack.into()))
 }
 
 #[cfg(test)]
@@ -262,7 +271,7 @@ mod tests {
         assert_eq!(lines.len(), 4);
         let (first, ack) = (&lines[0], &lines[3]);
         assert!(first.text.contains(r#""srcid":"1000001""#), "{first:?}");
-        let read = r#""read_ack":{"device":"pc","mid":2,"peer":"1000002","uid":"1000001"}"#;
+        let read = r#""read_ack":{"uid":"1000001","peer":"1000002","device":"pc","mid":2}"#;
         assert!(ack.text.contains(read), "{ack:?}");
         assert_eq!(
             lines.iter().map(|line| line.number).collect::<Vec<_>>(),

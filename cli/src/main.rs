@@ -4,6 +4,7 @@
 #[macro_use]
 mod output;
 
+mod answers;
 mod args;
 mod client_config;
 mod commands;
@@ -17,6 +18,7 @@ mod key_args;
 mod last_audit;
 mod listener_check;
 mod log_point;
+mod read_mid;
 mod times;
 
 use std::process::ExitCode;

@@ -2,14 +2,12 @@
 
 mod frame;
 
+use api::{ClientFrame, ServerFrame};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use self::frame::{Frame, frames, leave_out_null};
-use crate::{
-    frames::{ClientFrame, Format, ServerFrame},
-    socket::CloseCode,
-};
+use crate::socket::{CloseCode, SUBPROTOCOL};
 
 /// Where schemas are, in an AsyncAPI document as in one of OpenAPI.
 const SCHEMAS: &str = "#/components/schemas/";
@@ -17,7 +15,6 @@ const SCHEMAS: &str = "#/components/schemas/";
 const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `hello`; a ping is answered with `pong`. \
     Members and types that a device does not know are of a later version, and are passed over. \
     An upgrade is refused as calls of HTTP are, with a problem (RFC 9457): 400, 401, 403, 426, 429, and 503 where this gateway takes no connections. \
-    With the subprotocol `tidemark.v1.proto` the same frames are protobuf, in `schemas/proto/chat/v1/gateway.proto`. \
     A send or read with a wrong member is answered with `refused` and `invalid-field`, where its `ref` can be read; what else is no frame with `error`, the eleventh of which in a minute ends the connection, and the first where it answers the first frame. `x-close-codes` has the codes with which the gateway closes.";
 
 /// The description of the gateway's WebSocket. Schemas of frames come from the frames' types.
@@ -94,7 +91,7 @@ fn upgrade() -> Value {
             "uid": {"type": "string", "pattern": "^[1-9][0-9]{0,18}$", "description": uid},
         }},
         "headers": {"type": "object", "properties": {
-            "Sec-WebSocket-Protocol": {"type": "string", "enum": Format::ALL.map(Format::subprotocol)},
+            "Sec-WebSocket-Protocol": {"type": "string", "enum": [SUBPROTOCOL]},
         }},
         "bindingVersion": "0.1.0",
     })

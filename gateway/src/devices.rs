@@ -2,18 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use message_store::{DeviceRow, MessageStore, Shard, StoreError};
 use schemas::{DeviceId, TimestampMs, UserId};
-use tokio::time::interval;
 
-use crate::{hub::DeviceOf, state::Gateway};
-
-/// How often they are written: of one device the newest token.
-const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+use crate::hub::DeviceOf;
 
 /// Devices whose newest token is not in MySQL yet.
 pub(crate) struct Devices {
@@ -73,7 +68,8 @@ impl Devices {
         Ok(found.map(|row| row.token))
     }
 
-    async fn write(&self, store: &MessageStore) {
+    /// Writes what is not in MySQL yet; what fails is kept for the next time.
+    pub(crate) async fn write(&self, store: &MessageStore) {
         let rows = std::mem::take(&mut *self.unsaved());
         let mut by_shard: BTreeMap<Shard, Vec<DeviceRow>> = BTreeMap::new();
         for row in rows.into_values() {
@@ -96,24 +92,6 @@ impl Devices {
     fn unsaved(&self) -> MutexGuard<'_, HashMap<(UserId, DeviceId), DeviceRow>> {
         self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Writes them until the shutdown, and once more when the last connection has ended.
-pub(crate) async fn keep(gateway: Arc<Gateway>) -> anyhow::Result<()> {
-    let mut ticks = interval(WRITE_INTERVAL);
-    while !gateway.shutdown.soft().is_cancelled() {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = gateway.shutdown.soft().cancelled() => {}
-        }
-        gateway.devices.write(&gateway.store).await;
-    }
-    tokio::select! {
-        () = gateway.all_closed() => {}
-        () = gateway.shutdown.hard().cancelled() => {}
-    }
-    gateway.devices.write(&gateway.store).await;
-    Ok(())
 }
 
 #[cfg(test)]

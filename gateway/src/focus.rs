@@ -5,12 +5,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use api::{PresenceBody, ServerFrame};
 use schemas::{Recipient, UserId};
 
-use crate::{
-    frames::{PresenceBody, ServerFrame},
-    hub::Connection,
-};
+use crate::{frames, hub::Connection};
 
 /// What each connection looks at, and who looks at it.
 #[derive(Default)]
@@ -86,7 +84,7 @@ impl Focus {
         let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
         if let Some(watcher) = watcher
             && watcher.notified_of.as_ref() != Some(&who)
-            && connection.push_fleeting(&ServerFrame::Presence(who.clone()).into())
+            && connection.push_if_it_fits(frames::encode(&ServerFrame::Presence(who.clone())))
         {
             watcher.notified_of = Some(who);
         }

@@ -5,14 +5,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use message_store::{Sink, StoreError};
-use schemas::{Partition, UserId, topics::Topic};
+use message_store::{MessageStore, Sink, StoreError};
+use schemas::{Partition, UserId};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     expiring_map,
     hub::{Span, StoredMemberships},
-    state::Gateway,
 };
 
 /// How many memberships one statement reads.
@@ -43,13 +42,15 @@ impl Turns {
 ///
 /// # Errors
 /// MySQL does not answer.
-pub(crate) async fn read(gateway: &Gateway, uid: UserId) -> Result<StoredMemberships, StoreError> {
-    let shard = gateway.store.layout().shard_of_user(uid);
-    let mut tx = gateway.store.snapshot(shard).await?;
-    let topic = gateway.kafka.topic(Topic::Events);
+pub(crate) async fn read(
+    store: &MessageStore,
+    events_topic: &str,
+    uid: UserId,
+) -> Result<StoredMemberships, StoreError> {
+    let mut tx = store.snapshot(store.layout().shard_of_user(uid)).await?;
     let partitions: Vec<Partition> = Partition::all().collect();
     let applied = tx
-        .resume_offsets(Sink::Contacts, &topic, &partitions)
+        .resume_offsets(Sink::Contacts, events_topic, &partitions)
         .await?;
     let mut spans = BTreeMap::new();
     let mut after = None;

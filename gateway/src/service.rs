@@ -1,19 +1,22 @@
 //! Wires the gateway together.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use access::Access;
 use axum::{Json, Router, middleware::from_fn, routing::get};
 use event_log::LogReader;
 use posting::Poster;
 use service_runtime::{Health, Process, ReadinessCheck, Supervisor};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::interval};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
-    asyncapi::asyncapi, config::Config, dead_letters, devices, metrics, notices, page, presence,
+    asyncapi::asyncapi, config::Config, dead_letters, metrics, notices, page, presence,
     reading::beginning, socket, state::Gateway, tail,
 };
+
+/// How often the newest tokens of devices are written.
+const DEVICES_WRITTEN_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads the configuration, starts the gateway and serves it on its own address.
 ///
@@ -66,7 +69,7 @@ pub async fn start(
             Ok(())
         }
     });
-    supervisor.spawn("gateway devices", devices::keep(Arc::clone(&gateway)));
+    supervisor.spawn("gateway devices", keep_devices(Arc::clone(&gateway)));
     supervisor.spawn("gateway metrics", metrics::sample(Arc::clone(&gateway)));
     let get_presence = get(presence::get_presence).with_state(Arc::clone(&gateway.presence));
     let calls = OpenApiRouter::new()
@@ -100,5 +103,23 @@ async fn read(
     });
     let events = spawn_blocking(move || tail::run(&gateway, &reader, begin, &check));
     tokio::try_join!(async { dead_letters.await? }, async { events.await? })?;
+    Ok(())
+}
+
+/// Writes the tokens of devices until the shutdown, and once more when the last connection has ended.
+async fn keep_devices(gateway: Arc<Gateway>) -> anyhow::Result<()> {
+    let mut ticks = interval(DEVICES_WRITTEN_EVERY);
+    while !gateway.shutdown.soft().is_cancelled() {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = gateway.shutdown.soft().cancelled() => {}
+        }
+        gateway.devices.write(&gateway.store).await;
+    }
+    tokio::select! {
+        () = gateway.all_closed() => {}
+        () = gateway.shutdown.hard().cancelled() => {}
+    }
+    gateway.devices.write(&gateway.store).await;
     Ok(())
 }

@@ -23,7 +23,6 @@ use crate::{
     devices::Devices,
     dissolved_groups::DissolvedGroups,
     focus::Focus,
-    frames::Format,
     hub::{Connection, DeviceOf, Hub},
     memberships,
     presence::Presence,
@@ -127,9 +126,9 @@ impl Gateway {
     }
 
     /// The connection of a device that has said hello.
-    pub(crate) fn connection(&self, of: DeviceOf, format: Format) -> Connection {
+    pub(crate) fn connection(&self, of: DeviceOf) -> Connection {
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        Connection::new(of, number, format, self.config.queue_bytes)
+        Connection::new(of, number, self.config.queue_bytes)
     }
 
     pub(crate) fn hub(&self) -> MutexGuard<'_, Hub> {

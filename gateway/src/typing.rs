@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::ServerFrame;
 use schemas::{Recipient, UserId, event::Event};
 use tokio::sync::Semaphore;
 use unread_store::{Notice, SharedConnections};
@@ -10,7 +11,7 @@ use crate::{
     contacts::{Contacts, Pair, Relation},
     dissolved_groups::DissolvedGroups,
     focus::Focus,
-    frames::ServerFrame,
+    frames,
     hub::{Connection, Hub},
 };
 
@@ -100,27 +101,24 @@ impl Typing {
 
 /// Without the lock of the hub, for which the reader of the log would wait (W7).
 pub(crate) fn notify(receivers: &[Arc<Connection>], from: UserId, to: Recipient) {
-    let frame = ServerFrame::typing(from, to).into();
+    let frame = frames::encode(&ServerFrame::typing(from, to));
     for connection in receivers {
-        connection.push_fleeting(&frame);
+        connection.push_if_it_fits(frame.clone());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        encoded::Format,
-        hub::{DeviceOf, Next, Outgoing, test_events::uid},
-    };
+    use crate::hub::{DeviceOf, Next, Outgoing, test_events::uid};
 
-    fn connection(number: u64, format: Format) -> Arc<Connection> {
+    fn connection(number: u64) -> Arc<Connection> {
         let device = DeviceOf {
             uid: uid(2),
             id: format!("d{number}").try_into().unwrap(),
             class: schemas::DeviceClass::Pc,
         };
-        Arc::new(Connection::new(device, number, format, 1_000))
+        Arc::new(Connection::new(device, number, 1_000))
     }
 
     fn address_of_frame(connection: &Arc<Connection>) -> *const u8 {
@@ -131,14 +129,10 @@ mod tests {
     }
 
     #[test]
-    fn typing_is_encoded_once_in_each_format() {
-        use Format::{Json, Proto};
-        let receivers: Vec<_> = (0..)
-            .zip([Json, Proto, Json, Proto])
-            .map(|(number, format)| connection(number, format))
-            .collect();
+    fn typing_is_encoded_once() {
+        let receivers: Vec<_> = (0..2).map(connection).collect();
         notify(&receivers, uid(1), Recipient::User(uid(2)));
         let frames: Vec<_> = receivers.iter().map(address_of_frame).collect();
-        assert_eq!(frames[..2], frames[2..]);
+        assert_eq!(frames[0], frames[1]);
     }
 }

@@ -1,265 +1,70 @@
 //! The JSON bodies, as producers write them.
 
-mod fields;
-mod groups;
+#[cfg(test)]
+mod group_tests;
 
+use api::{
+    ContactChangeBody, EventBody, GroupBody, GroupChangeBody, MessageBody, MessageChangeBody,
+    Object, ProfileBody, ReadAckBody, UserProfileBody,
+};
 use posting::{Post, check_length, invalid_field};
-use problem::{
-    Problem,
-    json::{BYTE_ORDER_MARK, Object},
-};
+use problem::{Problem, json::BYTE_ORDER_MARK};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, ClientMsgId, DeviceClass, GroupId, Mid, Profile,
-    Recipient, UserId,
-    command::{Command, Malformed, ReadAck, SendMessage},
+    GroupId, UserId,
+    command::{Command, Malformed},
 };
-use serde::{Deserialize, de};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
-use uuid::Uuid;
-
-pub(crate) use self::groups::{GroupBody, GroupChangeBody, group, group_change};
-
-use self::fields::{device, mid, read_up_to};
-
-/// A text from one user to another, or to a group.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MessageBody {
-    /// The sender: 1 to 9223372036854775807. A number is taken up to 2^53.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    srcid: UserId,
-    /// The receiver; the sender too, in a note to oneself.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    destid: Option<UserId>,
-    /// In place of destid: a group of which the sender is a member.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
-    gid: Option<GroupId>,
-    /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    client_msg_id: Option<String>,
-    /// 1 byte to 16 KiB (as configured) of UTF-8 without NUL.
-    #[schema(min_length = 1, example = "hello")]
-    msg: String,
-}
-
-/// "uid, on this device class, has read the conversation with peer, or the group, up to mid."
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ReadAckBody {
-    /// Who read.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// Whose messages.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    peer: Option<UserId>,
-    /// In place of peer: a group of which the reader is a member.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
-    gid: Option<GroupId>,
-    /// `pc` or `mobile`.
-    #[serde(deserialize_with = "device")]
-    #[schema(value_type = String, pattern = "^(pc|mobile)$", example = "mobile")]
-    device: DeviceClass,
-    /// Up to which message, 1 or more, as a number or a string; absent or `latest` for everything sequenced so far.
-    #[serde(default, deserialize_with = "read_up_to")]
-    #[schema(value_type = Option<i64>, minimum = 1, example = 3)]
-    mid: Option<Mid>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    command_id: Option<String>,
-}
-
-/// "by changes message mid of the conversation with peer, or of the group."
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct MessageChangeBody {
-    /// Who makes the change.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    by: UserId,
-    /// The other user of the conversation.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    peer: Option<UserId>,
-    /// In place of peer: a group of which `by` is a member. Its admins recall and delete everybody's messages, at any time.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
-    gid: Option<GroupId>,
-    /// Which message, 1 or more, as a number or a string.
-    #[serde(deserialize_with = "mid")]
-    #[schema(value_type = i64, minimum = 1, example = 3)]
-    mid: Mid,
-    /// `recall` takes its text away for both sides, `delete` the message as a whole (only where the rules allow it), `edit` gives it another
-    /// text: these three are the author's. `hide` hides it from `by`, `clear` it and all before it.
-    #[schema(pattern = "^(recall|delete|edit|hide|clear)$", example = "recall")]
-    kind: String,
-    /// Of an edit only: the new text, as of a message.
-    #[serde(default)]
-    #[schema(min_length = 1)]
-    msg: Option<String>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    command_id: Option<String>,
-}
-
-/// "uid says this about the contact with peer." What is absent stays as it is; one member at least is not.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ContactChangeBody {
-    /// Whose contact it is.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-    uid: UserId,
-    /// The other user.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    peer: UserId,
-    /// Whether it is marked as a favourite.
-    #[serde(default)]
-    favourite: Option<bool>,
-    /// Whether it is at the top of the list.
-    #[serde(default)]
-    #[schema(example = true)]
-    pinned: Option<bool>,
-    /// Whether `uid` wants no notifications. Messages are unread all the same.
-    #[serde(default)]
-    muted: Option<bool>,
-    /// Whether what `peer` sends to `uid` is refused.
-    #[serde(default)]
-    blocked: Option<bool>,
-    /// `true`: the contact leaves the list until its next message, and what is in the conversation is read.
-    #[serde(default)]
-    deleted: Option<bool>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    command_id: Option<String>,
-}
-
-/// What others see of a user, whole: what is absent is not kept from an earlier one.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ProfileBody {
-    /// 1 to 64 characters without control characters.
-    #[schema(min_length = 1, max_length = 64, example = "Ann")]
-    nick: String,
-    /// An http or https URL of at most 1,024 bytes.
-    #[serde(default)]
-    #[schema(max_length = 1024, example = "https://example.com/ann.png")]
-    avatar: Option<String>,
-    /// An object of at most 4,096 bytes and 32 levels, kept as it is.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    extra: Option<Box<RawValue>>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    command_id: Option<String>,
-}
-
-/// A profile in a batch.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct UserProfileBody {
-    /// Whose it is.
-    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
-    uid: UserId,
-    /// 1 to 64 characters without control characters.
-    #[schema(min_length = 1, max_length = 64, example = "Ann")]
-    nick: String,
-    /// An http or https URL of at most 1,024 bytes.
-    #[serde(default)]
-    #[schema(max_length = 1024, example = "https://example.com/ann.png")]
-    avatar: Option<String>,
-    /// An object of at most 4,096 bytes and 32 levels, kept as it is.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    extra: Option<Box<RawValue>>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
-    #[serde(default)]
-    #[schema(min_length = 1, max_length = 64)]
-    command_id: Option<String>,
-}
-
-/// One line of a batch: exactly one of the seven.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventBody {
-    /// A text.
-    #[schema(value_type = Option<MessageBody>)]
-    message: Option<Object<MessageBody>>,
-    /// A read position.
-    #[schema(value_type = Option<ReadAckBody>)]
-    read_ack: Option<Object<ReadAckBody>>,
-    /// A change to a message.
-    #[schema(value_type = Option<MessageChangeBody>)]
-    message_change: Option<Object<MessageChangeBody>>,
-    /// A change to a contact.
-    #[schema(value_type = Option<ContactChangeBody>)]
-    contact_change: Option<Object<ContactChangeBody>>,
-    /// A profile.
-    #[schema(value_type = Option<UserProfileBody>)]
-    profile: Option<Object<UserProfileBody>>,
-    // Rare and large: in a box they do not make the others' lines more expensive to read.
-    /// A group that begins.
-    #[schema(value_type = Option<GroupBody>)]
-    group: Option<Box<Object<GroupBody>>>,
-    /// A change of a group.
-    #[schema(value_type = Option<GroupChangeBody>)]
-    group_change: Option<Box<Object<GroupChangeBody>>>,
-}
+use serde::de;
 
 /// Reads the body of `POST /v1/messages`.
 pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let Object(body): Object<MessageBody> = parse(body)?;
-    body.into_post(max_msg_bytes)
+    let Object(body) = parse(body)?;
+    send(body, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/read-acks`.
 pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body): Object<ReadAckBody> = parse(body)?;
-    body.into_post()
+    let Object(body) = parse(body)?;
+    acknowledge(body)
 }
 
 /// Reads the body of `POST /v1/message-changes`.
 pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let Object(body): Object<MessageChangeBody> = parse(body)?;
-    body.into_post(max_msg_bytes)
+    let Object(body) = parse(body)?;
+    change_message(body, max_msg_bytes)
 }
 
 /// Reads the body of `POST /v1/contact-changes`.
 pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body): Object<ContactChangeBody> = parse(body)?;
-    body.into_post()
+    let Object(body) = parse(body)?;
+    change_contact(body)
 }
 
 /// Reads the body of `PUT /v1/users/{uid}/profile`.
 pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
     let Object(body): Object<ProfileBody> = parse(body)?;
-    let ProfileBody {
-        nick,
-        avatar,
-        extra,
-        command_id,
-    } = body;
-    let body = UserProfileBody {
-        uid,
-        nick,
-        avatar,
-        extra,
-        command_id,
-    };
-    body.into_post()
+    set_profile(body.of(uid))
+}
+
+/// Reads the body of `POST /v1/groups`.
+pub(crate) fn group(body: &[u8]) -> Result<Post, Problem> {
+    let Object(body) = parse(body)?;
+    begin_group(body)
+}
+
+/// Reads the body of `POST /v1/groups/{gid}/changes`.
+pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
+    let Object(body): Object<GroupChangeBody> = parse(body)?;
+    if let Some(given) = body.gid.filter(|given| *given != gid) {
+        return Err(Problem::invalid_field(
+            "gid",
+            format_args!("is {given}"),
+            format_args!("{gid}, as in the path, or absent"),
+        ));
+    }
+    change_group(GroupChangeBody {
+        gid: Some(gid),
+        ..body
+    })
 }
 
 /// Reads one line of `POST /v1/events`.
@@ -278,19 +83,19 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         return Err(one_event("has several"));
     }
     let (member, post) = if let Some(Object(body)) = body.message {
-        ("message", body.into_post(max_msg_bytes))
+        ("message", send(body, max_msg_bytes))
     } else if let Some(Object(body)) = body.read_ack {
-        ("read_ack", body.into_post())
+        ("read_ack", acknowledge(body))
     } else if let Some(Object(body)) = body.message_change {
-        ("message_change", body.into_post(max_msg_bytes))
+        ("message_change", change_message(body, max_msg_bytes))
     } else if let Some(Object(body)) = body.contact_change {
-        ("contact_change", body.into_post())
+        ("contact_change", change_contact(body))
     } else if let Some(Object(body)) = body.profile {
-        ("profile", body.into_post())
+        ("profile", set_profile(body))
     } else if let Some(body) = body.group {
-        ("group", body.0.into_post())
+        ("group", begin_group(body.0))
     } else if let Some(body) = body.group_change {
-        ("group_change", body.0.into_post())
+        ("group_change", change_group(body.0))
     } else {
         return Err(one_event("has none"));
     };
@@ -306,29 +111,13 @@ fn one_event(wrong: &str) -> Problem {
     )
 }
 
-/// A conversation's other side: of `field` and gid exactly one is given.
-fn other_side(
-    field: &str,
-    user: Option<UserId>,
-    gid: Option<GroupId>,
-) -> Result<Recipient, Problem> {
-    match (user, gid) {
-        (Some(user), None) => Ok(Recipient::User(user)),
-        (None, Some(gid)) => Ok(Recipient::Group(gid)),
-        (None, None) => {
-            let right = "a user, or gid in its place a group";
-            Err(Problem::invalid_field(field, "is missing", right))
-        }
-        (Some(_), Some(_)) => {
-            let wrong = format_args!("is given beside {field}");
-            Err(Problem::invalid_field("gid", wrong, "absent"))
-        }
-    }
-}
-
 /// The post of a command that is no message.
-fn command(command: impl Into<Command>, id: Option<String>) -> Result<Post, Problem> {
-    Post::from(command.into()).with_command_id(id)
+fn command<C: Into<Command>>(
+    command: Result<C, Malformed>,
+    id: Option<String>,
+) -> Result<Post, Problem> {
+    let command = command.map_err(invalid_field)?.into();
+    Post::from(command).with_command_id(id)
 }
 
 /// UTF-8 is checked once for the whole text: that is cheaper than for each string, and the parser would report a syntax error. Tracking the
@@ -345,90 +134,57 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     })
 }
 
-impl MessageBody {
-    fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
-        let to = other_side("destid", self.destid, self.gid)?;
-        check_length(&self.msg, max_msg_bytes)?;
-        let generated = self.client_msg_id.is_none().then(Uuid::now_v7);
-        let id = self.client_msg_id;
-        let id = id.unwrap_or_else(|| generated.unwrap_or_default().to_string());
-        let id = ClientMsgId::try_from(id).map_err(|wrong| Malformed::new("client_msg_id", wrong));
-        let send = SendMessage {
-            srcid: self.srcid,
-            to,
-            client_msg_id: id.map_err(invalid_field)?,
-            msg: self.msg,
-            by_user: false,
-        };
-        let send = send.checked().map_err(invalid_field)?;
-        Ok(Post::message(send, generated))
-    }
+fn send(body: MessageBody, max_msg_bytes: usize) -> Result<Post, Problem> {
+    let (send, generated) = body.into_command().map_err(invalid_field)?;
+    check_length(&send.msg, max_msg_bytes)?;
+    Ok(Post::message(send, generated))
 }
 
-impl MessageChangeBody {
-    fn into_post(self, max_msg_bytes: usize) -> Result<Post, Problem> {
-        let change = ChangeMessage {
-            by: self.by,
-            to: other_side("peer", self.peer, self.gid)?,
-            mid: self.mid,
-            change: Change::new(&self.kind, self.msg).map_err(invalid_field)?,
-        };
-        check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
-        command(change, self.command_id)
-    }
+fn acknowledge(mut body: ReadAckBody) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    command(body.into_command(), id)
 }
 
-impl ContactChangeBody {
-    fn into_post(self) -> Result<Post, Problem> {
-        if self.deleted == Some(false) {
-            return Err(Problem::unprocessable_field(
-                "deleted",
-                "is false, and a deleted contact comes back with its next message",
-                "true or absent",
-            ));
-        }
-        let change = ChangeContact {
-            uid: self.uid,
-            peer: self.peer,
-            favourite: self.favourite,
-            pinned: self.pinned,
-            muted: self.muted,
-            blocked: self.blocked,
-            deleted: self.deleted.is_some(),
-            by_user: false,
-        };
-        command(change.checked().map_err(invalid_field)?, self.command_id)
-    }
+fn change_message(mut body: MessageChangeBody, max_msg_bytes: usize) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    let change = body.into_command().map_err(invalid_field)?;
+    check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
+    command(Ok(change), id)
 }
 
-impl UserProfileBody {
-    fn into_post(self) -> Result<Post, Problem> {
-        Post::profile(Profile {
-            uid: self.uid,
-            nick: self.nick,
-            avatar: self.avatar,
-            extra: self.extra.map(|extra| extra.get().to_owned()),
-        })?
-        .with_command_id(self.command_id)
+fn change_contact(mut body: ContactChangeBody) -> Result<Post, Problem> {
+    if body.deleted == Some(false) {
+        return Err(Problem::unprocessable_field(
+            "deleted",
+            "is false, and a deleted contact comes back with its next message",
+            "true or absent",
+        ));
     }
+    let id = body.command_id.take();
+    command(body.into_command(), id)
 }
 
-impl ReadAckBody {
-    fn into_post(self) -> Result<Post, Problem> {
-        let ack = ReadAck {
-            uid: self.uid,
-            to: other_side("peer", self.peer, self.gid)?,
-            device: self.device,
-            mid: self.mid,
-        };
-        command(ack, self.command_id)
-    }
+fn set_profile(mut body: UserProfileBody) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    Post::profile(body.into_command())?.with_command_id(id)
+}
+
+fn begin_group(mut body: GroupBody) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    command(body.into_command(), id)
+}
+
+fn change_group(mut body: GroupChangeBody) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    command(body.into_command(), id)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use schemas::{ChangeContact, ChangeMessage, ConversationId, Recipient, command::Command};
+    use schemas::{
+        Change, ChangeContact, ChangeMessage, ConversationId, Mid, Recipient, command::Command,
+    };
     use serde_json::json;
 
     use super::*;

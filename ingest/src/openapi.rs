@@ -52,13 +52,13 @@ pub(crate) enum Refusal {
 /// The calls and their description.
 pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
     OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(routes::messages::post_message))
-        .routes(routes!(routes::read_acks::post_read_ack))
-        .routes(routes!(routes::message_changes::post_message_change))
-        .routes(routes!(routes::contact_changes::post_contact_change))
-        .routes(routes!(routes::profiles::put_profile))
-        .routes(routes!(routes::groups::post_group))
-        .routes(routes!(routes::groups::post_group_change))
+        .routes(routes!(routes::single::post_message))
+        .routes(routes!(routes::single::post_read_ack))
+        .routes(routes!(routes::single::post_message_change))
+        .routes(routes!(routes::single::post_contact_change))
+        .routes(routes!(routes::single::put_profile))
+        .routes(routes!(routes::single::post_group))
+        .routes(routes!(routes::single::post_group_change))
         .routes(routes!(routes::events::post_events))
 }
 

@@ -1,5 +1,6 @@
 //! The responses to an append: 202 or a problem.
 
+use api::AcceptedBody;
 use axum::{
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
@@ -7,31 +8,8 @@ use axum::{
 use posting::RetryId;
 use prost::Message as _;
 use schemas::{GroupId, InboundPosition, proto};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::media::{PROTOBUF, SingleEncoding};
-
-/// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedBody {
-    /// 0 to 63.
-    #[schema(maximum = 63, example = 17)]
-    partition: u8,
-    /// From 0.
-    #[schema(minimum = 0, example = 42)]
-    offset: i64,
-    /// The group that begins; absent for all other events.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    gid: Option<GroupId>,
-    /// The id of the send, given or generated; absent for all other events.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_msg_id: Option<String>,
-    /// The id of any other command, given or generated. A repeat with it changes nothing (from rule version 4 on).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command_id: Option<String>,
-}
 
 /// 202, in the encoding of the request.
 pub(crate) fn accepted(
@@ -40,7 +18,6 @@ pub(crate) fn accepted(
     gid: Option<GroupId>,
     encoding: SingleEncoding,
 ) -> Response {
-    let partition = at.partition.get();
     let RetryId {
         client_msg_id,
         command_id,
@@ -48,7 +25,7 @@ pub(crate) fn accepted(
     match encoding {
         SingleEncoding::Json => {
             let body = AcceptedBody {
-                partition,
+                partition: at.partition,
                 offset: at.offset,
                 gid,
                 client_msg_id,
@@ -58,7 +35,7 @@ pub(crate) fn accepted(
         }
         SingleEncoding::Protobuf => {
             let body = proto::Accepted {
-                partition: partition.into(),
+                partition: at.partition.get().into(),
                 offset: at.offset,
                 client_msg_id: client_msg_id.unwrap_or_default(),
                 gid: gid.map_or(0, GroupId::get),

@@ -8,7 +8,6 @@ use schemas::{
     Excerpt, InboundPosition, LogPosition, NextOffset, Partition, PartitionMap, SyncToken,
     event::SourceOffset,
 };
-use serde::{Serialize, Serializer};
 
 /// The maximum of values in a call: a position for each partition.
 const MAX_POSITIONS: usize = 64;
@@ -21,7 +20,7 @@ pub(crate) struct RequiredWatermarks(PartitionMap<LogPosition>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Watermarks(PartitionMap<LogPosition>);
 
-/// For each partition of `after=`, the lowest watermark of the stores that were read. Written as positions of `after=` are.
+/// For each partition of `after=`, the lowest watermark of the stores that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AsOf(PartitionMap<SourceOffset>);
 
@@ -118,7 +117,7 @@ impl RequiredWatermarks {
 impl fmt::Display for RequiredWatermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let positions = self.0.iter().map(|(partition, at)| match at.next {
-            NextOffset::START => position(partition, at.watermark),
+            NextOffset::START => position(partition, at.watermark).to_string(),
             next => format!("offset {next} of partition {partition}, which the token covers,"),
         });
         f.write_str(&positions.collect::<Vec<_>>().join(", "))
@@ -159,8 +158,11 @@ impl AsOf {
         self
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// As answers have it: written as positions of `after=` are.
+    pub(crate) fn positions(&self) -> Vec<InboundPosition> {
+        let all = self.0.iter();
+        all.map(|(partition, at)| position(partition, *at))
+            .collect()
     }
 }
 
@@ -168,16 +170,6 @@ impl From<Watermarks> for AsOf {
     fn from(Watermarks(positions): Watermarks) -> Self {
         let watermarks = positions.iter().map(|(p, at)| (p, at.watermark));
         Self(watermarks.collect())
-    }
-}
-
-impl Serialize for AsOf {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(
-            self.0
-                .iter()
-                .map(|(partition, at)| position(partition, *at)),
-        )
     }
 }
 
@@ -189,9 +181,9 @@ fn invalid(text: &str) -> Problem {
     )
 }
 
-fn position(partition: Partition, watermark: SourceOffset) -> String {
+fn position(partition: Partition, watermark: SourceOffset) -> InboundPosition {
     let SourceOffset { offset, .. } = watermark;
-    InboundPosition { partition, offset }.to_string()
+    InboundPosition { partition, offset }
 }
 
 #[cfg(test)]
@@ -268,7 +260,10 @@ mod tests {
     fn as_of_has_the_lowest_watermark_of_the_stores() {
         let contacts = watermarks(&[(1, 0, 5), (2, 0, 9)]);
         let as_of = AsOf::from(contacts).and(watermarks(&[(1, 0, 8), (2, 0, 3)]));
-        assert_eq!(serde_json::to_string(&as_of).unwrap(), r#"["1:5","2:3"]"#);
+        assert_eq!(
+            serde_json::to_string(&as_of.positions()).unwrap(),
+            r#"["1:5","2:3"]"#
+        );
     }
 
     #[test]

@@ -1,8 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod after;
-mod api;
-mod by_class;
+mod call;
 mod call_slot;
 mod config;
 mod conversation_item;
@@ -11,7 +10,6 @@ mod cursor;
 mod deadline;
 mod epoch;
 mod error;
-mod flags;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::MessageItem;
 use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
 use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     cursor::ListPosition,
     deadline::Deadline,
     error::QueryError,
-    message_item::MessageItem,
-    sink_watermarks,
+    message_item, sink_watermarks,
 };
 
 pub(crate) struct ListedGroup {
@@ -24,7 +24,7 @@ pub(crate) struct ListedGroup {
 /// The groups of these memberships, in their order, in one statement for each database that holds some of them. Groups that the user has left
 /// are left out, and those that are not in their database yet: the two sinks are independent.
 pub(crate) async fn read(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     memberships: Vec<Membership>,
     required: &RequiredWatermarks,
@@ -33,13 +33,13 @@ pub(crate) async fn read(
 ) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
     let mut by_shard: BTreeMap<Shard, Vec<GroupId>> = BTreeMap::new();
     for row in memberships.iter().filter(|row| row.is_member()) {
-        let shard = api.store.layout().shard_of(row.gid.partition());
+        let shard = call.store.layout().shard_of(row.gid.partition());
         by_shard.entry(shard).or_default().push(row.gid);
     }
     let mut heads: BTreeMap<GroupId, GroupHead> = BTreeMap::new();
     for (shard, gids) in by_shard {
-        let attempt = || heads_of(api, uid, shard, &gids, required);
-        let (found, watermarks) = api.poll(deadline, attempt).await?;
+        let attempt = || heads_of(call, uid, shard, &gids, required);
+        let (found, watermarks) = call.poll(deadline, attempt).await?;
         heads.extend(found.into_iter().map(|head| (head.gid, head)));
         as_of = as_of.and(watermarks);
     }
@@ -55,7 +55,7 @@ pub(crate) async fn read(
 /// # Errors
 /// As [`read`].
 pub(crate) async fn read_listed(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     parts: impl IntoIterator<Item = Vec<Membership>>,
     (begin, enough): (Option<ListPosition>, usize),
@@ -66,7 +66,7 @@ pub(crate) async fn read_listed(
     let mut listed = Vec::new();
     for memberships in parts {
         let groups;
-        (groups, as_of) = read(api, uid, memberships, required, deadline, as_of).await?;
+        (groups, as_of) = read(call, uid, memberships, required, deadline, as_of).await?;
         listed.extend(groups.into_iter().filter(|group| group.is_listed(begin)));
         if listed.len() >= enough {
             break;
@@ -76,7 +76,7 @@ pub(crate) async fn read_listed(
 }
 
 async fn heads_of(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     shard: Shard,
     gids: &[GroupId],
@@ -85,13 +85,13 @@ async fn heads_of(
     let is_of_one = |partition| gids.iter().any(|gid| gid.partition() == partition);
     let required = required.clone().restrict_to(is_of_one);
     let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, &required).await?;
+        sink_watermarks::snapshot(call, shard, Sink::Messages, &required).await?;
     Ok((tx.group_heads(uid, gids).await?, watermarks))
 }
 
 /// Reads, in one statement, in which of these groups the user has hidden the newest message. Where nothing was changed, none is.
 pub(crate) async fn read_hidden<'a>(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     groups: impl IntoIterator<Item = &'a mut ListedGroup>,
     deadline: Deadline,
@@ -106,8 +106,8 @@ pub(crate) async fn read_hidden<'a>(
         return Ok(());
     }
     let newest: Vec<(GroupId, Mid)> = changed.keys().copied().collect();
-    let attempt = || hidden(api, uid, &newest);
-    for key in api.poll(deadline, attempt).await? {
+    let attempt = || hidden(call, uid, &newest);
+    for key in call.poll(deadline, attempt).await? {
         if let Some(group) = changed.get_mut(&key) {
             group.last_is_hidden = true;
         }
@@ -116,12 +116,12 @@ pub(crate) async fn read_hidden<'a>(
 }
 
 async fn hidden(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     messages: &[(GroupId, Mid)],
 ) -> Result<BTreeSet<(GroupId, Mid)>, QueryError> {
-    let shard = api.store.layout().shard_of_user(uid);
-    let mut tx = api.snapshot(shard).await?;
+    let shard = call.store.layout().shard_of_user(uid);
+    let mut tx = call.snapshot(shard).await?;
     Ok(tx.hidden_in_groups(uid, messages).await?)
 }
 
@@ -158,7 +158,7 @@ impl ListedGroup {
             last.mid > floor && last.state != MessageState::Deleted && !self.last_is_hidden
         };
         let last = self.head.last.as_ref().filter(is_shown)?;
-        Some(MessageItem::preview(
+        Some(message_item::preview(
             last.clone(),
             Recipient::Group(self.head.gid),
         ))

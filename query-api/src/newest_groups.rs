@@ -7,7 +7,7 @@ use schemas::{GroupId, Partition, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     cursor::ListPosition,
     deadline::Deadline,
     error::QueryError,
@@ -26,7 +26,7 @@ const FIRST: (TimestampMs, i64) = (TimestampMs(253_402_300_799_999), i64::MAX);
 
 /// The next `count` groups after `begin` in the user's list, or all that are left; `None` if the user's are too rare among those of everybody.
 pub(crate) async fn read(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     begin: Option<ListPosition>,
     count: usize,
@@ -37,15 +37,17 @@ pub(crate) async fn read(
     for of_table in GROUPS_OF_TABLE {
         let mut newest = Vec::new();
         // One after the other: a call that waits for two connections of its user's share could wait for itself.
-        for shard in api.store.layout().shards() {
-            let attempt = || newest_of(api, shard, begin, of_table, required);
-            let (groups, watermarks) = api.poll(deadline, attempt).await?;
+        for shard in call.store.layout().shards() {
+            let attempt = || newest_of(call, shard, begin, of_table, required);
+            let (groups, watermarks) = call.poll(deadline, attempt).await?;
             newest.extend(groups);
             as_of = as_of.and(watermarks);
         }
         let (gids, are_all) = known(newest, of_table, begin);
         let memberships = async {
-            let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
+            let mut tx = call
+                .snapshot(call.store.layout().shard_of_user(uid))
+                .await?;
             tx.memberships_of(uid, &gids).await
         };
         let memberships = deadline.bound(memberships).await??.into_iter();
@@ -55,7 +57,7 @@ pub(crate) async fn read(
         let of_user: Vec<Membership> = of_user.filter(Membership::is_member).collect();
         let parts = of_user.chunks(count).map(<[Membership]>::to_vec);
         let until = (begin, count);
-        let read = listed_group::read_listed(api, uid, parts, until, required, deadline, as_of);
+        let read = listed_group::read_listed(call, uid, parts, until, required, deadline, as_of);
         let listed;
         (listed, as_of) = read.await?;
         if are_all || listed.len() >= count {
@@ -66,18 +68,18 @@ pub(crate) async fn read(
 }
 
 async fn newest_of(
-    api: &Api,
+    call: &Call,
     shard: Shard,
     begin: Option<ListPosition>,
     of_table: usize,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<(GroupId, TimestampMs)>, Watermarks), QueryError> {
-    let layout = api.store.layout();
+    let layout = call.store.layout();
     let required = required
         .clone()
         .restrict_to(|partition| layout.shard_of(partition) == shard);
     let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, &required).await?;
+        sink_watermarks::snapshot(call, shard, Sink::Messages, &required).await?;
     // Pinned contacts come before all groups.
     let begin = begin.filter(|begin| !begin.pinned);
     let begin = begin.map_or(FIRST, |begin| (begin.last_ts, begin.number));

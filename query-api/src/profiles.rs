@@ -5,21 +5,18 @@ use std::{
     time::Duration,
 };
 
+use api::ProfileItems;
 use futures::future::join_all;
 use message_store::{Shard, Sink};
-use schemas::{Partition, Profile, StoredProfile, UserId};
-use serde::Serialize;
-use serde_json::value::RawValue;
+use schemas::{Partition, StoredProfile, UserId};
 use tokio::time::timeout;
 use unread_store::{CachedProfiles, Connection, ProfileUpdate};
-use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     deadline::Deadline,
     error::{LaggingStore, QueryError},
-    message_item::utc,
     parameters::Switch,
     sink_watermarks,
 };
@@ -27,68 +24,28 @@ use crate::{
 /// How long Redis may take: MySQL has every profile, too.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What others see of a user.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct ProfileItem {
-    /// The name.
-    #[schema(example = "Ann")]
-    nick: String,
-    /// An http or https URL; absent where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "https://example.com/ann.png")]
-    avatar: Option<String>,
-    /// A JSON object, as it was posted; absent where there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    extra: Option<Box<RawValue>>,
-    /// When it was set, UTC.
-    #[schema(example = "2025-11-21T08:00:00.123Z")]
-    ts: String,
-}
-
-/// By user; users who have set none are left out.
-pub(crate) type ProfileItems = BTreeMap<UserId, ProfileItem>;
-
-impl From<StoredProfile> for ProfileItem {
-    fn from(stored: StoredProfile) -> Self {
-        let Profile {
-            nick,
-            avatar,
-            extra,
-            ..
-        } = stored.profile;
-        Self {
-            nick,
-            avatar,
-            // What somebody else has written into the store is left out.
-            extra: extra.and_then(|extra| RawValue::from_string(extra).ok()),
-            ts: utc(stored.ts),
-        }
-    }
-}
-
 /// Reads the profiles of these users, as of now or later. Only those of their own partitions among `required` count.
 pub(crate) async fn read(
-    api: &Api,
+    call: &Call,
     uids: &BTreeSet<UserId>,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(ProfileItems, AsOf), QueryError> {
     let partitions: BTreeSet<Partition> = uids.iter().map(|uid| Partition::of_user(*uid)).collect();
     let required = &required.clone().restrict_to(|p| partitions.contains(&p));
-    let cache = from_cache(api, uids, required).await;
+    let cache = from_cache(call, uids, required).await;
     let mut found: ProfileItems = into_items(cache.profiles);
     let mut as_of = AsOf::from(cache.watermarks);
     let mut by_shard: BTreeMap<Shard, Vec<UserId>> = BTreeMap::new();
     for uid in uids.iter().filter(|uid| !found.contains_key(uid)) {
-        let shard = api.store.layout().shard_of_user(*uid);
+        let shard = call.store.layout().shard_of_user(*uid);
         by_shard.entry(shard).or_default().push(*uid);
     }
     for (shard, uids) in by_shard {
-        let attempt = || from_rows(api, shard, &uids, required);
-        let (rows, watermarks) = api.poll(deadline, attempt).await?;
+        let attempt = || from_rows(call, shard, &uids, required);
+        let (rows, watermarks) = call.poll(deadline, attempt).await?;
         if cache.responds {
-            fill(api, &rows).await;
+            fill(call, &rows).await;
         }
         let rows = rows.into_iter().map(|row| row.stored);
         found.extend(into_items(rows));
@@ -99,7 +56,7 @@ pub(crate) async fn read(
 
 /// The profiles of the users in an answer, where they were asked for, and how far the stores had come for all of it.
 pub(crate) async fn join(
-    api: &Api,
+    call: &Call,
     Switch(wanted): Switch,
     users: impl IntoIterator<Item = UserId>,
     required: &RequiredWatermarks,
@@ -110,7 +67,7 @@ pub(crate) async fn join(
         return Ok((None, as_of));
     }
     let users = users.into_iter().collect();
-    let (found, of_profiles) = read(api, &users, required, deadline).await?;
+    let (found, of_profiles) = read(call, &users, required, deadline).await?;
     Ok((Some(found), as_of.and(of_profiles)))
 }
 
@@ -129,11 +86,11 @@ struct Cached {
 }
 
 /// The cached profiles that reflect `required`.
-async fn from_cache(api: &Api, uids: &BTreeSet<UserId>, required: &RequiredWatermarks) -> Cached {
-    let by_slot = api.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
+async fn from_cache(call: &Call, uids: &BTreeSet<UserId>, required: &RequiredWatermarks) -> Cached {
+    let by_slot = call.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
     let reads = by_slot.iter().map(async |(slot, uids)| {
         let read = |redis: Connection| async move { redis.read_profiles(uids).await };
-        timeout(REDIS_TIMEOUT, api.redis.call(*slot, read)).await
+        timeout(REDIS_TIMEOUT, call.redis.call(*slot, read)).await
     });
     let mut cached = Cached {
         profiles: Vec::new(),
@@ -169,7 +126,7 @@ impl Cached {
 
 /// Rows of one database, and how far the partition of each was projected into it.
 async fn from_rows(
-    api: &Api,
+    call: &Call,
     shard: Shard,
     uids: &[UserId],
     required: &RequiredWatermarks,
@@ -177,9 +134,9 @@ async fn from_rows(
     let partitions: BTreeSet<Partition> = uids.iter().map(|uid| Partition::of_user(*uid)).collect();
     let required = required.clone().restrict_to(|p| partitions.contains(&p));
     let all: Vec<Partition> = partitions.into_iter().collect();
-    let mut tx = api.snapshot(shard).await?;
+    let mut tx = call.snapshot(shard).await?;
     let resume = tx
-        .resume_offsets(Sink::Contacts, &api.events_topic, &all)
+        .resume_offsets(Sink::Contacts, &call.events_topic, &all)
         .await?;
     let at = |partition| resume.get(partition).copied().unwrap_or_default();
     let watermarks: Watermarks = all.iter().map(|p| (*p, at(*p))).collect();
@@ -197,12 +154,12 @@ async fn from_rows(
 }
 
 /// Caches rows. Redis refuses those that could be older than what it has applied; where it does not answer, they are not cached.
-async fn fill(api: &Api, rows: &[ProfileUpdate]) {
+async fn fill(call: &Call, rows: &[ProfileUpdate]) {
     let uid = |row: &ProfileUpdate| row.stored.profile.uid;
-    let by_slot = api.redis.store().by_slot(rows.iter().cloned(), uid);
+    let by_slot = call.redis.store().by_slot(rows.iter().cloned(), uid);
     let fills = by_slot.iter().map(async |(slot, rows)| {
         let fill = |redis: Connection| async move { redis.cache_profiles(rows).await };
-        let filled = timeout(REDIS_TIMEOUT, api.redis.call(*slot, fill)).await;
+        let filled = timeout(REDIS_TIMEOUT, call.redis.call(*slot, fill)).await;
         if let Ok(Err(error)) = filled {
             tracing::debug!(%error, "profiles are not cached");
         }

@@ -5,7 +5,7 @@ use schemas::{NextOffset, Partition};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     error::{Lag, LaggingStore, QueryError},
     snapshot::Snapshot,
 };
@@ -30,10 +30,10 @@ pub(crate) async fn read(
 pub(crate) async fn next(
     tx: &mut ReadTx,
     sink: Sink,
-    api: &Api,
+    call: &Call,
     partition: Partition,
 ) -> Result<NextOffset, StoreError> {
-    let topic = &api.events_topic;
+    let topic = &call.events_topic;
     let resume = tx.resume_offsets(sink, topic, &[partition]).await?;
     Ok(resume[partition].next)
 }
@@ -43,13 +43,13 @@ pub(crate) async fn next(
 /// # Errors
 /// [`QueryError::Lagging`] where they have not reached `required`; those of the store.
 pub(crate) async fn snapshot(
-    api: &Api,
+    call: &Call,
     shard: Shard,
     sink: Sink,
     required: &RequiredWatermarks,
 ) -> Result<(Snapshot, Watermarks), QueryError> {
-    let mut tx = api.snapshot(shard).await?;
-    let watermarks = read(&mut tx, sink, &api.events_topic, required).await?;
+    let mut tx = call.snapshot(shard).await?;
+    let watermarks = read(&mut tx, sink, &call.events_topic, required).await?;
     expect_reached(LaggingStore::Sink(shard, sink), required, &watermarks)?;
     Ok((tx, watermarks))
 }

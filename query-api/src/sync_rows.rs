@@ -10,7 +10,7 @@ use schemas::{
 
 use crate::{
     after::RequiredWatermarks,
-    api::Api,
+    call::Call,
     error::{Lag, LaggingStore, QueryError},
     listed_group::ListedGroup,
     newest_groups::VERY_MANY,
@@ -71,13 +71,13 @@ pub(crate) struct Page {
 /// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7), [`QueryError::Forgotten`] where one has deleted what the
 /// device has to know (Y8); those of the stores.
 pub(crate) async fn read(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     cursor: &SyncCursor,
     limit: usize,
 ) -> Result<Page, QueryError> {
     let mut read = Reading {
-        api,
+        call,
         uid,
         cursor,
         applied: Applied::default(),
@@ -123,7 +123,7 @@ pub(crate) async fn read(
 }
 
 struct Reading<'a> {
-    api: &'a Api,
+    call: &'a Call,
     uid: UserId,
     cursor: &'a SyncCursor,
     applied: Applied,
@@ -143,10 +143,10 @@ impl Reading<'_> {
 
     /// A snapshot of the user's database.
     async fn open_users(&mut self) -> Result<Snapshot, QueryError> {
-        let shard = self.api.store.layout().shard_of_user(self.uid);
+        let shard = self.call.store.layout().shard_of_user(self.uid);
         let all: Vec<Partition> = Partition::all().collect();
         let (mut tx, _) = self.open(shard, Sink::Contacts, &all).await?;
-        let topic = &self.api.events_topic;
+        let topic = &self.call.events_topic;
         if self
             .cursor
             .precedes(&tx.forgotten_below(Sink::Contacts, topic).await?)
@@ -163,8 +163,8 @@ impl Reading<'_> {
         sink: Sink,
         partitions: &[Partition],
     ) -> Result<(Snapshot, Applied), QueryError> {
-        let mut tx = self.api.snapshot(shard).await?;
-        let topic = &self.api.events_topic;
+        let mut tx = self.call.snapshot(shard).await?;
+        let topic = &self.call.events_topic;
         let found = tx.resume_offsets(sink, topic, partitions).await?;
         let found = found.into_iter();
         let of_store: Applied = found.map(|(partition, at)| (partition, at.next)).collect();
@@ -258,7 +258,7 @@ impl Reading<'_> {
             return Ok(None);
         };
         let (mut heads, mut left) = (BTreeMap::new(), BTreeSet::new());
-        let layout = self.api.store.layout();
+        let layout = self.call.store.layout();
         for shard in layout.shards() {
             let of_shard = memberships.iter().map(|row| row.gid);
             let gids: Vec<GroupId> = of_shard
@@ -287,7 +287,7 @@ impl Reading<'_> {
         shard: Shard,
         gids: &[GroupId],
     ) -> Result<Option<(Vec<GroupHead>, Vec<GroupId>)>, QueryError> {
-        let layout = self.api.store.layout();
+        let layout = self.call.store.layout();
         let partitions: Vec<Partition> = layout.source_partitions(Sink::Messages, shard).collect();
         let users = self.applied.clone();
         let (mut tx, of_store) = self.open(shard, Sink::Messages, &partitions).await?;
@@ -311,7 +311,7 @@ impl Reading<'_> {
     ) -> Result<(BTreeMap<GroupId, GroupHead>, BTreeSet<GroupId>), QueryError> {
         let mut by_shard: BTreeMap<Shard, Vec<&Membership>> = BTreeMap::new();
         for row in memberships {
-            let shard = self.api.store.layout().shard_of(row.gid.partition());
+            let shard = self.call.store.layout().shard_of(row.gid.partition());
             by_shard.entry(shard).or_default().push(row);
         }
         let users = self.applied.clone();

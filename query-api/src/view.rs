@@ -9,7 +9,7 @@ use schemas::{Chg, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     error::{LaggingStore, QueryError},
     sink_watermarks,
     snapshot::Snapshot,
@@ -23,14 +23,14 @@ const CATCH_UP_LIMIT: u32 = 200;
 /// # Errors
 /// Those of [`View::open_group`].
 pub(crate) async fn open_group(
-    api: &Api,
+    call: &Call,
     gid: GroupId,
     uid: UserId,
     required: &RequiredWatermarks,
 ) -> Result<(Snapshot, GroupHead, Watermarks), QueryError> {
     let any = RequiredWatermarks::default();
-    let (view, _) = View::read(api, uid, gid.into(), &any).await?;
-    view.open_group(api, gid, required).await
+    let (view, _) = View::read(call, uid, gid.into(), &any).await?;
+    view.open_group(call, gid, required).await
 }
 
 pub(crate) struct View {
@@ -54,15 +54,15 @@ pub(crate) struct View {
 impl View {
     /// Reads the user's contact row or membership, and the watermarks of its sink. Of a group, [`Self::restrict_to`] belongs to it.
     pub(crate) async fn read(
-        api: &Api,
+        call: &Call,
         uid: UserId,
         conversation: ConversationId,
         required: &RequiredWatermarks,
     ) -> Result<(Self, Watermarks), QueryError> {
-        let shard = api.store.layout().shard_of_user(uid);
-        let mut tx = api.snapshot(shard).await?;
+        let shard = call.store.layout().shard_of_user(uid);
+        let mut tx = call.snapshot(shard).await?;
         let watermarks =
-            sink_watermarks::read(&mut tx, Sink::Contacts, &api.events_topic, required).await?;
+            sink_watermarks::read(&mut tx, Sink::Contacts, &call.events_topic, required).await?;
         let mut view = Self {
             uid,
             conversation,
@@ -88,7 +88,8 @@ impl View {
                     (view.floor, view.own_pos) = (row.clear_mid, row.own_pos);
                 }
                 if !row.is_some_and(|row| row.is_member()) {
-                    let next = sink_watermarks::next(&mut tx, Sink::Contacts, api, gid.partition());
+                    let next =
+                        sink_watermarks::next(&mut tx, Sink::Contacts, call, gid.partition());
                     view.not_a_member_below = Some(next.await?);
                 }
             }
@@ -105,17 +106,18 @@ impl View {
     /// The same 404 for a group that there is not and for one of which the user is no member: who is not in a group does not learn of it.
     pub(crate) async fn open_group(
         &self,
-        api: &Api,
+        call: &Call,
         gid: GroupId,
         required: &RequiredWatermarks,
     ) -> Result<(Snapshot, GroupHead, Watermarks), QueryError> {
-        let shard = api.store.layout().shard_of(gid.partition());
+        let shard = call.store.layout().shard_of(gid.partition());
         let (mut tx, watermarks) =
-            sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
+            sink_watermarks::snapshot(call, shard, Sink::Messages, required).await?;
         let mut head = tx.group_heads(self.uid, &[gid]).await?.pop();
         if head.is_some()
             && let Some(below) = self.not_a_member_below
-            && below >= sink_watermarks::next(&mut tx, Sink::Messages, api, gid.partition()).await?
+            && below
+                >= sink_watermarks::next(&mut tx, Sink::Messages, call, gid.partition()).await?
         {
             head = None;
         }
@@ -159,7 +161,7 @@ impl View {
     /// Reads which of these messages are hidden. Where nothing in the conversation was changed, by nobody or the user alone, none is.
     pub(crate) async fn read_hidden(
         &mut self,
-        api: &Api,
+        call: &Call,
         mids: impl Iterator<Item = Mid>,
     ) -> Result<(), QueryError> {
         if self.chg == Chg::ZERO && self.own_pos == 0 {
@@ -167,7 +169,7 @@ impl View {
         }
         let mids: BTreeSet<Mid> = mids.collect();
         if !mids.is_empty() {
-            let mut tx = api.snapshot(self.shard).await?;
+            let mut tx = call.snapshot(self.shard).await?;
             let hidden = tx.hidden_among(self.uid, self.conversation, &mids);
             self.hidden.extend(hidden.await?);
         }

@@ -85,6 +85,15 @@ impl Recipient {
         }
     }
 
+    /// The uid or the gid.
+    #[must_use]
+    pub fn uid_or_gid(self) -> (Option<UserId>, Option<GroupId>) {
+        match self {
+            Self::User(uid) => (Some(uid), None),
+            Self::Group(gid) => (None, Some(gid)),
+        }
+    }
+
     /// From `gid` of a protobuf message, and from `field` in its place; 0 where a field is absent.
     pub(crate) fn from_proto(field: &'static str, uid: i64, gid: i64) -> Result<Self, Malformed> {
         match (uid, gid) {

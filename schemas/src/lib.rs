@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+#[macro_use]
+mod as_text;
 mod applied_command;
 pub mod command;
 mod conversation;

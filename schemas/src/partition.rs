@@ -4,7 +4,7 @@ use std::{
     str::FromStr,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{InvalidValue, NextOffset, UserId};
 
@@ -12,8 +12,8 @@ use crate::{InvalidValue, NextOffset, UserId};
 pub const PARTITIONS: u8 = 64;
 
 /// One of the 64 partitions of every topic; MySQL's `hashvalue` too.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "i64", into = "u8")]
 pub struct Partition(u8);
 
 impl Partition {
@@ -63,6 +63,12 @@ impl TryFrom<i64> for Partition {
     }
 }
 
+impl From<Partition> for u8 {
+    fn from(Partition(number): Partition) -> Self {
+        number
+    }
+}
+
 impl fmt::Display for Partition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -100,6 +106,8 @@ macro_rules! position {
                 Ok(Self { partition, offset })
             }
         }
+
+        crate::serde_as_text!($name);
     };
 }
 

@@ -1,25 +1,25 @@
-use serde_json::{Value, json};
+use client::{AcceptedBody, ReadAckBody, new_command_id};
 
-use crate::{
-    args::{AckArgs, ReadMid},
-    context::CommandContext,
-};
+use crate::{answers, args::AckArgs, context::CommandContext};
 
 pub(super) async fn run(
     context: &CommandContext,
     args: &AckArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut body = json!({ "uid": args.uid, "peer": args.peer, "device": args.device });
-    body["mid"] = match args.mid {
-        ReadMid::Latest => Value::from("latest"),
-        ReadMid::Mid(mid) => Value::from(mid),
+    let body = ReadAckBody {
+        uid: args.uid,
+        peer: Some(args.peer),
+        gid: None,
+        device: args.device,
+        mid: args.mid.up_to()?,
+        command_id: Some(new_command_id()),
     };
-    let accepted: Value = context.client()?.post("/v1/read-acks", &body).await?;
+    let accepted: AcceptedBody = context.client()?.post("/v1/read-acks", &body).await?;
     if json {
-        println!("{accepted}");
+        answers::print_json(&accepted);
     } else {
-        println!("on the log at {}", super::position_of(&accepted));
+        println!("on the log at {}", accepted.position());
     }
     Ok(())
 }

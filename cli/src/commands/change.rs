@@ -1,8 +1,8 @@
 //! Changes to messages.
 
-use serde_json::json;
+use client::{MessageChangeBody, new_command_id};
 
-use crate::{args::ChangeArgs, context::CommandContext};
+use crate::{answers, args::ChangeArgs, context::CommandContext, read_mid::message_number};
 
 /// Posts a change of this kind; `msg` is the text of an edit.
 pub(super) async fn run(
@@ -12,17 +12,16 @@ pub(super) async fn run(
     msg: Option<&str>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut body = json!({
-        "by": args.by,
-        "peer": args.peer,
-        "gid": args.gid,
-        "mid": args.mid,
-        "kind": kind,
-    });
-    if let Some(msg) = msg {
-        body["msg"] = msg.into();
-    }
+    let body = MessageChangeBody {
+        by: args.by,
+        peer: args.peer,
+        gid: args.gid,
+        mid: message_number(args.mid)?,
+        kind: kind.to_owned(),
+        msg: msg.map(str::to_owned),
+        command_id: Some(new_command_id()),
+    };
     let accepted = context.client()?.post("/v1/message-changes", &body).await?;
-    super::print_accepted(&accepted, json);
+    answers::print_accepted(&accepted, json);
     Ok(())
 }

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::{args::ChangesArgs, context::CommandContext, output::Table};
+use crate::{answers, args::ChangesArgs, context::CommandContext, output::Table};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -16,12 +16,12 @@ pub(super) async fn run(
             .map(|position| ("after", position.to_string())),
     );
     let path = format!("/v1/users/{}/conversations/{}/changes", args.uid, args.peer);
-    let path = super::with_query(&path, &query);
+    let path = answers::with_query(&path, &query);
     let answer: Value = context.client()?.get(&path).await?;
     if json {
         println!("{answer}");
     } else {
-        super::print_page(&answer, &table(&answer));
+        answers::print_page(&answer, &table(&answer));
     }
     Ok(())
 }

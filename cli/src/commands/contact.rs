@@ -1,6 +1,7 @@
-use serde_json::{Value, json};
+use client::{ContactChangeBody, new_command_id};
 
 use crate::{
+    answers,
     args::{ContactArgs, ContactChangeArgs},
     context::CommandContext,
 };
@@ -14,11 +15,11 @@ pub(super) async fn run(
         .client()?
         .post("/v1/contact-changes", &body(args))
         .await?;
-    super::print_accepted(&accepted, json);
+    answers::print_accepted(&accepted, json);
     Ok(())
 }
 
-fn body(args: &ContactArgs) -> Value {
+fn body(args: &ContactArgs) -> ContactChangeBody {
     let ContactArgs { uid, peer, change } = args;
     let ContactChangeArgs {
         favourite,
@@ -31,24 +32,24 @@ fn body(args: &ContactArgs) -> Value {
         unblock,
         delete,
     } = *change;
-    let mut body = json!({ "uid": uid, "peer": peer });
-    for (name, set, unset) in [
-        ("favourite", favourite, unfavourite),
-        ("pinned", pin, unpin),
-        ("muted", mute, unmute),
-        ("blocked", block, unblock),
-        ("deleted", delete, false),
-    ] {
-        if set || unset {
-            body[name] = set.into();
-        }
+    let set = |set: bool, unset: bool| (set || unset).then_some(set);
+    ContactChangeBody {
+        uid: *uid,
+        peer: *peer,
+        favourite: set(favourite, unfavourite),
+        pinned: set(pin, unpin),
+        muted: set(mute, unmute),
+        blocked: set(block, unblock),
+        deleted: set(delete, false),
+        command_id: Some(new_command_id()),
     }
-    body
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+
+    use serde_json::json;
 
     use super::*;
     use crate::args::{Args, Command};
@@ -61,7 +62,11 @@ mod tests {
             let Command::Contact(args) = args.command else {
                 panic!("it changes a contact");
             };
-            body(&args)
+            let body = ContactChangeBody {
+                command_id: None,
+                ..body(&args)
+            };
+            json!(body)
         };
         let pinned = json!({ "uid": "1000", "peer": "1001", "pinned": true, "blocked": false });
         assert_eq!(posted(&["--pin", "--unblock"]), pinned);

@@ -1,7 +1,7 @@
 //! The demo's stories, whose events are in `cli/stories`: a second run finds everything as it is.
 
 use anyhow::Context as _;
-use client::{Client, ConversationsQuery, GroupsQuery, Message, MessagesQuery, ReadOptions};
+use client::{Client, ConversationsQuery, GroupsQuery, MessageItem, MessagesQuery, ReadOptions};
 use schemas::{DeviceClass, GroupId, InboundPosition, Mid, UserId};
 use serde_json::json;
 
@@ -76,7 +76,8 @@ pub(super) async fn run_second(client: &Client) -> anyhow::Result<()> {
     let first = list.items.first().context("1002 has no conversation")?;
     let peer = first.peer.map_or("nobody".to_owned(), |p| p.to_string());
     let pinned = first.flags.pinned;
-    let nick = list.profiles.get(&author).map(|profile| &*profile.nick);
+    let profiles = list.profiles.unwrap_or_default();
+    let nick = profiles.get(&author).map(|profile| &*profile.nick);
     println!(
         "  at the top of the list:   {peer} (pinned: {pinned}), by the name of {}",
         json!(nick)
@@ -121,14 +122,14 @@ async fn post(client: &Client, lines: &[&str]) -> anyhow::Result<ReadOptions> {
 }
 
 /// Shows messages as their reader sees them, the oldest first.
-fn show_messages(reader: UserId, newest_first: &[Message]) -> Vec<String> {
+fn show_messages(reader: UserId, newest_first: &[MessageItem]) -> Vec<String> {
     let seen: Vec<String> = newest_first.iter().rev().map(as_seen).collect();
     println!("  what {reader} sees:           {}", seen.join("; "));
     seen
 }
 
-fn as_seen(message: &Message) -> String {
-    let Message { mid, msg, .. } = message;
+fn as_seen(message: &MessageItem) -> String {
+    let MessageItem { mid, msg, .. } = message;
     match message {
         _ if message.recalled => format!("{mid}: (recalled)"),
         _ if message.edited_ts.is_some() => format!("{mid}: {msg} (edited)"),
@@ -136,7 +137,7 @@ fn as_seen(message: &Message) -> String {
     }
 }
 
-fn newest_mid(newest_first: &[Message]) -> i64 {
+fn newest_mid(newest_first: &[MessageItem]) -> i64 {
     newest_first.first().map_or(0, |newest| newest.mid.get())
 }
 

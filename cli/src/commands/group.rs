@@ -1,13 +1,20 @@
 //! Groups: what is asked for in them, and what they are.
 
+use client::{
+    AcceptedBody, GroupBody, GroupChangeBody, MessageBody, MuteBody, Object, OptionsBody,
+    ReadAckBody, RoleBody, new_command_id,
+};
 use schemas::{GroupId, InboundPosition};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{changes, history};
 use crate::{
-    args::ReadMid,
+    answers,
     context::CommandContext,
-    group_args::{CreateGroupArgs, GroupByArgs, GroupCommand, GroupPageArgs, MuteArgs},
+    group_args::{
+        CreateGroupArgs, GroupByArgs, GroupCommand, GroupPageArgs, GroupUserArgs, GroupUsersArgs,
+        MuteArgs,
+    },
     output::Table,
 };
 
@@ -17,87 +24,114 @@ pub(super) async fn run(
     json: bool,
 ) -> anyhow::Result<()> {
     let client = context.client()?;
-    match request(command) {
-        Request::Post(path, body) => {
-            let accepted: Value = client.post(&path, &body).await?;
-            super::print_accepted(&accepted, json);
-            if let (false, Some(gid)) = (json, accepted["gid"].as_str()) {
-                println!("the group's gid is {gid}");
-            }
+    let accepted: AcceptedBody = match request(command)? {
+        Request::Create(body) => client.post("/v1/groups", &body).await?,
+        Request::Change(gid, body) => {
+            let path = format!("/v1/groups/{gid}/changes");
+            client.post(&path, &body).await?
         }
+        Request::Send(body) => client.post("/v1/messages", &body).await?,
+        Request::Ack(body) => client.post("/v1/read-acks", &body).await?,
         Request::Get(path, table) => {
             let answer: Value = client.get(&path).await?;
             if json {
                 println!("{answer}");
             } else {
-                super::print_page(&answer, &table(&answer));
+                answers::print_page(&answer, &table(&answer));
             }
+            return Ok(());
         }
+    };
+    answers::print_accepted(&accepted, json);
+    if let (false, Some(gid)) = (json, accepted.gid) {
+        println!("the group's gid is {gid}");
     }
     Ok(())
 }
 
 /// A call, and of a query how its answer is shown.
 enum Request {
-    Post(String, Value),
+    Create(GroupBody),
+    Change(GroupId, Box<GroupChangeBody>),
+    Send(MessageBody),
+    Ack(ReadAckBody),
     Get(String, fn(&Value) -> Table),
 }
 
-fn request(command: GroupCommand) -> Request {
-    match command {
-        GroupCommand::Create(args) => Request::Post("/v1/groups".to_owned(), create_body(&args)),
-        GroupCommand::Add(args) => change(&args.who, "add", json!(args.users)),
-        GroupCommand::Remove(args) => change(&args.who, "remove", json!(args.users)),
-        GroupCommand::Join(who) => change_by(who.gid, json!({ "by": who.uid, "join": true })),
-        GroupCommand::Leave(who) => change_by(who.gid, json!({ "by": who.uid, "leave": true })),
+fn request(command: GroupCommand) -> anyhow::Result<Request> {
+    Ok(match command {
+        GroupCommand::Create(args) => Request::Create(create_body(args)),
+        GroupCommand::Add(GroupUsersArgs { who, users }) => {
+            change(who, |body| body.add = Some(users))
+        }
+        GroupCommand::Remove(GroupUsersArgs { who, users }) => {
+            change(who, |body| body.remove = Some(users))
+        }
+        GroupCommand::Join(GroupUserArgs { gid, uid }) => {
+            change(GroupByArgs { gid, by: uid }, |body| body.join = Some(true))
+        }
+        GroupCommand::Leave(GroupUserArgs { gid, uid }) => {
+            change(GroupByArgs { gid, by: uid }, |body| body.leave = Some(true))
+        }
         GroupCommand::Role { who, uid, role } => {
-            let role = json!({ "uid": uid, "role": role.as_str() });
-            change(&who, "role", role)
+            let role = role.as_str().to_owned();
+            change(who, |body| body.role = Some(Object(RoleBody { uid, role })))
         }
-        GroupCommand::Rename { who, name } => change(&who, "rename", name.into()),
-        GroupCommand::Mute(args) => change(&args.who, "mute", whom(&args)),
-        GroupCommand::Unmute(args) => change(&args.who, "unmute", whom(&args)),
+        GroupCommand::Rename { who, name } => change(who, |body| body.rename = Some(name)),
+        GroupCommand::Mute(args) => {
+            let whom = whom(&args);
+            change(args.who, |body| body.mute = Some(whom))
+        }
+        GroupCommand::Unmute(args) => {
+            let whom = whom(&args);
+            change(args.who, |body| body.unmute = Some(whom))
+        }
         GroupCommand::Options { who, options } => {
-            let options = json!({ "open": options.open, "whole_history": options.whole_history });
-            change(&who, "options", options)
+            let options = OptionsBody {
+                open: options.open,
+                whole_history: options.whole_history,
+            };
+            change(who, |body| body.options = Some(Object(options)))
         }
-        GroupCommand::Dissolve(who) => change(&who, "dissolve", true.into()),
+        GroupCommand::Dissolve(who) => change(who, |body| body.dissolve = Some(true)),
         GroupCommand::Send {
             gid,
             from,
             msg,
             client_msg_id,
-        } => {
-            let id = client_msg_id.unwrap_or_else(|| client::new_client_msg_id().into_string());
-            let body = json!({ "srcid": from, "gid": gid, "msg": msg, "client_msg_id": id });
-            Request::Post("/v1/messages".to_owned(), body)
-        }
+        } => Request::Send(MessageBody {
+            srcid: from,
+            destid: None,
+            gid: Some(gid),
+            client_msg_id: Some(client_msg_id.unwrap_or_else(new_command_id)),
+            msg,
+        }),
         GroupCommand::Ack {
             gid,
             uid,
             device,
             mid,
-        } => {
-            let mid = match mid {
-                ReadMid::Latest => Value::from("latest"),
-                ReadMid::Mid(mid) => Value::from(mid),
-            };
-            let body = json!({ "uid": uid, "gid": gid, "device": device, "mid": mid });
-            Request::Post("/v1/read-acks".to_owned(), body)
-        }
+        } => Request::Ack(ReadAckBody {
+            uid,
+            peer: None,
+            gid: Some(gid),
+            device,
+            mid: mid.up_to()?,
+            command_id: Some(new_command_id()),
+        }),
         GroupCommand::List { uid, page } => {
             let path = format!("/v1/users/{uid}/groups");
-            Request::Get(super::with_query(&path, &page.query()), groups)
+            Request::Get(answers::with_query(&path, &page.query()), groups)
         }
         GroupCommand::Show { who, after } => {
             let query = of_user(who.uid, positions(&after));
             let path = format!("/v1/groups/{}", who.gid);
-            Request::Get(super::with_query(&path, &query), settings)
+            Request::Get(answers::with_query(&path, &query), settings)
         }
         GroupCommand::Members { who, page } => {
             let query = of_user(who.uid, page.query());
             let path = format!("/v1/groups/{}/members", who.gid);
-            Request::Get(super::with_query(&path, &query), members)
+            Request::Get(answers::with_query(&path, &query), members)
         }
         GroupCommand::History {
             who,
@@ -111,7 +145,7 @@ fn request(command: GroupCommand) -> Request {
             query.extend(after_mid.map(|mid| ("after_mid", mid.to_string())));
             query.extend(limit.map(|limit| ("limit", limit.to_string())));
             let path = format!("/v1/groups/{}/messages", who.gid);
-            Request::Get(super::with_query(&path, &query), history::table)
+            Request::Get(answers::with_query(&path, &query), history::table)
         }
         GroupCommand::Changes {
             who,
@@ -124,36 +158,36 @@ fn request(command: GroupCommand) -> Request {
             query.extend(changes::behind(after_chg, after_own_pos));
             query.extend(limit.map(|limit| ("limit", limit.to_string())));
             let path = format!("/v1/groups/{}/changes", who.gid);
-            Request::Get(super::with_query(&path, &query), changes::table)
+            Request::Get(answers::with_query(&path, &query), changes::table)
         }
-    }
-}
-
-fn create_body(args: &CreateGroupArgs) -> Value {
-    json!({
-        "gid": args.gid,
-        "client_id": args.client_id,
-        "owner": args.owner,
-        "name": args.name,
-        "members": args.members,
-        "open": args.open,
-        "whole_history": args.whole_history,
     })
 }
 
-fn change(who: &GroupByArgs, member: &str, value: Value) -> Request {
-    change_by(who.gid, json!({ "by": who.by, member: value }))
-}
-
-fn change_by(gid: GroupId, body: Value) -> Request {
-    Request::Post(format!("/v1/groups/{gid}/changes"), body)
-}
-
-fn whom(args: &MuteArgs) -> Value {
-    match args.uid {
-        Some(uid) => json!({ "uid": uid }),
-        None => json!({ "all": true }),
+fn create_body(args: CreateGroupArgs) -> GroupBody {
+    GroupBody {
+        gid: args.gid,
+        client_id: args.client_id,
+        owner: args.owner,
+        name: args.name,
+        members: args.members,
+        open: args.open,
+        whole_history: args.whole_history,
+        command_id: Some(new_command_id()),
     }
+}
+
+fn change(GroupByArgs { gid, by }: GroupByArgs, ask: impl FnOnce(&mut GroupChangeBody)) -> Request {
+    let mut body = GroupChangeBody::new(gid, by);
+    body.command_id = Some(new_command_id());
+    ask(&mut body);
+    Request::Change(gid, Box::new(body))
+}
+
+fn whom(args: &MuteArgs) -> Object<MuteBody> {
+    Object(MuteBody {
+        uid: args.uid,
+        all: args.uid.is_none().then_some(true),
+    })
 }
 
 type Parameters = Vec<(&'static str, String)>;
@@ -231,25 +265,32 @@ fn members(answer: &Value) -> Table {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use serde_json::json;
 
     use super::*;
     use crate::args::{Args, Command};
 
-    fn posted(words: &[&str]) -> (String, Value) {
+    fn posted(words: &[&str]) -> Value {
         let line = [&["tidemark", "group"], words].concat();
         let Command::Group(command) = Args::try_parse_from(line).unwrap().command else {
             panic!("it is of a group");
         };
-        match request(command) {
-            Request::Post(path, body) => (path, body),
-            Request::Get(path, _) => (path, Value::Null),
+        let mut body = match request(command).unwrap() {
+            Request::Create(body) => json!(body),
+            Request::Change(_, body) => json!(body),
+            Request::Send(body) => json!(body),
+            Request::Ack(body) => json!(body),
+            Request::Get(path, _) => json!(path),
+        };
+        if let Some(body) = body.as_object_mut() {
+            body.remove("command_id");
         }
+        body
     }
 
     #[test]
     fn what_is_asked_for_is_posted() {
-        let (path, body) = posted(&["create", "1000", "Lunch", "1001", "--gid", "5000", "--open"]);
-        assert_eq!(path, "/v1/groups");
+        let body = posted(&["create", "1000", "Lunch", "1001", "--gid", "5000", "--open"]);
         assert_eq!(
             (&body["gid"], &body["open"]),
             (&json!("5000"), &json!(true))
@@ -258,22 +299,24 @@ mod tests {
         for (words, expected) in [
             (
                 &["add", "5000", "--by", "1000", "7", "8"][..],
-                json!({"by": "1000", "add": ["7", "8"]}),
+                json!({"gid": "5000", "by": "1000", "add": ["7", "8"]}),
             ),
-            (&["leave", "5000", "7"], json!({"by": "7", "leave": true})),
+            (
+                &["leave", "5000", "7"],
+                json!({"gid": "5000", "by": "7", "leave": true}),
+            ),
             (
                 &["mute", "5000", "--by", "1000", "--all"],
-                json!({"by": "1000", "mute": {"all": true}}),
+                json!({"gid": "5000", "by": "1000", "mute": {"all": true}}),
             ),
             (
                 &["role", "5000", "--by", "1000", "7", "admin"],
-                json!({"by": "1000", "role": {"uid": "7", "role": "admin"}}),
+                json!({"gid": "5000", "by": "1000", "role": {"uid": "7", "role": "admin"}}),
             ),
         ] {
-            let expected = ("/v1/groups/5000/changes".to_owned(), expected);
             assert_eq!(posted(words), expected, "{words:?}");
         }
-        let (path, _) = posted(&["history", "5000", "7", "--limit", "3", "--after", "8:1"]);
+        let path = posted(&["history", "5000", "7", "--limit", "3", "--after", "8:1"]);
         assert_eq!(path, "/v1/groups/5000/messages?after=8:1&uid=7&limit=3");
     }
 }

@@ -41,7 +41,6 @@ use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 use crate::{
     args::{Args, Command, DbCommand, EditArgs, EpochCommand},
     context::CommandContext,
-    output::Table,
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -225,68 +224,5 @@ fn quiet_logs(filter: &str) {
     };
     if let Err(error) = telemetry::init(&quiet) {
         eprintln!("tidemark: {error:#}");
-    }
-}
-
-/// `<partition>:<offset>` of a 202 response.
-fn position_of(accepted: &serde_json::Value) -> String {
-    format!("{}:{}", accepted["partition"], accepted["offset"])
-}
-
-/// Prints a 202 response to an event that may be refused later.
-fn print_accepted(accepted: &serde_json::Value, json: bool) {
-    if json {
-        println!("{accepted}");
-    } else {
-        let position = position_of(accepted);
-        println!("on the log at {position}; `tidemark where {position}` says what became of it");
-    }
-}
-
-/// Prints a page as a table, and how to get the next one.
-fn print_page(answer: &serde_json::Value, table: &Table) {
-    print!("{table}");
-    let Some(next) = answer["next"].as_str() else {
-        return;
-    };
-    let option = |parameter: &str| match parameter.split_once('=') {
-        Some((name, value)) => format!("--{} {value}", name.replace('_', "-")),
-        None => format!("--cursor {parameter}"),
-    };
-    let options: Vec<String> = next.split('&').map(option).collect();
-    println!("there is more: {}", options.join(" "));
-}
-
-/// A path of query-api with its query string. A value may be anything: it ends no parameter and begins no other.
-fn with_query(path: &str, query: &[(&str, String)]) -> String {
-    let mut text = path.to_owned();
-    for (at, (name, value)) in query.iter().enumerate() {
-        text.push(if at == 0 { '?' } else { '&' });
-        text.push_str(name);
-        text.push('=');
-        for byte in value.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~:,".contains(&byte) {
-                text.push(char::from(byte));
-            } else {
-                text.push_str(&format!("%{byte:02X}"));
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_one_parameter() {
-        let query = [
-            ("after", "17:42".to_owned()),
-            ("since", "a&uid=7 \u{e9}#%".to_owned()),
-        ];
-        let path = with_query("/v1/x", &query);
-        assert_eq!(path, "/v1/x?after=17:42&since=a%26uid%3D7%20%C3%A9%23%25");
-        assert_eq!(with_query("/v1/x", &[]), "/v1/x");
     }
 }

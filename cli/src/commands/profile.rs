@@ -1,9 +1,9 @@
-use client::{ReadOptions, UserProfile};
+use client::{ProfileItem, RawJson, ReadOptions};
 use schemas::{Profile, UserId};
 use serde::Serialize;
-use serde_json::{Value, json, value::RawValue};
 
 use crate::{
+    answers,
     args::{ProfileCommand, SetProfileArgs},
     context::CommandContext,
     failure::Failure,
@@ -31,7 +31,7 @@ pub(super) async fn run(
                         uid.to_string(),
                         profile.nick,
                         profile.avatar.unwrap_or_default(),
-                        profile.extra.unwrap_or_default(),
+                        profile.extra.map(RawJson::into_string).unwrap_or_default(),
                         profile.ts,
                     ]);
                 }
@@ -45,21 +45,20 @@ pub(super) async fn run(
 }
 
 /// One line of JSON, with extra as it was posted: no number of it goes through a type of ours.
-fn line(uid: UserId, profile: &UserProfile) -> serde_json::Result<String> {
+fn line(uid: UserId, profile: &ProfileItem) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         uid: UserId,
         nick: &'a str,
         avatar: Option<&'a str>,
-        extra: Option<&'a RawValue>,
+        extra: Option<&'a RawJson>,
         ts: &'a str,
     }
-    let extra = profile.extra.as_deref().map(serde_json::from_str);
     serde_json::to_string(&Line {
         uid,
         nick: &profile.nick,
         avatar: profile.avatar.as_deref(),
-        extra: extra.transpose()?,
+        extra: profile.extra.as_ref(),
         ts: &profile.ts,
     })
 }
@@ -75,9 +74,7 @@ async fn set(context: &CommandContext, args: &SetProfileArgs, json: bool) -> any
         .checked()
         .map_err(|why| Failure::Usage(format!("no such profile can be set: {why}")))?;
     let accepted = context.client()?.set_profile(&profile).await?;
-    let position = accepted.position;
-    let accepted: Value = json!({ "partition": position.partition, "offset": position.offset });
-    super::print_accepted(&accepted, json);
+    answers::print_accepted(&accepted, json);
     Ok(())
 }
 
@@ -88,10 +85,10 @@ mod tests {
     #[test]
     fn extra_is_printed_as_it_was_posted() {
         let extra = r#"{"id":123456789012345678901234567890,"price":1.50,"e":1E2}"#;
-        let profile = UserProfile {
+        let profile = ProfileItem {
             nick: "Ann".to_owned(),
             avatar: None,
-            extra: Some(extra.to_owned()),
+            extra: Some(extra.to_owned().try_into().unwrap()),
             ts: "t".to_owned(),
         };
         let line = line(1.try_into().unwrap(), &profile).unwrap();

@@ -1,8 +1,8 @@
-use client::{Client, ClientError, Outcome};
+use client::{AcceptedBody, Client, ClientError, MessageBody, Outcome, new_command_id};
 use schemas::InboundPosition;
 use serde_json::{Value, json};
 
-use crate::{args::SendArgs, context::CommandContext};
+use crate::{answers, args::SendArgs, context::CommandContext};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -11,12 +11,15 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let client = context.client()?;
     // Generated here, so that it is known where no response comes.
-    let id = args
-        .client_msg_id
-        .unwrap_or_else(|| client::new_client_msg_id().into_string());
-    let body =
-        json!({ "srcid": args.from, "destid": args.to, "msg": args.msg, "client_msg_id": id });
-    let accepted: Value = match client.post("/v1/messages", &body).await {
+    let id = args.client_msg_id.unwrap_or_else(new_command_id);
+    let body = MessageBody {
+        srcid: args.from,
+        destid: Some(args.to),
+        gid: None,
+        client_msg_id: Some(id.clone()),
+        msg: args.msg,
+    };
+    let accepted: AcceptedBody = match client.post("/v1/messages", &body).await {
         Err(error) if has_unknown_outcome(&error) => {
             if json {
                 println!("{}", json!({ "state": "unknown", "client_msg_id": id }));
@@ -28,17 +31,17 @@ pub(super) async fn run(
         }
         accepted => accepted?,
     };
-    let position = super::position_of(&accepted);
+    let position = accepted.position();
     if args.wait {
         let path = format!("/v1/users/{}/conversations/{}/messages", args.from, args.to);
-        let query = [("limit", "1".to_owned()), ("after", position.clone())];
+        let query = [("limit", "1".to_owned()), ("after", position.to_string())];
         client
-            .get::<Value>(&super::with_query(&path, &query))
+            .get::<Value>(&answers::with_query(&path, &query))
             .await?;
     }
-    super::print_accepted(&accepted, json);
+    answers::print_accepted(&accepted, json);
     if args.wait {
-        fail_if_refused(&client, position.parse()?).await?;
+        fail_if_refused(&client, position).await?;
     }
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::{args::SyncArgs, context::CommandContext, output::Table};
+use crate::{answers, args::SyncArgs, context::CommandContext, output::Table};
 
 /// Prints the answer as JSON.
 pub(super) async fn sync(context: &CommandContext, args: &SyncArgs) -> anyhow::Result<()> {
     let mut query = Vec::new();
     query.extend(args.since.clone().map(|since| ("since", since)));
     query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
-    let path = super::with_query(&format!("/v1/users/{}/sync", args.uid), &query);
+    let path = answers::with_query(&format!("/v1/users/{}/sync", args.uid), &query);
     let answer: Value = context.client()?.get(&path).await?;
     println!("{answer}");
     Ok(())

@@ -1,7 +1,7 @@
 use schemas::DeviceClass;
 use serde_json::Value;
 
-use crate::{args::UnreadArgs, context::CommandContext, output::Table};
+use crate::{answers, args::UnreadArgs, context::CommandContext, output::Table};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -21,7 +21,7 @@ pub(super) async fn run(
                 .map(|position| ("after", position.to_string())),
         );
         let path = format!("/v1/users/{}/unread", args.uid);
-        let answer: Value = client.get(&super::with_query(&path, &query)).await?;
+        let answer: Value = client.get(&answers::with_query(&path, &query)).await?;
         if json {
             println!("{answer}");
         }

@@ -2,23 +2,24 @@
 
 use std::{collections::VecDeque, time::Instant};
 
+use api::AcceptedBody;
 use backon::BackoffBuilder as _;
 use reqwest::{Body, Response};
 use schemas::InboundPosition;
 use serde::Deserialize;
 use serde_json::{Map, Value, from_value};
 
-use crate::{Accepted, Client, ClientError, Problem, events::AcceptedBody, line::prepare};
+use crate::{Client, ClientError, Problem, line::prepare};
 
 /// One result of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum LineResult {
     /// A line is on the log.
     Accepted {
         /// Its number in the request, from 1.
         line: usize,
         /// Where it is.
-        accepted: Accepted,
+        accepted: AcceptedBody,
     },
     /// A line was refused.
     Rejected {
@@ -233,8 +234,7 @@ fn parse(text: &[u8]) -> serde_json::Result<LineResult> {
         });
     };
     if status == Some(202) {
-        let accepted: AcceptedBody = from_value(Value::Object(rest))?;
-        let accepted = accepted.try_into().map_err(serde::de::Error::custom)?;
+        let accepted = from_value(Value::Object(rest))?;
         return Ok(LineResult::Accepted { line, accepted });
     }
     rest.insert("status".to_owned(), status.into());
@@ -278,7 +278,7 @@ impl<'l, 'a> Attempt<'l, 'a> {
                 let (line, _) = self.answer(line)?;
                 batch.accepted.push(AcceptedLine {
                     line,
-                    position: accepted.position,
+                    position: accepted.position(),
                     at: Instant::now(),
                 });
             }

@@ -1,37 +1,21 @@
+use api::{
+    AcceptedBody, ContactChangeBody, EventBody, GroupCall, MessageBody, MessageChangeBody,
+    ReadAckBody, UserProfileBody,
+};
 use schemas::{
-    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, InboundPosition, Partition, Recipient,
-    UserId,
+    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, Profile, Recipient, UserId,
     command::{Command, ReadAck, SendMessage},
     kind::{CommandKind, Retry},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{Client, ClientError, group_json::group_json, profiles::ProfileBody};
-
-/// What ingest accepted: it is on the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
-    /// Where it is in `chat.inbound`; [`ReadOptions::after`](crate::ReadOptions::after) takes it.
-    pub position: InboundPosition,
-    /// The id of the message; `None` for all other events.
-    pub client_msg_id: Option<String>,
-}
+use crate::{Client, ClientError};
 
 /// The line of a batch that posts a command, without a newline. Ingest refuses that of a control: operators append these themselves.
 #[must_use]
 pub fn line(command: &Command) -> String {
-    let body = match command {
-        Command::Send(send) => message_json(send),
-        Command::ReadAck(ack) => read_ack_json(ack),
-        Command::ChangeMessage(change) => message_change_json(change),
-        Command::ChangeContact(change) => contact_change_json(change),
-        Command::ChangeGroup(change) => group_json(change).1,
-        Command::SetProfile(profile) => return ProfileBody::line(profile),
-        Command::Control(_) => json!({}),
-    };
-    json!({ command.kind().member(): body }).to_string()
+    serde_json::to_string(&EventBody::from(command)).expect("bodies have string keys")
 }
 
 /// A message with a new id. Sent again, it is the same message.
@@ -50,11 +34,16 @@ pub fn message_to(from: UserId, to: Recipient, text: impl Into<String>) -> SendM
     }
 }
 
+/// An id that no command has: a UUIDv7. With it in its body a command may be posted again.
+#[must_use]
+pub fn new_command_id() -> String {
+    Uuid::now_v7().to_string()
+}
+
 /// An id that no message has: a UUIDv7.
 #[must_use]
 pub fn new_client_msg_id() -> ClientMsgId {
-    let id = Uuid::now_v7().to_string();
-    ClientMsgId::try_from(id).expect("a UUID has 36 printable characters")
+    ClientMsgId::try_from(new_command_id()).expect("a UUID has 36 printable characters")
 }
 
 impl Client {
@@ -62,10 +51,10 @@ impl Client {
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn send(&self, message: &SendMessage) -> Result<Accepted, ClientError> {
-        let body = message_json(message);
-        self.post_event("/v1/messages", &body, ClientError::is_retryable)
-            .await
+    pub async fn send(&self, message: &SendMessage) -> Result<AcceptedBody, ClientError> {
+        let body = MessageBody::from(message);
+        let post = || self.post_once("/v1/messages", &body, None);
+        self.retry.run(ClientError::is_retryable, post).await
     }
 
     /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before it: it is not repeated after an
@@ -73,8 +62,9 @@ impl Client {
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn acknowledge(&self, ack: &ReadAck) -> Result<Accepted, ClientError> {
-        self.post_event("/v1/read-acks", &read_ack_json(ack), may_repeat(ack))
+    pub async fn acknowledge(&self, ack: &ReadAck) -> Result<AcceptedBody, ClientError> {
+        let body = ReadAckBody::from(ack);
+        self.post_command("/v1/read-acks", &body, may_repeat(ack))
             .await
     }
 
@@ -83,9 +73,12 @@ impl Client {
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn change_message(&self, change: &ChangeMessage) -> Result<Accepted, ClientError> {
-        let body = message_change_json(change);
-        self.post_event("/v1/message-changes", &body, ClientError::is_retryable)
+    pub async fn change_message(
+        &self,
+        change: &ChangeMessage,
+    ) -> Result<AcceptedBody, ClientError> {
+        let body = MessageChangeBody::from(change);
+        self.post_command("/v1/message-changes", &body, may_repeat(change))
             .await
     }
 
@@ -94,9 +87,12 @@ impl Client {
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn change_contact(&self, change: &ChangeContact) -> Result<Accepted, ClientError> {
-        let body = contact_change_json(change);
-        self.post_event("/v1/contact-changes", &body, may_repeat(change))
+    pub async fn change_contact(
+        &self,
+        change: &ChangeContact,
+    ) -> Result<AcceptedBody, ClientError> {
+        let body = ContactChangeBody::from(change);
+        self.post_command("/v1/contact-changes", &body, may_repeat(change))
             .await
     }
 
@@ -104,41 +100,44 @@ impl Client {
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
-    pub async fn change_group(&self, change: &ChangeGroup) -> Result<Accepted, ClientError> {
-        let (kind, body) = group_json(change);
-        let path = match kind {
-            "group" => "/v1/groups".to_owned(),
-            _ => format!("/v1/groups/{}/changes", change.gid),
-        };
-        self.post_event(&path, &body, ClientError::is_retryable)
-            .await
+    pub async fn change_group(&self, change: &ChangeGroup) -> Result<AcceptedBody, ClientError> {
+        match GroupCall::from(change) {
+            GroupCall::Begin(body) => {
+                self.post_command("/v1/groups", &body, may_repeat(change))
+                    .await
+            }
+            GroupCall::Change(body) => {
+                let path = format!("/v1/groups/{}/changes", change.gid);
+                self.post_command(&path, &body, may_repeat(change)).await
+            }
+        }
     }
 
-    pub(crate) async fn put_event(
+    /// Sets a user's profile, whole. It is repeated while the outcome is unknown: what is repeated takes the place of a profile that was set
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// It was refused, or not accepted in time.
+    pub async fn set_profile(&self, profile: &Profile) -> Result<AcceptedBody, ClientError> {
+        let path = format!("/v1/users/{}/profile", profile.uid);
+        let (body, key) = (
+            UserProfileBody::from(profile).without_user(),
+            new_command_id(),
+        );
+        let put = || self.put_once(&path, &body, Some(&key));
+        self.retry.run(may_repeat(profile), put).await
+    }
+
+    /// All attempts have one id.
+    async fn post_command(
         &self,
         path: &str,
         body: &impl Serialize,
-    ) -> Result<Accepted, ClientError> {
-        let key = new_client_msg_id();
-        let put = || self.put_once(path, body, Some(key.as_str()));
-        let accepted: AcceptedBody = self.retry.run(ClientError::is_retryable, put).await?;
-        let invalid = |error| ClientError::invalid_response(path, error);
-        accepted.try_into().map_err(invalid)
-    }
-
-    /// All attempts have one id: that of the message in its body, or one that is made here.
-    async fn post_event(
-        &self,
-        path: &str,
-        body: &Value,
         may_repeat: fn(&ClientError) -> bool,
-    ) -> Result<Accepted, ClientError> {
-        let key = body["client_msg_id"].is_null().then(new_client_msg_id);
-        let key = key.as_ref().map(ClientMsgId::as_str);
-        let post = || self.post_once(path, body, key);
-        let accepted: AcceptedBody = self.retry.run(may_repeat, post).await?;
-        let invalid = |error| ClientError::invalid_response(path, error);
-        accepted.try_into().map_err(invalid)
+    ) -> Result<AcceptedBody, ClientError> {
+        let key = new_command_id();
+        let post = || self.post_once(path, body, Some(&key));
+        self.retry.run(may_repeat, post).await
     }
 }
 
@@ -148,82 +147,6 @@ fn may_repeat(kind: &dyn CommandKind) -> fn(&ClientError) -> bool {
         Retry::ClientMsgId | Retry::CommandId => ClientError::is_retryable,
         Retry::CommandIdOfLatest | Retry::CommandIdOfDeletion => ClientError::did_nothing,
     }
-}
-
-#[derive(Deserialize)]
-pub(crate) struct AcceptedBody {
-    pub(crate) partition: i64,
-    pub(crate) offset: i64,
-    #[serde(default)]
-    pub(crate) client_msg_id: Option<String>,
-}
-
-impl TryFrom<AcceptedBody> for Accepted {
-    type Error = schemas::InvalidValue;
-
-    fn try_from(body: AcceptedBody) -> Result<Self, Self::Error> {
-        Ok(Self {
-            position: InboundPosition {
-                partition: Partition::try_from(body.partition)?,
-                offset: body.offset,
-            },
-            client_msg_id: body.client_msg_id,
-        })
-    }
-}
-
-fn message_json(message: &SendMessage) -> Value {
-    let (field, id) = recipient("destid", message.to);
-    json!({
-        "srcid": message.srcid,
-        field: id,
-        "client_msg_id": message.client_msg_id,
-        "msg": message.msg,
-    })
-}
-
-/// The field that names it, and its id.
-fn recipient(of_user: &'static str, to: Recipient) -> (&'static str, Value) {
-    match to {
-        Recipient::User(uid) => (of_user, json!(uid)),
-        Recipient::Group(gid) => ("gid", json!(gid)),
-    }
-}
-
-fn read_ack_json(ack: &ReadAck) -> Value {
-    let mid = ack.mid.map_or_else(|| json!("latest"), |mid| json!(mid));
-    let (field, id) = recipient("peer", ack.to);
-    json!({ "uid": ack.uid, field: id, "device": ack.device, "mid": mid })
-}
-
-fn message_change_json(change: &ChangeMessage) -> Value {
-    let (field, id) = recipient("peer", change.to);
-    let mut body = json!({
-        "by": change.by,
-        field: id,
-        "mid": change.mid,
-        "kind": change.change.kind(),
-    });
-    if let Some(msg) = change.change.msg() {
-        body["msg"] = msg.into();
-    }
-    body
-}
-
-fn contact_change_json(change: &ChangeContact) -> Value {
-    let mut body = json!({ "uid": change.uid, "peer": change.peer });
-    for (name, value) in [
-        ("favourite", change.favourite),
-        ("pinned", change.pinned),
-        ("muted", change.muted),
-        ("blocked", change.blocked),
-        ("deleted", change.deleted.then_some(true)),
-    ] {
-        if let Some(value) = value {
-            body[name] = value.into();
-        }
-    }
-    body
 }
 
 #[cfg(test)]
@@ -244,7 +167,7 @@ mod tests {
         };
         assert_eq!(
             line(&Command::Send(message)),
-            r#"{"message":{"client_msg_id":"a","destid":"2","msg":"hello","srcid":"1"}}"#
+            r#"{"message":{"srcid":"1","destid":"2","client_msg_id":"a","msg":"hello"}}"#
         );
         let to_group = SendMessage {
             client_msg_id: "a".to_owned().try_into().unwrap(),
@@ -252,7 +175,7 @@ mod tests {
         };
         assert_eq!(
             line(&Command::Send(to_group)),
-            r#"{"message":{"client_msg_id":"a","gid":"5","msg":"hello","srcid":"1"}}"#
+            r#"{"message":{"srcid":"1","gid":"5","client_msg_id":"a","msg":"hello"}}"#
         );
         let ack = |mid| ReadAck {
             uid: user(1),
@@ -262,7 +185,7 @@ mod tests {
         };
         assert_eq!(
             line(&Command::ReadAck(ack(Some(Mid::ZERO.next())))),
-            r#"{"read_ack":{"device":"mobile","mid":1,"peer":"2","uid":"1"}}"#
+            r#"{"read_ack":{"uid":"1","peer":"2","device":"mobile","mid":1}}"#
         );
         let join = ChangeGroup {
             gid: 5.try_into().unwrap(),
@@ -272,7 +195,7 @@ mod tests {
         };
         assert_eq!(
             line(&Command::ChangeGroup(join)),
-            r#"{"group_change":{"by":"1","gid":"5","join":true}}"#
+            r#"{"group_change":{"gid":"5","by":"1","join":true}}"#
         );
         let latest = line(&Command::ReadAck(ack(None)));
         assert!(latest.contains(r#""mid":"latest""#), "{latest}");
@@ -286,11 +209,11 @@ mod tests {
         };
         assert_eq!(
             change(Change::Recall),
-            r#"{"message_change":{"by":"1","kind":"recall","mid":1,"peer":"2"}}"#
+            r#"{"message_change":{"by":"1","peer":"2","mid":1,"kind":"recall"}}"#
         );
         assert_eq!(
             change(Change::Edit("new".to_owned())),
-            r#"{"message_change":{"by":"1","kind":"edit","mid":1,"msg":"new","peer":"2"}}"#
+            r#"{"message_change":{"by":"1","peer":"2","mid":1,"kind":"edit","msg":"new"}}"#
         );
         let contact = ChangeContact {
             uid: user(1),
@@ -304,7 +227,7 @@ mod tests {
         };
         assert_eq!(
             line(&Command::ChangeContact(contact)),
-            r#"{"contact_change":{"blocked":true,"peer":"2","pinned":false,"uid":"1"}}"#
+            r#"{"contact_change":{"uid":"1","peer":"2","pinned":false,"blocked":true}}"#
         );
         let deletion = ChangeContact {
             deleted: true,
@@ -312,6 +235,27 @@ mod tests {
         };
         let deletion = line(&Command::ChangeContact(deletion));
         assert!(deletion.contains(r#""deleted":true"#), "{deletion}");
+    }
+
+    #[test]
+    fn extra_is_written_as_it_is() {
+        for (extra, written) in [
+            (
+                r#"{ "b": 1.50, "a": 123456789012345678901234567890 }"#,
+                None,
+            ),
+            ("no json", Some(r#""no json""#)),
+        ] {
+            let profile = Profile {
+                uid: user(1),
+                nick: "Ann".to_owned(),
+                avatar: None,
+                extra: Some(extra.to_owned()),
+            };
+            let written = written.unwrap_or(extra);
+            let expected = format!(r#"{{"profile":{{"uid":"1","nick":"Ann","extra":{written}}}}}"#);
+            assert_eq!(line(&Command::SetProfile(profile)), expected);
+        }
     }
 
     #[test]

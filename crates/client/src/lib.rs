@@ -5,7 +5,6 @@ pub mod device;
 mod endpoints;
 mod error;
 mod events;
-mod group_json;
 mod groups;
 mod http;
 mod line;
@@ -15,16 +14,17 @@ mod queries;
 mod retry;
 mod sync;
 
+pub use api::{
+    AcceptedBody, ChangeItem, ChangesAfter, ChangesPage, ContactChangeBody, ConversationItem,
+    ConversationsPage, DeviceItem, Flags, GroupAnswer, GroupBody, GroupChangeBody, GroupItem,
+    GroupMembersPage, GroupsPage, InboundOutcome, MemberItem, MessageBody, MessageChangeBody,
+    MessageItem, MessagesPage, MuteBody, NextMessages, Object, OptionsBody, Outcome, ProfileItem,
+    ProfileItems, RawJson, ReadAckBody, RoleBody, SyncAnswer, SyncedConversation,
+};
 pub use batch::{AcceptedLine, Batch, LineResult, LineResults, RejectedLine};
 pub use error::{ClientError, FieldError, Problem};
-pub use events::{Accepted, line, message, message_to, new_client_msg_id};
-pub use groups::{Group, Groups, GroupsQuery, ListedGroup, Member, Members, MembersQuery};
+pub use events::{line, message, message_to, new_client_msg_id, new_command_id};
+pub use groups::{GroupsQuery, MembersQuery};
 pub use http::{Builder, Client};
-pub use outcome::{InboundOutcome, Outcome};
-pub use profiles::UserProfile;
-pub use queries::{
-    Change, Changes, ChangesAfter, ChangesQuery, Conversation, Conversations, ConversationsQuery,
-    Flags, Message, Messages, MessagesQuery, Order, ReadOptions, Unread,
-};
+pub use queries::{ChangesQuery, ConversationsQuery, MessagesQuery, Order, ReadOptions, Unread};
 pub use retry::Retry;
-pub use sync::{OwnProfile, SyncAnswer, SyncedConversation, UserDevice};

@@ -110,7 +110,7 @@ async fn a_send_of_unknown_outcome_is_repeated_with_the_same_id() {
     let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
     let sent = hello();
     let accepted = client.send(&sent).await.unwrap();
-    assert_eq!(accepted.position.to_string(), "17:42");
+    assert_eq!(accepted.position().to_string(), "17:42");
     assert_eq!(
         accepted.client_msg_id.as_deref(),
         Some(sent.client_msg_id.as_str())

@@ -1,11 +1,6 @@
 //! Reading JSON so that a refusal names the field.
 
-use std::{fmt, marker::PhantomData};
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, error::Category};
 
 use crate::{Problem, serde_words};
@@ -59,31 +54,6 @@ fn not_json(text: &[u8], error: &serde_json::Error) -> Problem {
             error.column()
         )),
         _ => Problem::invalid_json(words),
-    }
-}
-
-/// A `T` that is written as an object. By itself serde's derive also takes an array of a struct's fields in their order, which no
-/// OpenAPI description mentions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Object<T>(pub T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OfMap<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for OfMap<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-
-        deserializer.deserialize_map(OfMap(PhantomData))
     }
 }
 
@@ -233,21 +203,6 @@ mod tests {
         let problem = from_slice::<u8>(b"[]").unwrap_err();
         let message = "is an array; must be a whole number, 0 or more, in range";
         assert_eq!(problem.errors[0].message, message);
-    }
-
-    #[test]
-    fn an_object_is_no_array_of_its_fields() {
-        let from = from_slice::<Object<Message>>;
-        assert!(from(br#"{"srcid":1,"msg":"a"}"#).is_ok());
-        for text in [r#"[1,"a"]"#, "null", "5"] {
-            let problem = from(text.as_bytes()).unwrap_err();
-            assert!(
-                problem.errors[0].message.ends_with("; must be an object"),
-                "{problem}"
-            );
-        }
-        let problem = from(br#"{"srcid":0,"msg":"a"}"#).unwrap_err();
-        assert_eq!(problem.errors[0].field, "srcid");
     }
 
     #[test]

@@ -1,30 +1,50 @@
-//! Frames of `tidemark.v1.json`.
+//! Frames as JSON.
 
+use api::{
+    ClientFrame, FocusFrame, Hello, Object, ReadFrame, Resume, SendFrame, ServerFrame, ShortText,
+    TypingFrame,
+};
 use problem::{
     Problem,
-    json::{Object, from_slice, from_value},
+    json::{from_slice, from_value},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::{
-    ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, ServerFrame,
-    from_client::{FocusFrame, TYPES, TypingFrame},
-    values::ShortText,
-};
+use crate::encoded::Encoded;
+
+/// What a frame may be.
+const TYPES: &str = "hello, resume, send, read, pong, typing or focus";
+
+/// What is no frame: why, for the developer of the device, and the `ref` of a send or a read where that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoFrame {
+    pub(crate) reference: Option<ShortText>,
+    pub(crate) detail: String,
+}
+
+impl From<String> for NoFrame {
+    fn from(detail: String) -> Self {
+        Self {
+            reference: None,
+            detail,
+        }
+    }
+}
 
 /// Reads a frame.
 ///
 /// # Errors
 /// What is wrong, for the developer of the device.
-pub(super) fn parse(text: &str) -> Result<ClientFrame, NoFrame> {
+pub(crate) fn parse(text: &str) -> Result<ClientFrame, NoFrame> {
     // An editor may have added a byte order mark, as to a body over HTTP.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|_| no_frame(text.as_bytes()))
 }
 
-pub(super) fn encode(frame: &ServerFrame<'_>) -> String {
-    serde_json::to_string(frame).expect("frames have string keys and no other failures")
+pub(crate) fn encode(frame: &ServerFrame<'_>) -> Encoded {
+    let json = serde_json::to_string(frame);
+    Encoded::new(json.expect("frames have string keys and no other failures"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]

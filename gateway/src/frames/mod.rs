@@ -1,19 +1,9 @@
-//! What goes over a connection: one JSON object a text frame, or one protobuf message a binary frame (see the README).
+//! What goes over a connection: one JSON object a text frame (see the README). The types are those of `api`.
 
-mod format;
-mod from_client;
-mod from_server;
 mod json;
 mod of_hub;
-mod proto;
-mod values;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{
-    from_client::{ClientFrame, Hello, NoFrame, ReadFrame, Resume, SendFrame, Since},
-    from_server::{PresenceBody, ServerFrame, event_frame, head_frame},
-    values::{ShortText, Time},
-};
-pub(crate) use crate::encoded::Format;
+pub(crate) use self::json::{NoFrame, encode, parse};

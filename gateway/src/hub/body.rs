@@ -1,18 +1,12 @@
 //! What the hub reads in an event's body. Nothing else in it looks into one.
 
+use api::MEMBERS_IN_FRAME;
 use schemas::{
-    Chg, ClientMsgId, GroupChange, Mid, Recipient, UserId,
+    ClientMsgId, GroupChange, Mid, Recipient, UserId,
     event::{Body, Event},
 };
 
-use super::{
-    audience::{Audience, MembershipChange},
-    queue::Head,
-    ring_event::RingEvent,
-};
-
-/// So many of the members that a change of a group names are in its frame: each member gets the frame, and a change may name a thousand.
-pub(crate) const MEMBERS_IN_FRAME: usize = 16;
+use super::audience::{Audience, MembershipChange};
 
 /// The users whom an event concerns: the members of its conversation, or only its author. A change of a group concerns those whom it names, too.
 pub(super) fn audience_of(event: &Event) -> Audience {
@@ -75,28 +69,6 @@ fn json_bytes(text: &str) -> usize {
         _ => 1,
     };
     text.bytes().map(length).sum()
-}
-
-/// What is to be said to a user in place of a message of a group, or of a change to one that all members see.
-pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<Head> {
-    let (to, mid, chg, author) = match &event.event.body {
-        Body::Message(message) => (message.to, message.mid, Chg::ZERO, Some(message.srcid)),
-        Body::MessageChange(change) if !change.change.is_for_one() => {
-            (change.to, change.mid, change.chg, None)
-        }
-        _ => return None,
-    };
-    let Recipient::Group(gid) = to else {
-        return None;
-    };
-    Some(Head {
-        gid,
-        offset: event.at.offset,
-        last_offset: event.at.offset,
-        mid,
-        chg,
-        own_mid: if author == Some(own) { mid } else { Mid::ZERO },
-    })
 }
 
 /// A message as its author knows it.

@@ -15,7 +15,7 @@ use super::{
     queue::{Outgoing, Queue},
     ring_event::RingEvent,
 };
-use crate::encoded::{Encoded, Format};
+use crate::encoded::Encoded;
 
 /// A device of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,6 @@ pub(crate) struct Connection {
     device: DeviceOf,
     /// Those that began later have higher ones.
     number: u64,
-    format: Format,
     /// It only reads as its user: it is none of the user's devices.
     is_reader: bool,
     state: Mutex<State>,
@@ -83,10 +82,9 @@ pub(crate) enum Next {
 
 impl Connection {
     /// Without a stream; `queue_bytes` may wait.
-    pub(crate) fn new(device: DeviceOf, number: u64, format: Format, queue_bytes: usize) -> Self {
+    pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
         Self {
             number,
-            format,
             is_reader: false,
             state: Mutex::new(State {
                 queue: Queue::new(device.uid, queue_bytes),
@@ -118,11 +116,6 @@ impl Connection {
 
     pub(crate) fn device(&self) -> &DeviceOf {
         &self.device
-    }
-
-    /// How its frames are written.
-    pub(crate) fn format(&self) -> Format {
-        self.format
     }
 
     /// Another one for each connection of this gateway.

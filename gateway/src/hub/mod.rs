@@ -4,6 +4,7 @@
 mod audience;
 mod body;
 mod connection;
+mod head;
 mod memberships;
 mod own_changes;
 mod queue;
@@ -40,10 +41,9 @@ use self::{
     user::ConnectedUser,
 };
 pub(crate) use self::{
-    body::MEMBERS_IN_FRAME,
     connection::{Connection, DeviceOf, End, Next},
     memberships::{Adoption, Span, StoredMemberships},
-    queue::{Head, Outgoing},
+    queue::Outgoing,
     replay::Replay,
     ring_event::RingEvent,
     sends::{Answer, Outcome, PostedSend, Refusal},

@@ -6,9 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use schemas::{Chg, GroupId, Mid, UserId};
+use api::HeadFrame;
+use schemas::{GroupId, UserId};
 
-use super::{Answer, audience::Audience, body::head_of, ring_event::RingEvent};
+use super::{Answer, audience::Audience, head, ring_event::RingEvent};
 use crate::encoded::Encoded;
 
 /// Something to be written.
@@ -17,36 +18,13 @@ pub(crate) enum Outgoing {
     /// An event; the ring's own copy.
     Event(Arc<RingEvent>),
     /// In place of messages of a group and changes to them: how far the group has come.
-    Head(Head),
+    Head(HeadFrame),
     /// A token that covers everything before it.
     Ping(Arc<str>),
     /// What has become of a send of the device.
     Answer(Box<Answer>),
     /// A frame for this connection alone.
     Frame(Encoded),
-}
-
-/// How far a group has come. Its place in the queue is that of the first event that it stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) gid: GroupId,
-    /// Of the first event that it stands for.
-    pub(crate) offset: i64,
-    /// Of the last one.
-    pub(crate) last_offset: i64,
-    pub(crate) mid: Mid,
-    pub(crate) chg: Chg,
-    /// The newest message of the connection's own user, which says that everything before was read; 0 where there is none.
-    pub(crate) own_mid: Mid,
-}
-
-impl Head {
-    fn merge(&mut self, other: Self) {
-        self.last_offset = self.last_offset.max(other.last_offset);
-        self.mid = self.mid.max(other.mid);
-        self.own_mid = self.own_mid.max(other.own_mid);
-        self.chg = self.chg.max(other.chg);
-    }
 }
 
 /// What does not fit any more: the connection is to be closed with a code that says resume.
@@ -137,7 +115,7 @@ impl Queue {
 
     fn add(&mut self, item: Outgoing) {
         let head = match &item {
-            Outgoing::Event(event) => head_of(event, self.uid),
+            Outgoing::Event(event) => head::head_of(event, self.uid),
             Outgoing::Head(head) => Some(*head),
             _ => None,
         };
@@ -168,16 +146,16 @@ impl Queue {
         Some(self.collapsed.as_mut()?.entry(gid).or_default())
     }
 
-    fn add_head(&mut self, head: Head) {
+    fn add_head(&mut self, frame: HeadFrame) {
         let end = self.end();
-        let waiting = self.waiting(head.gid).and_then(|waiting| waiting.head);
+        let waiting = self.waiting(frame.gid).and_then(|waiting| waiting.head);
         if let Some(Some(Outgoing::Head(waiting))) = self.item(waiting) {
-            return waiting.merge(head);
+            return head::merge(waiting, frame);
         }
-        if let Some(waiting) = self.waiting(head.gid) {
+        if let Some(waiting) = self.waiting(frame.gid) {
             waiting.head = Some(end);
         }
-        self.append(Outgoing::Head(head));
+        self.append(Outgoing::Head(frame));
     }
 
     /// What comes after a change that names the user is not said before it: who leaves and joins again would forget it. Of changes that do not, the
@@ -236,7 +214,6 @@ mod tests {
     use schemas::Change;
 
     use super::*;
-    use crate::encoded::Format;
     use crate::hub::test_events::{group_message, join, message, message_change, uid};
 
     fn drain(queue: &mut Queue) -> Vec<String> {
@@ -244,7 +221,7 @@ mod tests {
             Outgoing::Event(event) => format!("event {}", event.at.offset),
             Outgoing::Head(head) => format!(
                 "head {}-{} of {}: {}, own {}, chg {}",
-                head.offset, head.last_offset, head.gid, head.mid, head.own_mid, head.chg
+                head.at.offset, head.until.offset, head.gid, head.mid, head.own_mid, head.chg
             ),
             Outgoing::Ping(token) => format!("ping {token}"),
             other => format!("{other:?}"),
@@ -370,7 +347,7 @@ mod tests {
     #[test]
     fn what_waits_is_counted_as_frames() {
         let event = message(0, 1, 2);
-        let frame = event.frame_for(uid(2), Format::Json).len();
+        let frame = event.frame_for(uid(2)).len();
         let counted = event.frame_bytes();
         assert!(
             (frame..2 * frame).contains(&counted),

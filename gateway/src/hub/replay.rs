@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, mem::take};
 
+use api::HeadFrame;
 use schemas::{
     EventPosition, GroupId, Mid, NextOffset, Partition, PartitionMap, Recipient, SyncToken, UserId,
 };
@@ -9,7 +10,7 @@ use schemas::{
 use super::{
     NoStream,
     own_changes::{Budget, OwnChanges, Walk},
-    queue::{Head, Outgoing, Queue},
+    queue::{Outgoing, Queue},
     ring::{Entry, PartitionRing, Retained},
     user::ConnectedUser,
 };
@@ -211,7 +212,7 @@ fn add(
     let item = match &entry.retained {
         Retained::Whole(event) => Outgoing::Event(event.clone()),
         Retained::Head(head, author) if *author == uid => Outgoing::Head(*head),
-        Retained::Head(head, _) => Outgoing::Head(Head {
+        Retained::Head(head, _) => Outgoing::Head(HeadFrame {
             own_mid: Mid::ZERO,
             ..*head
         }),

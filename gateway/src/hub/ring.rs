@@ -5,12 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use api::HeadFrame;
 use schemas::{GroupId, NextOffset, Recipient, UserId};
 
 use super::{
     audience::{Audience, MembershipChange},
-    body::{author_of, head_of},
-    queue::Head,
+    body::author_of,
+    head::head_of,
     ring_event::{OVERHEAD_BYTES, RingEvent},
 };
 
@@ -29,7 +30,7 @@ pub(super) struct Entry {
 pub(super) enum Retained {
     Whole(Arc<RingEvent>),
     /// How far a group has come by it, and its author, whose account has more in the rings than it may.
-    Head(Head, UserId),
+    Head(HeadFrame, UserId),
     /// Whom it concerned, likewise, and what it made members: whoever needs it has to sync.
     Audience(Audience),
 }

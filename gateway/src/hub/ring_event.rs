@@ -2,15 +2,16 @@
 
 use std::sync::OnceLock;
 
+use api::MEMBERS_IN_FRAME;
 use schemas::{EventPosition, UserId, event::Event};
 
 use super::{
     audience::Audience,
-    body::{MEMBERS_IN_FRAME, audience_of, frame_bytes, group_change},
+    body::{audience_of, frame_bytes, group_change},
 };
-use crate::encoded::Encodings;
+use crate::encoded::Encoded;
 
-/// An event of `chat.events`. Its frame is encoded once in each format, however many devices get it.
+/// An event of `chat.events`. Its frame is encoded once, however many devices get it.
 #[derive(Debug)]
 pub(crate) struct RingEvent {
     pub(crate) at: EventPosition,
@@ -19,7 +20,7 @@ pub(crate) struct RingEvent {
     /// About what it takes in the ring.
     pub(crate) bytes: usize,
     frame_bytes: OnceLock<usize>,
-    pub(crate) encodings: Encodings,
+    pub(crate) encoded: OnceLock<Encoded>,
 }
 
 /// What an event takes besides its texts: itself, its place in the ring and in the index.
@@ -33,9 +34,9 @@ impl RingEvent {
             audience: audience_of(&event),
             event,
             frame_bytes: OnceLock::new(),
-            // The value decoded, and as a frame: about twice as much in JSON, the same in protobuf.
-            bytes: OVERHEAD_BYTES + 4 * value_bytes,
-            encodings: Encodings::default(),
+            // The value decoded, and as a frame: about twice as much.
+            bytes: OVERHEAD_BYTES + 3 * value_bytes,
+            encoded: OnceLock::new(),
         }
     }
 

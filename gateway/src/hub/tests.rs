@@ -5,12 +5,9 @@ use schemas::DeviceClass;
 use schemas::{GroupMember, Recipient, event::Body};
 
 use super::*;
-use crate::{
-    encoded::Format,
-    hub::test_events::{
-        dissolve_body, dissolved, event, group_message_body, member_body, message_body,
-        recall_body, uid,
-    },
+use crate::hub::test_events::{
+    dissolve_body, dissolved, event, group_message_body, member_body, message_body, recall_body,
+    uid,
 };
 
 const GID: i64 = 64;
@@ -36,7 +33,7 @@ fn connection(number: u64, who: i64) -> Arc<Connection> {
         id: format!("d{number}").try_into().unwrap(),
         class: DeviceClass::Pc,
     };
-    Arc::new(Connection::new(device, number, Format::Json, 10_000))
+    Arc::new(Connection::new(device, number, 10_000))
 }
 
 /// From the start on.
@@ -273,7 +270,7 @@ fn a_frame_names_few_of_a_thousand_and_the_devices_own_user_among_them() {
     }
     let change = event(Partition::FIRST, 0, body);
     for who in [1, 16, 17, 1_000, 1_001] {
-        let frame = change.frame_for(uid(who), Format::Json).into_message();
+        let frame = change.frame_for(uid(who)).into_message();
         let frame: serde_json::Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
         let change = &frame["group_change"];
         let members = change["members"].as_array().unwrap();

@@ -155,12 +155,7 @@ mod tests {
             id: id.to_owned().try_into().unwrap(),
             class,
         };
-        Arc::new(Connection::new(
-            device,
-            number,
-            crate::encoded::Format::Json,
-            1_000,
-        ))
+        Arc::new(Connection::new(device, number, 1_000))
     }
 
     fn is_replaced(connection: &Connection) -> bool {

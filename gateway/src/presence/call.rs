@@ -7,6 +7,7 @@ use std::{
 };
 
 use access::{Access, Caller};
+use api::PresenceBody;
 use axum::{Extension, Json, extract::State};
 use problem::{Problem, Query};
 use schemas::{Excerpt, UserId};
@@ -14,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::Presence;
-use crate::frames::PresenceBody;
 
 /// How many users a call asks for at most.
 const MAX_USERS: usize = 100;

@@ -224,7 +224,7 @@ pub(super) mod tests {
     use schemas::DeviceClass;
 
     use super::*;
-    use crate::{frames::Format, hub::DeviceOf};
+    use crate::hub::DeviceOf;
 
     pub(in super::super) fn connection(number: u64) -> Arc<Connection> {
         connection_of(7, number)
@@ -236,7 +236,7 @@ pub(super) mod tests {
             id: format!("d{number}").try_into().unwrap(),
             class: DeviceClass::Pc,
         };
-        Arc::new(Connection::new(device, number, Format::Json, 1_000))
+        Arc::new(Connection::new(device, number, 1_000))
     }
 
     fn numbers(batch: Option<Batch>) -> (Vec<u64>, Vec<u64>) {

@@ -1,12 +1,12 @@
 //! Whether users are connected, as Redis says.
 
+use api::{PresenceBody, utc};
 use futures::future::join_all;
 use schemas::UserId;
 use tokio::time::Instant;
 use unread_store::{Connection, UserPresence};
 
 use super::{Presence, slot::Slot};
-use crate::frames::{PresenceBody, Time};
 
 /// So many users are read with one request.
 const READ_AT_ONCE: usize = 256;
@@ -53,6 +53,6 @@ fn shown(uid: UserId, presence: UserPresence, knows_who_is_away: bool) -> Presen
         uid,
         online: Some(is_there),
         classes: presence.classes,
-        last_seen: presence.last_seen.map(Time),
+        last_seen: presence.last_seen.map(utc),
     }
 }

@@ -2,14 +2,12 @@
 
 use std::collections::HashSet;
 
+use api::PresenceBody;
 use schemas::{Recipient, UserId};
 use tokio::time::interval;
 
 use super::{Presence, slot::Slot};
-use crate::{
-    contacts::{Pair, Relation},
-    frames::PresenceBody,
-};
+use crate::contacts::{Pair, Relation};
 
 /// So many users' watchers are notified together.
 const NOTIFIED_AT_ONCE: usize = 256;

@@ -62,8 +62,8 @@ close_codes! {
     Replaced = 4101, "another connection has taken its place";
     /// A frame is larger than a frame may be.
     TooLarge = 4103, "a frame is too large";
-    /// A binary frame on JSON, or a text frame on protobuf.
-    WrongKind = 4104, "tidemark.v1.json has text frames, tidemark.v1.proto binary ones";
+    /// A binary frame.
+    WrongKind = 4104, "frames of tidemark.v1.json are text";
 }
 
 /// A close by the gateway.

@@ -23,7 +23,10 @@ use serde::Deserialize;
 
 pub(crate) use self::{close_code::CloseCode, credential::token_from_subprotocol};
 use self::{credential::offers_another, session::Session};
-use crate::{frames::Format, state::Gateway};
+use crate::state::Gateway;
+
+/// The frames are those of [`crate::frames`].
+pub(crate) const SUBPROTOCOL: &str = "tidemark.v1.json";
 
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
@@ -95,13 +98,12 @@ pub(crate) async fn connect(
         problem.detail = format!("this user has {most} connections to this gateway; must be fewer");
         return Err(problem);
     };
-    let upgrade = upgrade.protocols(Format::ALL.map(Format::subprotocol));
+    let upgrade = upgrade.protocols([SUBPROTOCOL]);
     if upgrade.selected_protocol().is_none() && offers_another(&headers) {
-        let [json, proto] = Format::ALL.map(Format::subprotocol);
         return Err(Problem::invalid_field(
             "Sec-WebSocket-Protocol",
-            "has no subprotocol of this gateway",
-            format_args!("{json} or {proto}, or absent for the first"),
+            "does not have the subprotocol of this gateway",
+            format_args!("{SUBPROTOCOL}, or absent"),
         ));
     }
     let upgrade = limit_socket(upgrade, gateway.poster.config().max_body_bytes as usize);
@@ -111,11 +113,10 @@ pub(crate) async fn connect(
         caller,
         until,
     };
-    let format = Format::of(upgrade.selected_protocol());
     Ok(upgrade.on_upgrade(move |socket| async move {
         let _place = place;
         if let Some(_permit) = gateway.connection_permit() {
-            Session::run(&gateway, peer, format, socket).await;
+            Session::run(&gateway, peer, socket).await;
         }
     }))
 }

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use api::{ReadFrame, SendFrame, ServerFrame};
 use problem::{Problem, ProblemKind};
-use schemas::{InboundPosition, command::Command};
+use schemas::{
+    InboundPosition,
+    command::{Command, Malformed},
+};
 
 use super::Peer;
 use crate::{
-    frames::{ReadFrame, SendFrame, ServerFrame},
     hub::{Connection, PostedSend},
     state::Gateway,
 };
@@ -25,16 +28,17 @@ pub(super) async fn send(
     let (reference, client_msg_id) = (frame.reference.0.clone(), frame.client_msg_id.clone());
     if connection.sends_under_way() >= MAX_SENDS {
         let refused = ServerFrame::Refused {
-            reference: &reference,
-            reason: "too-many-under-way",
-            detail: "what became of so many sends is not known yet; send it again when some are answered",
+            reference: reference.into(),
+            reason: "too-many-under-way".into(),
+            detail: "what became of so many sends is not known yet; send it again when some are answered"
+                .into(),
             retry: true,
         };
         return connection.push_frame(&refused);
     }
     let to = match frame.recipient() {
         Ok(to) => to,
-        Err(wrong) => return connection.push_frame(&invalid(&reference, &wrong)),
+        Err(wrong) => return connection.push_frame(&invalid(&reference, &said(&wrong))),
     };
     let partition = to.conversation_with(peer.uid).partition();
     let decided_before = gateway.hub().decided(partition);
@@ -64,16 +68,21 @@ pub(super) async fn read(
         Ok(command) => {
             post(gateway, peer, connection, command, reference).await;
         }
-        Err(wrong) => connection.push_frame(&invalid(reference, &wrong)),
+        Err(wrong) => connection.push_frame(&invalid(reference, &said(&wrong))),
     }
+}
+
+/// A member that is wrong, in words for the developer of the device.
+pub(super) fn said(wrong: &Malformed) -> String {
+    format!("{} {}", wrong.field, wrong.problem)
 }
 
 /// A send or a read with a member that is wrong.
 pub(super) fn invalid<'a>(reference: &'a str, detail: &'a str) -> ServerFrame<'a> {
     ServerFrame::Refused {
-        reference,
-        reason: ProblemKind::InvalidField.name(),
-        detail,
+        reference: reference.into(),
+        reason: ProblemKind::InvalidField.name().into(),
+        detail: detail.into(),
         retry: false,
     }
 }
@@ -92,18 +101,16 @@ async fn post(
     };
     match posted {
         Ok(at) => {
-            let accepted = ServerFrame::Accepted {
-                reference,
-                at: at.into(),
-            };
+            let reference = reference.into();
+            let accepted = ServerFrame::Accepted { reference, at };
             connection.push_frame(&accepted);
             Some(at)
         }
         Err(problem) => {
             let refused = ServerFrame::Refused {
-                reference,
-                reason: problem.kind.name(),
-                detail: &problem.detail,
+                reference: reference.into(),
+                reason: problem.kind.name().into(),
+                detail: problem.detail.as_str().into(),
                 retry: may_be_repeated(&problem),
             };
             connection.push_frame(&refused);

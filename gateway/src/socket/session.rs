@@ -10,6 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use api::{ServerFrame, Since};
 use axum::extract::ws::WebSocket;
 use rand::Rng as _;
 use schemas::TimestampMs;
@@ -22,11 +23,7 @@ use super::{
     close_code::{CloseCode, Ended, close, of_error},
     liveness::Liveness,
 };
-use crate::{
-    frames::{Format, ServerFrame, Since},
-    hub::Connection,
-    state::Gateway,
-};
+use crate::{hub::Connection, state::Gateway};
 
 /// Of a connection that goes on, the token is saved so often.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
@@ -62,8 +59,8 @@ pub(super) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// What is done once is boxed, here and below, so that the future of an idle connection reserves no space for it.
-    pub(super) async fn run(gateway: &Arc<Gateway>, peer: Peer, format: Format, socket: WebSocket) {
-        let greeted = Box::pin(Session::greet(gateway, &peer, format, socket)).await;
+    pub(super) async fn run(gateway: &Arc<Gateway>, peer: Peer, socket: WebSocket) {
+        let greeted = Box::pin(Session::greet(gateway, &peer, socket)).await;
         let Some((mut session, since)) = greeted else {
             return;
         };

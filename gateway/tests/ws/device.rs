@@ -1,8 +1,6 @@
 //! A device at the other end of a WebSocket.
 
 use futures::{SinkExt as _, StreamExt as _};
-use prost::Message as _;
-use schemas::proto::ServerFrame;
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpSocket, TcpStream},
@@ -13,15 +11,10 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, http::Request},
 };
 
-use crate::{deployment::PATIENCE, description, proto_as_json};
-
-/// Of a gateway, the preferred one first.
-pub const SUBPROTOCOLS: [&str; 2] = ["tidemark.v1.json", "tidemark.v1.proto"];
+use crate::{deployment::PATIENCE, description};
 
 pub struct Device {
     pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// What is JSON here is protobuf on the wire.
-    is_proto: bool,
     /// Why the gateway has closed.
     pub reason: String,
 }
@@ -40,10 +33,8 @@ impl Device {
         let (socket, response) = connected?;
         let subprotocol = &response.headers()["sec-websocket-protocol"];
         assert!(offered.as_bytes().starts_with(subprotocol.as_bytes()));
-        let is_proto = subprotocol == SUBPROTOCOLS[1];
         Ok(Self {
             socket,
-            is_proto,
             reason: String::new(),
         })
     }
@@ -68,10 +59,7 @@ impl Device {
     }
 
     pub async fn send_as_it_is(&mut self, frame: &Value) {
-        let message = match self.is_proto {
-            true => Message::binary(proto_as_json::from_json(frame).encode_to_vec()),
-            false => Message::text(frame.to_string()),
-        };
+        let message = Message::text(frame.to_string());
         self.send_raw(message).await.unwrap();
     }
 
@@ -128,14 +116,9 @@ impl Device {
         let next = next
             .expect("a frame in time")
             .expect("a frame before the end");
-        let frame = match &next {
-            Ok(Message::Text(text)) if !self.is_proto => serde_json::from_str(text).unwrap(),
-            Ok(Message::Binary(bytes)) if self.is_proto => {
-                proto_as_json::to_json(ServerFrame::decode(bytes.clone()).unwrap())
-            }
-            _ => return next,
-        };
-        description::check("gateway", &frame);
-        Ok(Message::text(frame.to_string()))
+        if let Ok(Message::Text(text)) = &next {
+            description::check("gateway", &serde_json::from_str(text).unwrap());
+        }
+        next
     }
 }

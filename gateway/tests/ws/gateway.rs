@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{
     deployment::{Deployment, PATIENCE},
-    device::{Device, SUBPROTOCOLS},
+    device::Device,
     redis_server::RedisServer,
 };
 
@@ -22,8 +22,6 @@ pub struct Gateway {
     pub addr: SocketAddr,
     pub deployment: &'static Deployment,
     pub supervisor: Supervisor,
-    /// What devices speak.
-    pub subprotocol: &'static str,
 }
 
 impl Gateway {
@@ -33,13 +31,6 @@ impl Gateway {
 
     pub async fn start_with(change: impl FnOnce(&mut Config)) -> Self {
         Self::start_on(Deployment::shared().await, change).await
-    }
-
-    /// Starts one whose devices speak this.
-    pub async fn speaking(subprotocol: &'static str) -> Self {
-        let mut gateway = Self::start().await;
-        gateway.subprotocol = subprotocol;
-        gateway
     }
 
     /// Starts one on logs of its own.
@@ -101,7 +92,6 @@ impl Gateway {
             addr,
             deployment,
             supervisor,
-            subprotocol: SUBPROTOCOLS[0],
         };
         (gateway, health)
     }
@@ -117,7 +107,7 @@ impl Gateway {
     pub fn request(&self, uid: UserId) -> Request<()> {
         let url = format!("ws://{}/v1/connect?uid={uid}", self.addr);
         let mut request = url.into_client_request().unwrap();
-        let protocol = HeaderValue::from_static(self.subprotocol);
+        let protocol = HeaderValue::from_static("tidemark.v1.json");
         request
             .headers_mut()
             .insert("sec-websocket-protocol", protocol);

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
-    device::{Device, SUBPROTOCOLS},
+    device::Device,
     gateway::Gateway,
     upgrade::refused,
 };
@@ -71,8 +71,8 @@ async fn what_is_no_frame_is_answered_and_the_eleventh_ends_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection() {
-    let mut gateway = gateway(|_| ()).await;
+async fn a_binary_frame_and_one_that_is_too_large_end_the_connection() {
+    let gateway = gateway(|_| ()).await;
     let mut device = stream(&gateway).await;
     device.send_raw(Message::binary("{}")).await.unwrap();
     assert_eq!(device.closed().await.0, 4104);
@@ -86,12 +86,6 @@ async fn a_frame_of_the_other_kind_and_one_that_is_too_large_end_the_connection(
         "{}",
         device.reason
     );
-    gateway.subprotocol = SUBPROTOCOLS[1];
-    let mut device = stream(&gateway).await;
-    device.send_raw(Message::binary("no frame")).await.unwrap();
-    assert_eq!(device.content().await["type"], "error");
-    device.send_raw(Message::text("{}")).await.unwrap();
-    assert_eq!(device.closed().await.0, 4104);
     let mut device = stream(&gateway).await;
     let no_utf8 = Frame::message(vec![0xff], OpCode::Data(Data::Text), true);
     device.send_raw(Message::Frame(no_utf8)).await.unwrap();
@@ -147,14 +141,7 @@ async fn the_first_frame_is_hello_and_comes_in_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_answer_a_ping_is_gone_with_a_stream_and_without() {
-    for subprotocol in SUBPROTOCOLS {
-        Box::pin(gone_without_an_answer(subprotocol)).await;
-    }
-}
-
-async fn gone_without_an_answer(subprotocol: &'static str) {
-    let mut gateway = gateway(|config| (config.ping_seconds, config.answer_seconds) = (1, 1)).await;
-    gateway.subprotocol = subprotocol;
+    let gateway = gateway(|config| (config.ping_seconds, config.answer_seconds) = (1, 1)).await;
     let mut device = stream(&gateway).await;
     let (code, frames) = device.closed().await;
     assert_eq!((code, &frames[0]["type"]), (4002, &json!("ping")));

@@ -13,7 +13,6 @@ mod gateway;
 mod limits;
 mod page;
 mod presence;
-mod proto_as_json;
 mod proxy;
 #[expect(dead_code, reason = "tests here need less of it")]
 #[path = "../../../crates/unread-store/tests/it/server.rs"]

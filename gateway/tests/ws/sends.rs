@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, message, token},
-    device::{Device, SUBPROTOCOLS},
+    device::Device,
     gateway::Gateway,
     proxy::Proxy,
 };
@@ -31,13 +31,7 @@ fn send(reference: &str, to: &Value, id: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_is_accepted_and_then_has_its_number() {
-    for subprotocol in SUBPROTOCOLS {
-        accepted_and_numbered(subprotocol).await;
-    }
-}
-
-async fn accepted_and_numbered(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+    let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(10);
     let mut device = gateway.stream(me, "a", &token(10, 0)).await;
@@ -56,13 +50,7 @@ async fn accepted_and_numbered(subprotocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_that_is_refused_has_the_reason_and_a_repeat_the_first_number() {
-    for subprotocol in SUBPROTOCOLS {
-        refused_and_repeated(subprotocol).await;
-    }
-}
-
-async fn refused_and_repeated(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+    let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(11);
     let mut device = gateway.stream(me, "a", &token(11, 0)).await;
@@ -155,13 +143,7 @@ async fn dead_letters_that_are_gone_end_no_gateway() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_has_sends_too_and_reads_are_accepted() {
-    for subprotocol in SUBPROTOCOLS {
-        group_and_read(subprotocol).await;
-    }
-}
-
-async fn group_and_read(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+    let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(13);
     let gid = 13 + 64 * me.get();
@@ -200,13 +182,7 @@ async fn of_one_connection_so_many_sends_are_under_way_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_send_or_read_with_a_wrong_member_is_refused_by_its_ref() {
-    for subprotocol in SUBPROTOCOLS {
-        refused_by_its_ref(subprotocol).await;
-    }
-}
-
-async fn refused_by_its_ref(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+    let gateway = Gateway::start().await;
     let [me, peer] = Deployment::users(14);
     let mut device = gateway.stream(me, "a", &token(14, 0)).await;
     let send = |to: Value| {
@@ -249,17 +225,15 @@ async fn refused_by_its_ref(subprotocol: &'static str) {
         device.send_as_it_is(&frame).await;
         refused(&mut device, detail).await;
     }
-    if subprotocol == SUBPROTOCOLS[0] {
-        let half = send(to_peer.clone())
-            .to_string()
-            .replace("\"b\"", r#""\ud83d""#);
-        device.send_raw(Message::text(half)).await.unwrap();
-        refused(
-            &mut device,
-            "msg has half of a surrogate pair; must be whole characters",
-        )
-        .await;
-    }
+    let half = send(to_peer.clone())
+        .to_string()
+        .replace("\"b\"", r#""\ud83d""#);
+    device.send_raw(Message::text(half)).await.unwrap();
+    refused(
+        &mut device,
+        "msg has half of a surrogate pair; must be whole characters",
+    )
+    .await;
     device.send(&send(to_peer)).await;
     accepted(&mut device, "1").await;
 }

@@ -10,18 +10,10 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
     deployment::{Deployment, PATIENCE, group_message, member, message, token},
-    device::SUBPROTOCOLS,
     gateway::Gateway,
     proxy::Proxy,
     upgrade::refused,
 };
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_arrives_at_all_devices_of_its_users_and_at_nobody_else() {
-    for subprotocol in SUBPROTOCOLS {
-        arrives_at_all_devices(subprotocol).await;
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_connected_before_it_is_known_where_to_read_from() {
@@ -30,8 +22,9 @@ async fn nobody_is_connected_before_it_is_known_where_to_read_from() {
     assert_eq!(refused(gateway.request(me)).await.0.status, 503);
 }
 
-async fn arrives_at_all_devices(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_arrives_at_all_devices_of_its_users_and_at_nobody_else() {
+    let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, peer] = Deployment::users(1);
     let [other, _] = Deployment::users(1);
@@ -219,13 +212,7 @@ async fn a_partition_that_cannot_be_read_stops_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_gets_what_happens_in_a_group_between_joining_and_leaving() {
-    for subprotocol in SUBPROTOCOLS {
-        between_joining_and_leaving(subprotocol).await;
-    }
-}
-
-async fn between_joining_and_leaving(subprotocol: &'static str) {
-    let gateway = Gateway::speaking(subprotocol).await;
+    let gateway = Gateway::start().await;
     let log = gateway.deployment;
     let [me, other] = Deployment::users(4);
     let gid = 4 + 64 * me.get();
@@ -256,15 +243,8 @@ async fn between_joining_and_leaving(subprotocol: &'static str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn for_a_device_that_reads_slowly_messages_of_groups_collapse() {
-    for subprotocol in SUBPROTOCOLS {
-        collapse_for_who_reads_slowly(subprotocol).await;
-    }
-}
-
-async fn collapse_for_who_reads_slowly(subprotocol: &'static str) {
     // On logs of its own: in the rings of other tests' gateways 30 MB of texts would leave no room.
-    let mut gateway = Gateway::start_alone(|config| config.gateway.queue_bytes = 1 << 18).await;
-    gateway.subprotocol = subprotocol;
+    let gateway = Gateway::start_alone(|config| config.gateway.queue_bytes = 1 << 18).await;
     let log = gateway.deployment;
     let [me, other] = Deployment::users(5);
     let gid = 5 + 64 * me.get();

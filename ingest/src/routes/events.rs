@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use access::Caller;
+use api::EventBody;
 use axum::{
     extract::{Request, State},
     response::Response,
 };
 use problem::Problem;
 
-use crate::{batch, json::EventBody, media::ProtobufBody, state::Ingest};
+use crate::{batch, media::ProtobufBody, state::Ingest};
 
 /// Post many events
 ///

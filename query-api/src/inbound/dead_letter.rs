@@ -2,15 +2,13 @@
 
 use std::ops::{ControlFlow, Range};
 
+use api::Outcome;
 use event_log::{EventLogError, LogReader, Record};
 use schemas::{
     InboundPosition, Partition, TimestampMs, dead_letter::DeadLetterHeaders, topics::Topic,
 };
 
-use super::{
-    outcome::Outcome,
-    reader_pool::{LookupError, ScanBudget},
-};
+use super::reader_pool::{LookupError, ScanBudget};
 
 /// Dead letters are appended after their originals, but the clock of another broker may be behind: by more than this only where a clock is
 /// wrong.

@@ -2,6 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
+use api::Outcome;
 use event_log::{LogReader, Record};
 use schemas::{
     InboundPosition, TimestampMs,
@@ -11,7 +12,7 @@ use schemas::{
 
 use super::{
     epoch_of::epoch_of,
-    outcome::Outcome,
+    outcome,
     reader_pool::{LookupError, ScanBudget},
 };
 
@@ -92,7 +93,7 @@ fn lookup_in(record: &Record, sought: SourceOffset) -> Result<EventLookup, Unkno
     };
     Ok(match record.event() {
         Ok(event) if event.src.offset == sought => {
-            Outcome::of_event(record.offset, event).map_or(no_event, EventLookup::Event)
+            outcome::of_event(record.offset, event).map_or(no_event, EventLookup::Event)
         }
         Ok(event) if event.src.offset > sought => no_event,
         // The projectors report records that are not events.

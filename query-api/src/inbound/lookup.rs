@@ -1,4 +1,5 @@
 use access::Caller;
+use api::{Outcome, Reader};
 use event_log::LogReader;
 use message_store::MessageState;
 use problem::Problem;
@@ -12,11 +13,10 @@ use schemas::{
 use super::{
     dead_letter::DeadLetterSearch,
     event::{self, EventLookup},
-    original,
-    outcome::{Outcome, Reader},
+    original, outcome,
     reader_pool::{LookupError, ScanBudget},
 };
-use crate::{api::Api, deadline::Deadline, error::QueryError};
+use crate::{call::Call, deadline::Deadline, error::QueryError};
 
 /// The result of the lookup in the logs.
 enum LogLookup {
@@ -38,18 +38,18 @@ enum LogLookup {
 /// 404 where there is no such record yet, and in the same words where it does not concern `caller`; [`QueryError`] where Kafka or MySQL
 /// fail.
 pub(crate) async fn lookup(
-    api: &Api,
+    call: &Call,
     caller: &Caller,
     position: InboundPosition,
     deadline: Deadline,
 ) -> Result<Outcome, QueryError> {
-    let (topic, epoch) = (api.inbound_topic.clone(), api.epoch.get());
+    let (topic, epoch) = (call.inbound_topic.clone(), call.epoch.get());
     let of_caller = caller.clone();
     let look_up = move |reader: &LogReader, budget: &mut ScanBudget| {
         look_up_in_log(reader, &of_caller, &topic, position, epoch, budget)
     };
-    let looked_up = api.reader_pool.with_reader(caller, deadline, look_up);
-    match api.waiting(looked_up).await? {
+    let looked_up = call.reader_pool.with_reader(caller, deadline, look_up);
+    match call.waiting(looked_up).await? {
         LogLookup::Outcome(outcome) => Ok(outcome),
         LogLookup::NotFound => {
             let what = format!("a record at {position} of chat.inbound");
@@ -60,28 +60,30 @@ pub(crate) async fn lookup(
             appended,
             below,
         } => {
-            let original = deadline.bound(stored_original(api, &send, below)).await??;
+            let original = deadline
+                .bound(stored_original(call, &send, below))
+                .await??;
             let refused = match original {
                 Some(_) => None,
                 None => {
                     let conversation = send.conversation();
-                    refused(api, caller, position, (appended, conversation), deadline).await?
+                    refused(call, caller, position, (appended, conversation), deadline).await?
                 }
             };
-            Ok(refused.unwrap_or_else(|| Outcome::repeat_of_message(&send, original)))
+            Ok(refused.unwrap_or_else(|| outcome::repeat_of_message(&send, original)))
         }
     }
 }
 
 /// Whether it was refused after all, for which all dead letters since then are read.
 async fn refused(
-    api: &Api,
+    call: &Call,
     caller: &Caller,
     position: InboundPosition,
     (appended, conversation): (TimestampMs, ConversationId),
     deadline: Deadline,
 ) -> Result<Option<Outcome>, QueryError> {
-    let topic = api.inbound_topic.clone();
+    let topic = call.inbound_topic.clone();
     let scan = move |reader: &LogReader, budget: &mut ScanBudget| {
         let mut search = DeadLetterSearch {
             reader,
@@ -92,8 +94,8 @@ async fn refused(
         };
         scan_all(&mut search, conversation)
     };
-    let scanned = api.reader_pool.with_reader(caller, deadline, scan);
-    api.waiting(scanned).await
+    let scanned = call.reader_pool.with_reader(caller, deadline, scan);
+    call.waiting(scanned).await
 }
 
 fn look_up_in_log(
@@ -141,7 +143,7 @@ fn look_up_in_log(
         && value.command.partition().is_none_or(|p| p == partition)
         && let Some(original) = original::find(reader, partition, value, below, search.budget)?
     {
-        return Ok(LogLookup::Outcome(Outcome::repeat(original)));
+        return Ok(LogLookup::Outcome(outcome::repeat(original)));
     }
     let command = value.map(|value| value.command);
     if let Ok(Command::ReadAck(ack)) = command
@@ -149,7 +151,11 @@ fn look_up_in_log(
         && ack.conversation().partition() == partition
     {
         // The sequencer refuses none of these but for an id that another command has.
-        let reader = Reader::new(ack.uid, peer, ack.device);
+        let reader = Reader {
+            uid: ack.uid,
+            peer,
+            device: ack.device,
+        };
         return Ok(LogLookup::Outcome(Outcome::ReadPositionKept { reader }));
     }
     if let Ok(command) = &command
@@ -157,7 +163,7 @@ fn look_up_in_log(
         && conversation.partition() == partition
     {
         let refused = scan_all(&mut search, conversation)?;
-        let outcome = refused.unwrap_or_else(|| Outcome::without_event(command, conversation));
+        let outcome = refused.unwrap_or_else(|| outcome::without_event(command, conversation));
         return Ok(LogLookup::Outcome(outcome));
     }
     Ok(match command {
@@ -178,7 +184,7 @@ fn scan_all(
     conversation: ConversationId,
 ) -> Result<Option<Outcome>, LookupError> {
     match search.scan() {
-        Err(LookupError::TooLong(_)) => Ok(Some(Outcome::no_event(conversation))),
+        Err(LookupError::TooLong(_)) => Ok(Some(outcome::no_event(conversation))),
         found => found,
     }
 }
@@ -221,15 +227,15 @@ fn refused_without_letter(command: Result<Command, Malformed>, partition: Partit
 /// The number of the message that `send` repeats: the newest below `below` with the same id, if it has the same text, or had another one before
 /// it was changed. An id may be used again after the dedup window.
 async fn stored_original(
-    api: &Api,
+    call: &Call,
     send: &SendMessage,
     below: i64,
 ) -> Result<Option<Mid>, QueryError> {
     let ConversationId::Direct(conversation) = send.conversation() else {
         return Ok(None);
     };
-    let shard = api.store.layout().shard_of(conversation.partition());
-    let rows = api
+    let shard = call.store.layout().shard_of(conversation.partition());
+    let rows = call
         .snapshot(shard)
         .await?
         .find_by_client_msg_id(conversation, send.srcid, &send.client_msg_id)

@@ -9,5 +9,4 @@ mod outcome;
 mod reader_pool;
 
 pub(crate) use lookup::lookup;
-pub(crate) use outcome::InboundOutcome;
 pub(crate) use reader_pool::ReaderPool;

@@ -4,17 +4,16 @@ use std::{
 };
 
 use access::Caller;
+use api::{ConversationItem, ConversationsPage};
 use axum::Json;
 use message_store::{ContactCursor, ContactRow, Membership, MessageRow, Shard, Sink};
 use problem::{Path, Query};
 use schemas::{Partition, UserId};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
-    conversation_item::{ConversationItem, MessageKey, last_message_key},
+    call::Call,
+    conversation_item::{self, MessageKey, last_message_key},
     cursor::{self, ListPosition},
     deadline::Deadline,
     error::QueryError,
@@ -22,8 +21,7 @@ use crate::{
     newest_groups::{self, VERY_MANY},
     openapi::Refusal,
     parameters::{Limit, Switch, UserPath, query_parameters},
-    profiles::{self, ProfileItem, ProfileItems},
-    sink_watermarks,
+    profiles, sink_watermarks,
 };
 
 /// How many memberships one statement reads.
@@ -44,25 +42,6 @@ query_parameters! {
     }
 }
 
-/// A part of a user's conversation list.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ConversationsPage {
-    /// Pinned conversations first, then that with the newest message. Contacts that the user has deleted, and contacts and groups without
-    /// messages, are left out. A page may hold fewer than `limit`; only `next` tells whether it is the last.
-    items: Vec<ConversationItem>,
-    /// `cursor` of the next page; null where nothing is left.
-    #[schema(example = "AgAAAAGapVWYewAAAAAAAAPp0NMkeHGdR8Y")]
-    next: Option<String>,
-    /// With `profiles=true`: by user; users who have set none are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
-    profiles: Option<ProfileItems>,
-    /// With `after=`: how far the stores had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    as_of: AsOf,
-}
-
 /// List a user's conversations
 ///
 /// Read positions are those of the contact and membership rows, which are about a second behind. Groups are in the list along with users. They are
@@ -79,7 +58,7 @@ pub(crate) struct ConversationsPage {
     ),
 )]
 pub(crate) async fn get_conversations(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<ConversationsQuery>,
@@ -87,42 +66,45 @@ pub(crate) async fn get_conversations(
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default();
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let cursor = query.cursor.as_deref();
     let begin = cursor.map(|text| cursor::decode(uid, text)).transpose()?;
 
-    let attempt = || user_rows(&api, uid, begin, limit, &required);
-    let (contacts, memberships, watermarks) = api.poll(deadline, attempt).await?;
+    let attempt = || user_rows(&call, uid, begin, limit, &required);
+    let (contacts, memberships, watermarks) = call.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
     let groups;
     (groups, as_of) = match memberships {
         Some(all) => {
             let all_of = (begin, usize::MAX);
-            listed_group::read_listed(&api, uid, [all], all_of, &required, deadline, as_of).await?
+            listed_group::read_listed(&call, uid, [all], all_of, &required, deadline, as_of).await?
         }
         None => {
             let count = limit.get() + 1;
-            of_very_many(&api, uid, begin, count, &required, deadline, as_of).await?
+            of_very_many(&call, uid, begin, count, &required, deadline, as_of).await?
         }
     };
     let contacts = contacts.into_iter().map(Row::Contact);
     let rows = contacts.chain(groups.into_iter().map(Row::Group)).collect();
     let (rows, next) = page(uid, rows, begin, limit);
-    let (items, as_of) = items(&api, uid, rows, &required, deadline, as_of).await?;
-    let users = items.iter().filter_map(ConversationItem::user).chain([uid]);
+    let (items, as_of) = items(&call, uid, rows, &required, deadline, as_of).await?;
+    let users = items
+        .iter()
+        .filter_map(conversation_item::user)
+        .chain([uid]);
     let (profiles, as_of) =
-        profiles::join(&api, query.profiles, users, &required, deadline, as_of).await?;
+        profiles::join(&call, query.profiles, users, &required, deadline, as_of).await?;
     Ok(Json(ConversationsPage {
         items,
         next,
         profiles,
-        as_of,
+        as_of: as_of.positions(),
     }))
 }
 
 /// The next `count` groups after `begin`, at least.
 async fn of_very_many(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     begin: Option<ListPosition>,
     count: usize,
@@ -131,13 +113,13 @@ async fn of_very_many(
     as_of: AsOf,
 ) -> Result<(Vec<ListedGroup>, AsOf), QueryError> {
     let newest =
-        newest_groups::read(api, uid, begin, count, required, deadline, as_of.clone()).await?;
+        newest_groups::read(call, uid, begin, count, required, deadline, as_of.clone()).await?;
     if let Some(newest) = newest {
         return Ok(newest);
     }
-    let memberships = deadline.bound(all_memberships(api, uid)).await??;
+    let memberships = deadline.bound(all_memberships(call, uid)).await??;
     let all_of = (begin, usize::MAX);
-    listed_group::read_listed(api, uid, memberships, all_of, required, deadline, as_of).await
+    listed_group::read_listed(call, uid, memberships, all_of, required, deadline, as_of).await
 }
 
 /// A row of the list.
@@ -157,15 +139,15 @@ impl Row {
 
 /// Reads one contact more than the page shows, which tells whether there is a next page, and all memberships, unless they are very many.
 async fn user_rows(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     begin: Option<ListPosition>,
     limit: Limit,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<ContactRow>, Option<Vec<Membership>>, Watermarks), QueryError> {
-    let shard = api.store.layout().shard_of_user(uid);
+    let shard = call.store.layout().shard_of_user(uid);
     let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
+        sink_watermarks::snapshot(call, shard, Sink::Contacts, required).await?;
     let begin = begin.map(ContactCursor::from);
     let contacts = tx.contact_page(uid, begin, limit.and_one()).await?;
     let memberships = tx.memberships(uid, None, VERY_MANY).await?;
@@ -174,8 +156,10 @@ async fn user_rows(
 }
 
 /// All memberships, by so many as one statement reads.
-async fn all_memberships(api: &Api, uid: UserId) -> Result<Vec<Vec<Membership>>, QueryError> {
-    let mut tx = api.snapshot(api.store.layout().shard_of_user(uid)).await?;
+async fn all_memberships(call: &Call, uid: UserId) -> Result<Vec<Vec<Membership>>, QueryError> {
+    let mut tx = call
+        .snapshot(call.store.layout().shard_of_user(uid))
+        .await?;
     let mut memberships = Vec::new();
     let mut after = None;
     loop {
@@ -207,7 +191,7 @@ fn page(
 
 /// What is shown of a page's rows.
 async fn items(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     mut rows: Vec<Row>,
     required: &RequiredWatermarks,
@@ -218,23 +202,23 @@ async fn items(
         Row::Contact(row) if row.is_listed() => last_message_key(row),
         Row::Contact(_) | Row::Group(_) => None,
     });
-    let (mut messages, as_of) = last_messages(api, contacts, required, deadline, as_of).await?;
+    let (mut messages, as_of) = last_messages(call, contacts, required, deadline, as_of).await?;
     let groups = rows.iter_mut().filter_map(|row| match row {
         Row::Contact(_) => None,
         Row::Group(group) => Some(group),
     });
-    listed_group::read_hidden(api, uid, groups, deadline).await?;
+    listed_group::read_hidden(call, uid, groups, deadline).await?;
     let item = |row| match row {
         Row::Contact(row) if !row.is_listed() => None,
-        Row::Contact(row) => Some(ConversationItem::of_contact(row, &mut messages)),
-        Row::Group(group) => Some(ConversationItem::of_group(group)),
+        Row::Contact(row) => Some(conversation_item::of_contact(row, &mut messages)),
+        Row::Group(group) => Some(conversation_item::of_group(group)),
     };
     Ok((rows.into_iter().filter_map(item).collect(), as_of))
 }
 
 /// The newest messages of these conversations, in one query for each database that holds some of them.
 async fn last_messages(
-    api: &Api,
+    call: &Call,
     keys: impl Iterator<Item = MessageKey>,
     required: &RequiredWatermarks,
     deadline: Deadline,
@@ -242,13 +226,13 @@ async fn last_messages(
 ) -> Result<(BTreeMap<MessageKey, MessageRow>, AsOf), QueryError> {
     let mut by_shard: BTreeMap<Shard, Vec<MessageKey>> = BTreeMap::new();
     for key in keys {
-        let shard = api.store.layout().shard_of(key.0.partition());
+        let shard = call.store.layout().shard_of(key.0.partition());
         by_shard.entry(shard).or_default().push(key);
     }
     let mut found = BTreeMap::new();
     for (shard, keys) in by_shard {
-        let (messages, watermarks) = api
-            .poll(deadline, || messages_of(api, shard, &keys, required))
+        let (messages, watermarks) = call
+            .poll(deadline, || messages_of(call, shard, &keys, required))
             .await?;
         found.extend(messages);
         as_of = as_of.and(watermarks);
@@ -257,7 +241,7 @@ async fn last_messages(
 }
 
 async fn messages_of(
-    api: &Api,
+    call: &Call,
     shard: Shard,
     keys: &[MessageKey],
     required: &RequiredWatermarks,
@@ -267,6 +251,6 @@ async fn messages_of(
         .clone()
         .restrict_to(|partition| partitions.contains(&partition));
     let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, &required).await?;
+        sink_watermarks::snapshot(call, shard, Sink::Messages, &required).await?;
     Ok((tx.messages_by_mid(keys).await?, watermarks))
 }

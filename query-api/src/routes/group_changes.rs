@@ -1,11 +1,12 @@
 use access::Caller;
+use api::ChangesPage;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::UserId;
 
-use super::changes::{self, ChangesPage, ChangesQuery};
+use super::changes::{self, ChangesQuery};
 use crate::{
-    api::Api,
+    call::Call,
     error::QueryError,
     openapi::Refusal,
     parameters::{ChgBound, GroupPath, Limit, OffsetBound, query_parameters},
@@ -44,7 +45,7 @@ query_parameters! {
     ),
 )]
 pub(crate) async fn get_group_changes(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupChangesQuery>,
@@ -57,5 +58,5 @@ pub(crate) async fn get_group_changes(
         after: query.after,
         timeout_ms: query.timeout_ms,
     };
-    changes::page(&api, query.uid, gid.into(), of_conversation).await
+    changes::page(&call, query.uid, gid.into(), of_conversation).await
 }

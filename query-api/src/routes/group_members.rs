@@ -1,14 +1,13 @@
 use access::Caller;
+use api::{GroupMembersPage, MemberItem};
 use axum::Json;
 use message_store::{GroupHead, GroupMemberRow};
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     deadline::Deadline,
     error::QueryError,
     openapi::Refusal,
@@ -31,36 +30,6 @@ query_parameters! {
     }
 }
 
-/// Members of a group.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct GroupMembersPage {
-    /// The members, by uid.
-    items: Vec<MemberItem>,
-    /// `cursor` of the next page; null where nothing is left.
-    #[schema(value_type = Option<String>, example = "1002")]
-    next: Option<UserId>,
-    /// With `after=`: how far the store had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    as_of: AsOf,
-}
-
-/// A member of a group.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MemberItem {
-    /// The user.
-    #[schema(value_type = String, example = "1001")]
-    uid: UserId,
-    /// `member`, `admin` or `owner`.
-    #[schema(value_type = String, example = "member")]
-    role: &'static str,
-    /// Does not send.
-    muted: bool,
-    /// The number of the newest message when the user joined; 0 where there was none.
-    #[schema(minimum = 0, example = 3)]
-    join_mid: i64,
-}
-
 /// List the members of a group
 ///
 /// Those of a dissolved group are those whom it had in the end.
@@ -76,7 +45,7 @@ pub(crate) struct MemberItem {
     ),
 )]
 pub(crate) async fn get_group_members(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupMembersQuery>,
@@ -84,50 +53,48 @@ pub(crate) async fn get_group_members(
     let uid = query.uid;
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?
+    let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?
         .restrict_to(|p| p == gid.partition());
     let limit = query.limit.unwrap_or_default();
     // One row more than the page shows tells whether there is a next page.
-    let attempt = || members(&api, gid, &query, limit.and_one(), &required);
-    let (mut rows, watermarks) = api.poll(deadline, attempt).await?;
+    let attempt = || members(&call, gid, &query, limit.and_one(), &required);
+    let (mut rows, watermarks) = call.poll(deadline, attempt).await?;
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
     Ok(Json(GroupMembersPage {
         next: rows.last().filter(|_| more).map(|row| row.uid),
-        items: rows.iter().filter_map(MemberItem::of_row).collect(),
-        as_of: watermarks.into(),
+        items: rows.iter().filter_map(item).collect(),
+        as_of: AsOf::from(watermarks).positions(),
     }))
 }
 
 async fn members(
-    api: &Api,
+    call: &Call,
     gid: GroupId,
     query: &GroupMembersQuery,
     count: u32,
     required: &RequiredWatermarks,
 ) -> Result<(Vec<GroupMemberRow>, Watermarks), QueryError> {
-    let (mut tx, _head, watermarks) = open_group(api, gid, query.uid, required).await?;
+    let (mut tx, _head, watermarks) = open_group(call, gid, query.uid, required).await?;
     let rows = tx.group_members(gid, query.cursor, count).await?;
     Ok((rows, watermarks))
 }
 
-impl MemberItem {
-    pub(super) fn of_asker(uid: UserId, head: &GroupHead) -> Self {
-        Self {
-            uid,
-            role: head.role.as_str(),
-            muted: head.muted,
-            join_mid: head.join_mid.get(),
-        }
+pub(super) fn asker(uid: UserId, head: &GroupHead) -> MemberItem {
+    MemberItem {
+        uid,
+        role: head.role,
+        muted: head.muted,
+        join_mid: head.join_mid,
     }
+}
 
-    /// `None` for who has left.
-    fn of_row(row: &GroupMemberRow) -> Option<Self> {
-        Some(Self {
-            uid: row.uid,
-            role: row.role?.as_str(),
-            muted: row.muted,
-            join_mid: row.join_mid.get(),
-        })
-    }
+/// `None` for a user who has left.
+fn item(row: &GroupMemberRow) -> Option<MemberItem> {
+    Some(MemberItem {
+        uid: row.uid,
+        role: row.role?,
+        muted: row.muted,
+        join_mid: row.join_mid,
+    })
 }

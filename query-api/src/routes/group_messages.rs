@@ -1,17 +1,17 @@
 use std::collections::BTreeSet;
 
 use access::Caller;
+use api::MessagesPage;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::{GroupId, UserId};
 
-use super::messages::{Bound, MessagesPage, history, shown};
+use super::messages::{Bound, history, page_of, shown};
 use crate::{
     after::{AsOf, RequiredWatermarks},
-    api::Api,
+    call::Call,
     deadline::Deadline,
     error::QueryError,
-    message_item::MessageItem,
     openapi::Refusal,
     parameters::{GroupPath, Limit, MidBound, Switch, query_parameters},
     profiles, sink_watermarks,
@@ -55,7 +55,7 @@ query_parameters! {
     ),
 )]
 pub(crate) async fn get_group_messages(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(GroupPath { gid }): Path<GroupPath>,
     Query(query): Query<GroupMessagesQuery>,
@@ -63,42 +63,38 @@ pub(crate) async fn get_group_messages(
     let uid = query.uid;
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let after = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let after = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let required = after.clone().restrict_to(|p| p == gid.partition());
     let bound = Bound::of(query.before_mid, query.after_mid)?;
     let limit = query.limit.unwrap_or_default();
-    let attempt = || page(&api, gid, uid, bound, limit, &required);
-    let page = api.poll(deadline, attempt).await?;
-    let senders: BTreeSet<UserId> = page.items.iter().map(MessageItem::srcid).collect();
+    let attempt = || page(&call, gid, uid, bound, limit, &required);
+    let (page, as_of) = call.poll(deadline, attempt).await?;
+    let senders: BTreeSet<UserId> = page.items.iter().map(|item| item.srcid).collect();
     let (profiles, as_of) =
-        profiles::join(&api, query.profiles, senders, &after, deadline, page.as_of).await?;
+        profiles::join(&call, query.profiles, senders, &after, deadline, as_of).await?;
     Ok(Json(MessagesPage {
         profiles,
-        as_of,
+        as_of: as_of.positions(),
         ..page
     }))
 }
 
 async fn page(
-    api: &Api,
+    call: &Call,
     gid: GroupId,
     uid: UserId,
     bound: Bound,
     limit: Limit,
     required: &RequiredWatermarks,
-) -> Result<MessagesPage, QueryError> {
-    let (mut view, own_watermarks) = View::read(api, uid, gid.into(), required).await?;
+) -> Result<(MessagesPage, AsOf), QueryError> {
+    let (mut view, own_watermarks) = View::read(call, uid, gid.into(), required).await?;
     sink_watermarks::expect_reached(view.store(), required, &own_watermarks)?;
-    let (mut tx, head, watermarks) = view.open_group(api, gid, required).await?;
+    let (mut tx, head, watermarks) = view.open_group(call, gid, required).await?;
     view.restrict_to(&head);
     let (rows, next) = history(&mut tx, gid.into(), bound, limit, view.floor).await?;
     // Its connection is needed by others.
     drop(tx);
-    Ok(MessagesPage {
-        items: shown(api, view, rows).await?,
-        next,
-        begins_after_mid: Some(head.unseen_mid().get()),
-        profiles: None,
-        as_of: AsOf::from(watermarks).and(own_watermarks),
-    })
+    let items = shown(call, view, rows).await?;
+    let as_of = AsOf::from(watermarks).and(own_watermarks);
+    Ok((page_of(items, next, Some(head.unseen_mid())), as_of))
 }

@@ -1,4 +1,5 @@
 use access::Caller;
+use api::InboundOutcome;
 use axum::Json;
 use problem::{Path, Problem, Query};
 use schemas::InboundPosition;
@@ -6,10 +7,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::{
-    api::Api,
+    call::Call,
     deadline::Deadline,
     error::QueryError,
-    inbound::{InboundOutcome, lookup},
+    inbound::lookup,
     openapi::Refusal,
     parameters::{CallTimeout, PathOffset, PathPartition, from_path},
 };
@@ -53,7 +54,7 @@ pub(crate) struct PositionPath {
     ),
 )]
 pub(crate) async fn get_inbound(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(path): Path<PositionPath>,
     Query(query): Query<CallTimeout>,
@@ -63,6 +64,10 @@ pub(crate) async fn get_inbound(
         partition: path.partition.0,
         offset: path.offset.0,
     };
-    let outcome = lookup(&api, &caller, position, deadline).await?;
-    Ok(Json(InboundOutcome::new(position, outcome)))
+    let outcome = lookup(&call, &caller, position, deadline).await?;
+    Ok(Json(InboundOutcome {
+        partition: position.partition,
+        offset: position.offset,
+        outcome,
+    }))
 }

@@ -1,23 +1,21 @@
 use std::{collections::BTreeSet, time::SystemTime};
 
 use access::Caller;
+use api::{MessageItem, MessagesPage, NextMessages};
 use axum::Json;
 use message_store::{MessageRow, MessageState, ReadTx, Sink, UNREAD_LIMIT};
 use problem::{Path, Problem, Query};
 use schemas::{ConversationId, DeviceClass, Mid};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
-    api::Api,
+    call::Call,
     deadline::Deadline,
     error::{LaggingStore, QueryError},
-    message_item::MessageItem,
+    message_item,
     openapi::Refusal,
     parameters::{ConversationPath, Device, Limit, MidBound, Switch, query_parameters},
-    profiles::{self, ProfileItem, ProfileItems},
-    sink_watermarks,
+    profiles, sink_watermarks,
     view::View,
 };
 
@@ -43,29 +41,6 @@ query_parameters! {
     }
 }
 
-/// Messages of one conversation.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MessagesPage {
-    /// The messages, ordered as the parameters say. Those that the user has hidden or cleared, or that were deleted, are left out, so a page
-    /// may hold fewer than `limit`; only `next` tells whether it is the last.
-    pub(super) items: Vec<MessageItem>,
-    /// The parameter that goes on where this page ends, `before_mid=…` or `after_mid=…`; null where nothing is left.
-    #[schema(example = "before_mid=3")]
-    pub(super) next: Option<String>,
-    /// Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 0, example = 2)]
-    pub(super) begins_after_mid: Option<i64>,
-    /// With `profiles=true`: by user; users who have set none are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<std::collections::BTreeMap<String, ProfileItem>>)]
-    pub(super) profiles: Option<ProfileItems>,
-    /// With `after=`: how far the stores had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    pub(super) as_of: AsOf,
-}
-
 /// Read a conversation
 ///
 /// Its unread messages on one class of device, or a page of its history.
@@ -81,30 +56,30 @@ pub(crate) struct MessagesPage {
     ),
 )]
 pub(crate) async fn get_messages(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(path): Path<ConversationPath>,
     Query(query): Query<MessagesQuery>,
 ) -> Result<Json<MessagesPage>, QueryError> {
     caller.may_read(path.uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let after = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let after = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     // All events of a conversation are in its partition.
     let partition = path.conversation().partition();
     let required = after.clone().restrict_to(|p| p == partition);
     let selection = Selection::of(&query)?;
-    let attempt = || page(&api, &path, selection, &required);
-    let page = api.poll(deadline, attempt).await?;
+    let attempt = || page(&call, &path, selection, &required);
+    let (page, as_of) = call.poll(deadline, attempt).await?;
     let users = if page.items.is_empty() {
         BTreeSet::new()
     } else {
         BTreeSet::from([path.uid, path.peer])
     };
     let (profiles, as_of) =
-        profiles::join(&api, query.profiles, users, &after, deadline, page.as_of).await?;
+        profiles::join(&call, query.profiles, users, &after, deadline, as_of).await?;
     Ok(Json(MessagesPage {
         profiles,
-        as_of,
+        as_of: as_of.positions(),
         ..page
     }))
 }
@@ -155,17 +130,17 @@ fn only_one(field: &'static str, beside: &str) -> Problem {
 }
 
 async fn page(
-    api: &Api,
+    call: &Call,
     path: &ConversationPath,
     selection: Selection,
     required: &RequiredWatermarks,
-) -> Result<MessagesPage, QueryError> {
+) -> Result<(MessagesPage, AsOf), QueryError> {
     let conversation = path.conversation();
-    let view = View::read(api, path.uid, conversation.into(), required);
+    let view = View::read(call, path.uid, conversation.into(), required);
     let (mut view, contact_watermarks) = view.await?;
-    let shard = api.store.layout().shard_of(conversation.partition());
+    let shard = call.store.layout().shard_of(conversation.partition());
     let (mut tx, watermarks) =
-        sink_watermarks::snapshot(api, shard, Sink::Messages, required).await?;
+        sink_watermarks::snapshot(call, shard, Sink::Messages, required).await?;
     let mut as_of = AsOf::from(watermarks);
     let has_caught_up = view.catch_up(&mut tx).await?;
     if !has_caught_up || required.missing_in(&contact_watermarks).is_empty() {
@@ -175,7 +150,7 @@ async fn page(
     let (rows, next) = match selection {
         Selection::Unread(device, limit) => {
             let read_watermarks =
-                sink_watermarks::read(&mut tx, Sink::Reads, &api.events_topic, required);
+                sink_watermarks::read(&mut tx, Sink::Reads, &call.events_topic, required);
             // The position is the larger of the two, so it reflects the events of both sinks.
             let position_watermarks = contact_watermarks.or(read_watermarks.await?);
             let store = LaggingStore::ReadPositions;
@@ -189,13 +164,23 @@ async fn page(
     };
     // Its connection is needed by others.
     drop(tx);
-    Ok(MessagesPage {
-        items: shown(api, view, rows).await?,
+    let items = shown(call, view, rows).await?;
+    Ok((page_of(items, next, None), as_of))
+}
+
+/// A page whose profiles, and how far all of it is, come later.
+pub(super) fn page_of(
+    items: Vec<MessageItem>,
+    next: Option<NextMessages>,
+    begins_after_mid: Option<Mid>,
+) -> MessagesPage {
+    MessagesPage {
+        items,
         next,
-        begins_after_mid: None,
+        begins_after_mid,
         profiles: None,
-        as_of,
-    })
+        as_of: Vec::new(),
+    }
 }
 
 /// The messages above the read position, which is the larger of the two that are stored, and the parameter of the next page.
@@ -205,7 +190,7 @@ async fn unread(
     device: DeviceClass,
     limit: Limit,
     view: &View,
-) -> Result<(Vec<MessageRow>, Option<String>), QueryError> {
+) -> Result<(Vec<MessageRow>, Option<NextMessages>), QueryError> {
     let conversation = path.conversation();
     let by_reads = tx.read_mids(conversation, path.uid).await?;
     let read_mid = view.read_mids.max(by_reads)[device];
@@ -218,7 +203,7 @@ async fn unread(
     let last = rows
         .last()
         .filter(|row| more && row.mid > view.floor.next());
-    let next = last.map(|row| format!("before_mid={}", row.mid));
+    let next = last.map(|row| NextMessages::Before(row.mid));
     Ok((rows, next))
 }
 
@@ -229,7 +214,7 @@ pub(super) async fn history(
     bound: Bound,
     limit: Limit,
     floor: Mid,
-) -> Result<(Vec<MessageRow>, Option<String>), QueryError> {
+) -> Result<(Vec<MessageRow>, Option<NextMessages>), QueryError> {
     let count = limit.and_one();
     let rows = match bound {
         Bound::Newest => tx.page_before(conversation, None, floor, count).await,
@@ -239,26 +224,26 @@ pub(super) async fn history(
     let mut rows = rows?;
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
-    let parameter = match bound {
-        Bound::Newest | Bound::Before(_) => "before_mid",
-        Bound::After(_) => "after_mid",
+    let next_after = match bound {
+        Bound::Newest | Bound::Before(_) => NextMessages::Before,
+        Bound::After(_) => NextMessages::After,
     };
     let last = rows.last().filter(|_| more);
-    let next = last.map(|row| format!("{parameter}={}", row.mid));
+    let next = last.map(|row| next_after(row.mid));
     Ok((rows, next))
 }
 
 /// Those of these messages that the user sees.
 pub(super) async fn shown(
-    api: &Api,
+    call: &Call,
     mut view: View,
     rows: Vec<MessageRow>,
 ) -> Result<Vec<MessageItem>, QueryError> {
-    view.read_hidden(api, rows.iter().map(|row| row.mid))
+    view.read_hidden(call, rows.iter().map(|row| row.mid))
         .await?;
     let is_shown = |row: &MessageRow| row.state != MessageState::Deleted && view.shows(row.mid);
     let shown = rows.into_iter().filter(is_shown);
-    Ok(shown.map(MessageItem::from).collect())
+    Ok(shown.map(message_item::of_row).collect())
 }
 
 #[cfg(test)]

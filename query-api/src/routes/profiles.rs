@@ -1,20 +1,19 @@
 use std::collections::BTreeSet;
 
 use access::{Access, Caller};
+use api::{Profiles, UserProfile};
 use axum::{Extension, Json};
 use problem::{FieldError, Path, Problem, Query};
 use schemas::UserId;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::{
-    after::{AsOf, RequiredWatermarks},
-    api::Api,
+    after::RequiredWatermarks,
+    call::Call,
     deadline::Deadline,
     error::QueryError,
     openapi::Refusal,
     parameters::{UserPath, query_parameters},
-    profiles::{self, ProfileItem, ProfileItems},
+    profiles,
 };
 
 /// How many profiles a call returns at most.
@@ -35,33 +34,6 @@ query_parameters! {
     }
 }
 
-/// A user's profile.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UserProfile {
-    /// As asked.
-    #[schema(value_type = String, example = "1001")]
-    uid: UserId,
-    /// What others see.
-    #[serde(flatten)]
-    profile: ProfileItem,
-    /// With `after=`: how far the stores had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["41:45"]))]
-    as_of: AsOf,
-}
-
-/// Profiles of several users.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Profiles {
-    /// By user; users who have set none are left out.
-    #[schema(value_type = std::collections::BTreeMap<String, ProfileItem>)]
-    profiles: ProfileItems,
-    /// With `after=`: how far the stores had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["41:45"]))]
-    as_of: AsOf,
-}
-
 /// Read a profile
 ///
 /// Every user may read everybody's.
@@ -77,23 +49,23 @@ pub(crate) struct Profiles {
     ),
 )]
 pub(crate) async fn get_profile(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<ProfileQuery>,
 ) -> Result<Json<UserProfile>, QueryError> {
     caller.may_read_as_a_user()?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let uids = BTreeSet::from([uid]);
-    let (mut found, as_of) = profiles::read(&api, &uids, &required, deadline).await?;
+    let (mut found, as_of) = profiles::read(&call, &uids, &required, deadline).await?;
     let profile = found
         .remove(&uid)
         .ok_or_else(|| Problem::not_found(format_args!("profile of {uid}")))?;
     Ok(Json(UserProfile {
         uid,
         profile,
-        as_of,
+        as_of: as_of.positions(),
     }))
 }
 
@@ -111,17 +83,18 @@ pub(crate) async fn get_profile(
     ),
 )]
 pub(crate) async fn get_profiles(
-    api: Api,
+    call: Call,
     Extension(access): Extension<Access>,
     caller: Caller,
     Query(query): Query<ProfilesQuery>,
 ) -> Result<Json<Profiles>, QueryError> {
     caller.may_read_as_a_user()?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let uids = users(&query.uid)?;
     access.charge_users(&caller, uids.len())?;
-    let (profiles, as_of) = profiles::read(&api, &uids, &required, deadline).await?;
+    let (profiles, as_of) = profiles::read(&call, &uids, &required, deadline).await?;
+    let as_of = as_of.positions();
     Ok(Json(Profiles { profiles, as_of }))
 }
 

@@ -1,23 +1,22 @@
 use std::{collections::BTreeMap, future::pending};
 
 use access::Caller;
+use api::{OwnProfile, SyncAnswer, SyncedConversation};
 use axum::Json;
 use problem::{Path, Problem, Query};
-use schemas::{GroupId, Partition, StoredProfile, SyncToken, UserId, sync::SyncCursor};
-use serde::Serialize;
-use utoipa::ToSchema;
+use schemas::{EventPosition, Partition, StoredProfile, SyncToken, UserId, sync::SyncCursor};
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
-    api::Api,
-    conversation_item::ConversationItem,
+    call::Call,
+    conversation_item,
     deadline::Deadline,
     error::QueryError,
     listed_group,
     openapi::Refusal,
     parameters::{Since, Switch, SyncLimit, UserPath, query_parameters},
-    profiles::{self, ProfileItem, ProfileItems},
-    routes::groups::GroupItem,
+    profiles,
+    routes::groups,
     sync_rows::{self, Page, Row},
 };
 
@@ -35,61 +34,6 @@ query_parameters! {
         #[param(value_type = Option<bool>)]
         profiles: Switch,
     }
-}
-
-/// What has changed for a user since a token.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SyncAnswer {
-    /// Conversations with users in which something has changed, as they are now. Of the newest message they have the first 200 characters, and no `client_msg_id`.
-    conversations: Vec<SyncedConversation>,
-    /// Groups of the user in which something has changed, as they are now.
-    groups: Vec<GroupItem>,
-    /// Groups that the user has left, or was removed from. None in a full answer.
-    #[schema(value_type = Vec<String>, example = json!(["5001"]))]
-    left: Vec<GroupId>,
-    /// The user's own profile, as it is now. Absent where it has not changed, and where the user has set none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    profile: Option<OwnProfile>,
-    /// `since` of the next call. At most 512 characters while a partition has less than 2^40 events.
-    #[schema(value_type = String, example = "AQAAAAABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")]
-    next: SyncToken,
-    /// Whether this is a page of an answer: the next call, with `next`, goes on with it.
-    more: bool,
-    /// Whether this is everything that the user has, not only what has changed. All pages of one answer say the same: what none of them has, the
-    /// device drops.
-    full: bool,
-    /// With `profiles=true`: by user; users who have set none are left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<BTreeMap<String, ProfileItem>>)]
-    profiles: Option<ProfileItems>,
-}
-
-/// What others see of the user.
-#[derive(Debug, Serialize, ToSchema)]
-struct OwnProfile {
-    #[serde(flatten)]
-    item: ProfileItem,
-    /// Its event, in `chat.events`: an earlier one of a gateway is older than this.
-    #[schema(example = "40:7")]
-    at: String,
-}
-
-/// A conversation between two users.
-#[derive(Debug, Serialize, ToSchema)]
-struct SyncedConversation {
-    #[serde(flatten)]
-    item: ConversationItem,
-    /// How many messages the other side has sent: a device counts on from here by the `n` of events.
-    #[schema(minimum = 0, example = 2)]
-    peer_n: i64,
-    /// Its last event, in `chat.events`. Absent for a row that an older version wrote.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "8:41")]
-    at: Option<String>,
-    /// The user has deleted the contact, and there is no newer message: lists leave it out. Absent where not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    #[schema(value_type = Option<bool>)]
-    deleted: bool,
 }
 
 /// Sync a device
@@ -111,7 +55,7 @@ struct SyncedConversation {
     ),
 )]
 pub(crate) async fn get_sync(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<SyncQuery>,
@@ -120,38 +64,36 @@ pub(crate) async fn get_sync(
     let deadline = Deadline::in_time(query.timeout_ms);
     let limit = query.limit.unwrap_or_default().get();
     let since = query.since.and_then(|Since(token)| token);
-    let page = read(&api, uid, since, limit, deadline).await;
+    let page = read(&call, uid, since, limit, deadline).await;
     let (cursor, mut page) = page.map_err(QueryError::of_mysql)?;
     let groups = page.rows.iter_mut().filter_map(Row::as_group);
-    let hidden = listed_group::read_hidden(&api, uid, groups, deadline).await;
+    let hidden = listed_group::read_hidden(&call, uid, groups, deadline).await;
     hidden.map_err(QueryError::of_mysql)?;
     let mut answer = SyncAnswer {
         conversations: Vec::new(),
         groups: Vec::new(),
         left: Vec::new(),
-        profile: page.profile.map(OwnProfile::from),
+        profile: page.profile.map(own_profile),
         next: cursor.next(page.end, &page.applied),
         more: page.end.is_some(),
         full: cursor.full,
         profiles: None,
     };
-    answer.add(page.rows);
-    answer
-        .add_profiles(&api, uid, query.profiles, deadline)
-        .await?;
+    add(&mut answer, page.rows);
+    add_profiles(&mut answer, &call, uid, query.profiles, deadline).await?;
     Ok(Json(answer))
 }
 
 /// A page from a token on; from nothing on, where rows of what happened since were deleted (PROTOCOL Y8).
 async fn read(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     since: Option<SyncToken>,
     limit: usize,
     deadline: Deadline,
 ) -> Result<(SyncCursor, Page), QueryError> {
-    match read_since(api, uid, since, limit, deadline).await {
-        Err(QueryError::Forgotten) => read_since(api, uid, None, limit, deadline).await,
+    match read_since(call, uid, since, limit, deadline).await {
+        Err(QueryError::Forgotten) => read_since(call, uid, None, limit, deadline).await,
         read => read,
     }
 }
@@ -159,37 +101,37 @@ async fn read(
 /// A page from a token on; from nothing on, where the token is ahead of `chat.events`: then it is of another log, and no store will ever have what it
 /// covers (PROTOCOL Y7).
 async fn read_since(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     since: Option<SyncToken>,
     limit: usize,
     deadline: Deadline,
 ) -> Result<(SyncCursor, Page), QueryError> {
-    let shard = api.store.layout().shard_of_user(uid);
-    let epoch = deadline.bound(api.current_epoch(shard)).await??;
+    let shard = call.store.layout().shard_of_user(uid);
+    let epoch = deadline.bound(call.current_epoch(shard)).await??;
     let cursor = SyncCursor::new(since.clone(), epoch);
-    let attempt = || sync_rows::read(api, uid, &cursor, limit);
+    let attempt = || sync_rows::read(call, uid, &cursor, limit);
     let (lag, since) = match (deadline.bound(attempt()).await?, since) {
         (Err(QueryError::Lagging(lag)), Some(since)) => (lag, since),
         (page, _) => return Ok((cursor.clone(), page?)),
     };
     tokio::select! {
-        page = api.repeat(deadline, lag, attempt) => {
+        page = call.repeat(deadline, lag, attempt) => {
             let page = page.map_err(with_way_out)?;
             Ok((cursor.clone(), page))
         }
-        () = is_ahead(api, &since) => {
+        () = is_ahead(call, &since) => {
             let cursor = SyncCursor::new(None, epoch);
-            deadline.bound(api.go_on()).await?;
-            let page = api.poll(deadline, || sync_rows::read(api, uid, &cursor, limit)).await?;
+            deadline.bound(call.go_on()).await?;
+            let page = call.poll(deadline, || sync_rows::read(call, uid, &cursor, limit)).await?;
             Ok((cursor, page))
         }
     }
 }
 
 /// Returns once it is known that a token is ahead of the log.
-async fn is_ahead(api: &Api, since: &SyncToken) {
-    match api.log_ends.reach(since).await {
+async fn is_ahead(call: &Call, since: &SyncToken) {
+    match call.log_ends.reach(since).await {
         Ok(false) => {}
         Ok(true) => pending().await,
         Err(error) => {
@@ -210,53 +152,52 @@ fn with_way_out(error: QueryError) -> QueryError {
     .into()
 }
 
-impl SyncAnswer {
-    fn add(&mut self, rows: Vec<Row>) {
-        for row in rows {
-            let (partition, ..) = row.key();
-            match row {
-                Row::Contact(row) => {
-                    let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());
-                    let pos = Some(row.contact.pos).filter(|pos| *pos >= 0);
-                    let at = pos.map(|pos| format!("{partition}:{pos}"));
-                    // What the contact row itself has of the newest message is as old as the row.
-                    let item = ConversationItem::of_contact(row, &mut BTreeMap::new());
-                    self.conversations.push(SyncedConversation {
-                        item,
-                        peer_n,
-                        at,
-                        deleted,
-                    });
-                }
-                Row::Group(group) => self.groups.push(group.into()),
-                Row::Left(gid) => self.left.push(gid),
+fn add(answer: &mut SyncAnswer, rows: Vec<Row>) {
+    for row in rows {
+        let (partition, ..) = row.key();
+        match row {
+            Row::Contact(row) => {
+                let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());
+                let offset = Some(row.contact.pos).filter(|pos| *pos >= 0);
+                let at = offset.map(|offset| EventPosition { partition, offset });
+                // What the contact row itself has of the newest message is as old as the row.
+                let item = conversation_item::of_contact(row, &mut BTreeMap::new());
+                answer.conversations.push(SyncedConversation {
+                    item,
+                    peer_n,
+                    at,
+                    deleted,
+                });
             }
+            Row::Group(group) => answer.groups.push(groups::item(group)),
+            Row::Left(gid) => answer.left.push(gid),
         }
-    }
-
-    async fn add_profiles(
-        &mut self,
-        api: &Api,
-        uid: UserId,
-        wanted: Switch,
-        deadline: Deadline,
-    ) -> Result<(), QueryError> {
-        let peers = self.conversations.iter().filter_map(|one| one.item.user());
-        let senders = self.groups.iter().filter_map(GroupItem::sender);
-        let users = peers.chain(senders).chain([uid]);
-        let nothing = RequiredWatermarks::default();
-        let joined = profiles::join(api, wanted, users, &nothing, deadline, AsOf::default());
-        (self.profiles, _) = joined.await?;
-        Ok(())
     }
 }
 
-impl From<StoredProfile> for OwnProfile {
-    fn from(stored: StoredProfile) -> Self {
-        let partition = Partition::of_user(stored.profile.uid);
-        Self {
-            at: format!("{partition}:{}", stored.pos),
-            item: stored.into(),
-        }
+async fn add_profiles(
+    answer: &mut SyncAnswer,
+    call: &Call,
+    uid: UserId,
+    wanted: Switch,
+    deadline: Deadline,
+) -> Result<(), QueryError> {
+    let conversations = answer.conversations.iter();
+    let peers = conversations.filter_map(|one| conversation_item::user(&one.item));
+    let last = answer.groups.iter().filter_map(|group| group.last.as_ref());
+    let users = peers.chain(last.map(|last| last.srcid)).chain([uid]);
+    let nothing = RequiredWatermarks::default();
+    let joined = profiles::join(call, wanted, users, &nothing, deadline, AsOf::default());
+    (answer.profiles, _) = joined.await?;
+    Ok(())
+}
+
+fn own_profile(stored: StoredProfile) -> OwnProfile {
+    OwnProfile {
+        at: EventPosition {
+            partition: Partition::of_user(stored.profile.uid),
+            offset: stored.pos,
+        },
+        item: stored.into(),
     }
 }

@@ -1,19 +1,17 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use access::Caller;
+use api::UnreadAnswer;
 use axum::Json;
 use message_store::Sink;
 use problem::{Path, Problem, Query};
 use schemas::{DeviceClass, UserId};
-use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 use unread_store::{Connection, Expiry, UnreadView};
-use utoipa::ToSchema;
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
-    api::Api,
+    call::Call,
     counts::{Counts, RedisRead},
     deadline::Deadline,
     error::{LaggingStore, QueryError},
@@ -30,31 +28,6 @@ query_parameters! {
         #[param(value_type = String, pattern = "^(pc|mobile)$", example = "pc")]
         device: Device,
     }
-}
-
-/// A user's unread messages on one class of device.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UnreadAnswer {
-    /// The receiver.
-    #[schema(value_type = String, example = "1000")]
-    uid: UserId,
-    /// The class.
-    #[schema(value_type = String, example = "pc")]
-    device: DeviceClass,
-    /// How many, by sender; nobody is at zero.
-    #[schema(value_type = BTreeMap<String, i64>, example = json!({"1001": 3}))]
-    unread: Arc<RawValue>,
-    /// The sum of `unread`.
-    #[schema(example = 3)]
-    total: i64,
-    /// Senders whose unread messages cannot be counted any more, because what was read last is no longer stored. Absent where there are none.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["1002"]))]
-    unknown: Arc<[UserId]>,
-    /// With `after=`: how far the store had come, by partition.
-    #[serde(skip_serializing_if = "AsOf::is_empty")]
-    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
-    as_of: AsOf,
 }
 
 /// If Redis hangs, this leaves time to read the contact rows.
@@ -79,51 +52,51 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
     ),
 )]
 pub(crate) async fn get_unread(
-    api: Api,
+    call: Call,
     caller: Caller,
     Path(UserPath { uid }): Path<UserPath>,
     Query(query): Query<UnreadQuery>,
 ) -> Result<Json<UnreadAnswer>, QueryError> {
     caller.may_read(uid)?;
     let deadline = Deadline::in_time(query.timeout_ms);
-    let required = RequiredWatermarks::parse(&query.after, api.epoch.get())?;
+    let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let Device(device) = query.device;
-    let (counts, watermarks) = count(&api, uid, device, &required, deadline).await?;
+    let (counts, watermarks) = count(&call, uid, device, &required, deadline).await?;
     Ok(Json(UnreadAnswer {
         uid,
         device,
         total: counts.total,
         unread: counts.by_sender,
         unknown: counts.unknown,
-        as_of: watermarks.into(),
+        as_of: AsOf::from(watermarks).positions(),
     }))
 }
 
 async fn count(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
-    let slot = api.redis.store().index_of(uid);
-    let shard = api.store.layout().shard_of_user(uid);
+    let slot = call.redis.store().index_of(uid);
+    let shard = call.store.layout().shard_of_user(uid);
     let contacts = Projection::Rows(shard, Sink::Contacts);
     // What has halted both is in one partition, and Redis is exact for all users whose messages are in others.
-    if api.stalls.is_stalled(Projection::Unread(slot)) && !api.stalls.is_stalled(contacts) {
+    if call.stalls.is_stalled(Projection::Unread(slot)) && !call.stalls.is_stalled(contacts) {
         let reason = "its positions do not move while the log does";
-        api.redis_fallback.redis_failed(slot, reason);
-        return from_contacts(api, uid, device, required, deadline).await;
+        call.redis_fallback.redis_failed(slot, reason);
+        return from_contacts(call, uid, device, required, deadline).await;
     }
     loop {
-        let attempt = || from_redis(api, uid, device, required);
-        let read = match api.poll(deadline, attempt).await? {
-            RedisRead::Large => from_pages(api, uid, device, required, deadline).await?,
+        let attempt = || from_redis(call, uid, device, required);
+        let read = match call.poll(deadline, attempt).await? {
+            RedisRead::Large => from_pages(call, uid, device, required, deadline).await?,
             read => read,
         };
         match read {
             RedisRead::Complete(counts, watermarks) => {
-                api.redis_fallback.redis_responded(slot);
+                call.redis_fallback.redis_responded(slot);
                 return Ok((counts, watermarks));
             }
             // Redis has come back older since; what is missing is waited for again.
@@ -131,19 +104,19 @@ async fn count(
             // Afterwards Redis is read again: the user may have been dropped by then.
             RedisRead::Absent => {
                 let users = [uid];
-                let rebuilt = api.rebuilder.rebuild(&users, deadline.at());
-                api.waiting(rebuilt).await?;
+                let rebuilt = call.rebuilder.rebuild(&users, deadline.at());
+                call.waiting(rebuilt).await?;
             }
             RedisRead::Failed(reason) => {
-                api.redis_fallback.redis_failed(slot, &reason);
-                return from_contacts(api, uid, device, required, deadline).await;
+                call.redis_fallback.redis_failed(slot, &reason);
+                return from_contacts(call, uid, device, required, deadline).await;
             }
         }
     }
 }
 
 async fn from_redis(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
@@ -153,7 +126,7 @@ async fn from_redis(
         let read = redis.read_unread_after(uid, device, Expiry::Renew, positions);
         read.await
     };
-    let attempt = api.redis.call(api.redis.store().index_of(uid), read);
+    let attempt = call.redis.call(call.redis.store().index_of(uid), read);
     let read = match timeout(REDIS_TIMEOUT, attempt).await {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => return Ok(RedisRead::Failed(error.to_string())),
@@ -176,14 +149,14 @@ async fn from_redis(
 
 /// Reads a large user together with other calls; [`RedisRead::Large`] where the watermarks have not reached `required`.
 async fn from_pages(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<RedisRead, QueryError> {
-    let read = api.large_reads.read(uid, device, deadline);
-    let read = api.waiting(read).await?;
+    let read = call.large_reads.read(uid, device, deadline);
+    let read = call.waiting(read).await?;
     let RedisRead::Complete(counts, watermarks) = read else {
         return Ok(read);
     };
@@ -197,20 +170,20 @@ async fn from_pages(
 /// Reads the counts from the contact rows, once these contain all events on the log and those of `after=`, which may not be on the log
 /// yet.
 async fn from_contacts(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     device: DeviceClass,
     required: &RequiredWatermarks,
     deadline: Deadline,
 ) -> Result<(Counts, Watermarks), QueryError> {
-    let watermarks = api
-        .poll(deadline, || contact_watermarks(api, uid, required))
+    let watermarks = call
+        .poll(deadline, || contact_watermarks(call, uid, required))
         .await?;
     // What is read for it is on the user's account.
-    let shard = api.store.layout().shard_of_user(uid);
-    let _place = deadline.bound(api.connection(shard)).await?;
-    let counts = api.rebuilder.contact_counts(uid, deadline.at());
-    let counts = api.waiting(counts).await?;
+    let shard = call.store.layout().shard_of_user(uid);
+    let _place = deadline.bound(call.connection(shard)).await?;
+    let counts = call.rebuilder.contact_counts(uid, deadline.at());
+    let counts = call.waiting(counts).await?;
     match counts.unread(device) {
         UnreadView::Complete { counts, unknown } => {
             Ok((Counts::new(&counts, unknown)?, watermarks))
@@ -222,11 +195,11 @@ async fn from_contacts(
 }
 
 async fn contact_watermarks(
-    api: &Api,
+    call: &Call,
     uid: UserId,
     required: &RequiredWatermarks,
 ) -> Result<Watermarks, QueryError> {
-    let shard = api.store.layout().shard_of_user(uid);
-    let (_, watermarks) = sink_watermarks::snapshot(api, shard, Sink::Contacts, required).await?;
+    let shard = call.store.layout().shard_of_user(uid);
+    let (_, watermarks) = sink_watermarks::snapshot(call, shard, Sink::Contacts, required).await?;
     Ok(watermarks)
 }

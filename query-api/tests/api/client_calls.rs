@@ -1,7 +1,7 @@
 //! Groups, as other programs read them: by the client.
 
 use client::{
-    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, Member,
+    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, MemberItem,
     MembersQuery, MessagesQuery, Order, ReadOptions, Retry,
 };
 use schemas::{Change, Chg, GroupRole, Mid, PerDevice};
@@ -39,7 +39,7 @@ async fn the_client_reads_a_group() {
         (read.last_mid, read.chg, read.member_count),
         (mid(3), chg(1), 2)
     );
-    let member = Member {
+    let member = MemberItem {
         uid: me,
         role: GroupRole::Member,
         muted: false,

@@ -910,7 +910,7 @@ async fn the_client_follows_the_pages_of_a_sync() {
     let client = client_of(&service);
     let first = client.sync(me, None, Some(1)).await.unwrap();
     let conversation = &first.conversations[0];
-    assert_eq!(conversation.conversation.peer, Some(peer));
+    assert_eq!(conversation.item.peer, Some(peer));
     assert!(conversation.deleted && first.full && first.more);
     let second = client.sync(me, Some(&first.next), Some(1)).await.unwrap();
     assert_eq!(second.groups[0].gid, group_of(owner));

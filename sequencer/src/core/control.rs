@@ -8,15 +8,16 @@ use schemas::{
     event::{Rules, UnknownRules, known_version},
 };
 
-use super::{dedup::MAX_WINDOW_MS, recent_messages};
+use super::{
+    dedup::{DEDUP_MAX_ENTRIES, MAX_WINDOW_MS},
+    recent_messages,
+};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 /// Up to a century.
 const DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=36_500 * DAY_MS;
 /// From rule version 2 on.
 const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=MAX_WINDOW_MS;
-/// Ten million entries are about 300 MB; those that senders have of their own come to a few times as much at the very most.
-pub(super) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 /// What version 2 begins with: a tenth of what version 1 began with.
 const DEDUP_MAX_PER_SENDER: i64 = 100_000;
 const NEW_CONVERSATIONS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;

@@ -1,18 +1,20 @@
 //! The decision about one inbound record.
 
 use schemas::{
-    AppliedCommand, ChangeMessage, CommandId, ConversationId, DirectConversation, Mid, Partition,
-    TimestampMs, UserId, WordVerdict,
+    AppliedCommand, ChangeMessage, CommandId, ConversationId, DirectConversation, Partition,
+    TimestampMs,
     command::{Command, Control, InboundValue, ReadAck, SendMessage},
     dead_letter::Reason,
-    event::{Body, Event, Message, ReadPosition, Rules, Source, UnknownRules},
+    event::{Body, Message, ReadPosition, Rules, Source},
 };
 
 use super::{
     State,
+    checks::{begins_too_many, check_msg_bytes, step_repeat},
     control::{self, InvalidRules},
     conversation::Conversation,
-    dedup::{CommandFields, Known, SendFields, content_hash},
+    decision::{Decision, EventStamp, NoEvent, NoOp, refuse},
+    dedup::{CommandFields, Known, content_hash},
     state::is_begun_by_message,
     step_changes::{step_contact_change, step_message_change},
     step_group,
@@ -27,74 +29,6 @@ pub struct Inbound<'a> {
     pub ts: TimestampMs,
     /// Its value; empty where it has none.
     pub value: &'a [u8],
-}
-
-/// The decision about an inbound record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Append this event and apply it to the state.
-    Emit(Event),
-    /// Write a dead-letter record; the state does not change.
-    DeadLetter(Refusal),
-    /// Write nothing; the state does not change.
-    NoOp(NoOp),
-    /// Stop before this record (PROTOCOL S5).
-    Halt(UnknownRules),
-}
-
-/// Why a record cannot be processed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The reason, for programs.
-    pub reason: Reason,
-    /// The reason, for people, without the text of a message.
-    pub detail: String,
-}
-
-/// Why a record emits nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoOp {
-    /// The same send or command was sequenced before.
-    Repeat,
-    /// A read-ack at or below the read position.
-    PositionNotAdvanced {
-        /// The read position.
-        position: Mid,
-    },
-    /// A read-ack in a conversation without messages.
-    UnknownConversation,
-    /// A read-ack in a note to oneself, which is never unread and has no read position.
-    NoteToSelf,
-    /// A recall of a message that was recalled before.
-    AlreadyRecalled,
-    /// A clear at or below the message up to which the history was cleared before.
-    AlreadyCleared,
-    /// A change to a contact that is as it asks for.
-    ContactUnchanged,
-    /// A change to a group that is as it asks for.
-    GroupUnchanged,
-}
-
-/// A decision other than an event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NoEvent {
-    DeadLetter(Refusal),
-    NoOp(NoOp),
-}
-
-impl From<NoOp> for NoEvent {
-    fn from(no_op: NoOp) -> Self {
-        Self::NoOp(no_op)
-    }
-}
-
-impl From<NoEvent> for Decision {
-    fn from(no_event: NoEvent) -> Self {
-        match no_event {
-            NoEvent::DeadLetter(refusal) => Self::DeadLetter(refusal),
-            NoEvent::NoOp(no_op) => Self::NoOp(no_op),
-        }
-    }
 }
 
 /// Decides about an inbound record of `partition`. The same state and record always give the same decision.
@@ -242,33 +176,6 @@ fn step_command(state: &State, stamp: EventStamp, command: Command) -> Decision 
     }
 }
 
-/// What the event that a record leads to has from the record: source, time, and what the filter of words did with its text.
-#[derive(Clone, Copy)]
-pub(super) struct EventStamp {
-    src: Source,
-    pub(super) ts: TimestampMs,
-    words: Option<WordVerdict>,
-}
-
-impl EventStamp {
-    pub(super) fn emit(self, body: Body) -> Decision {
-        Decision::Emit(Event {
-            src: self.src,
-            ts: self.ts,
-            body,
-            command: None,
-            words: self.words,
-        })
-    }
-
-    fn decide(self, body: Result<Body, NoEvent>) -> Decision {
-        match body {
-            Ok(body) => self.emit(body),
-            Err(no_event) => no_event.into(),
-        }
-    }
-}
-
 /// Log time: independent of wall clocks, and never going back (PROTOCOL S2).
 fn effective_ts(state: &State, inbound: &Inbound<'_>) -> TimestampMs {
     inbound.ts.max(state.clock)
@@ -309,40 +216,6 @@ fn step_send(
     }))
 }
 
-/// The decision about a send whose client_msg_id is known.
-pub(super) fn step_repeat(
-    state: &State,
-    stamp: EventStamp,
-    send: SendFields<'_>,
-) -> Result<(), NoEvent> {
-    // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
-    let known = state.dedup.find(send, state.clock, stamp.ts, &state.rules);
-    match known {
-        None => Ok(()),
-        Some(Known::Repeat) => Err(NoOp::Repeat.into()),
-        Some(Known::Conflict) => {
-            let detail = "client_msg_id is that of an earlier message with other contents";
-            Err(refuse(Reason::Conflict, detail.to_owned()))
-        }
-    }
-}
-
-/// The decision about a text that is too large.
-pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), NoEvent> {
-    let (bytes, most) = (msg.len(), state.rules.max_msg_bytes);
-    if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
-        let detail = format!("msg has {bytes} bytes: at most {most} are right");
-        return Err(refuse(Reason::TooLarge, detail));
-    }
-    Ok(())
-}
-
-/// Whether a user who begins a conversation begins one more than the rules allow in a day (PROTOCOL S14).
-pub(super) fn begins_too_many(state: &State, now: TimestampMs, user: UserId) -> bool {
-    let most = state.rules.new_conversations_per_day;
-    most > 0 && i64::from(state.begun(user, now)) >= most
-}
-
 /// A read position is clamped to the last message and never goes back (PROTOCOL S4).
 fn step_read_ack(
     state: &State,
@@ -378,8 +251,4 @@ fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision
         Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong).into(),
         Err(InvalidRules::Unknown(unknown)) => Decision::Halt(unknown),
     }
-}
-
-pub(super) fn refuse(reason: Reason, detail: String) -> NoEvent {
-    NoEvent::DeadLetter(Refusal { reason, detail })
 }

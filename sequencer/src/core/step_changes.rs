@@ -7,8 +7,9 @@ use schemas::{
 
 use super::{
     State,
+    checks::{begins_too_many, check_msg_bytes},
     conversation::Conversation,
-    step::{Decision, EventStamp, NoEvent, NoOp, begins_too_many, check_msg_bytes, refuse},
+    decision::{Decision, EventStamp, NoEvent, NoOp, refuse},
 };
 
 pub(super) fn step_message_change(

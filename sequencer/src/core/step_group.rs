@@ -12,10 +12,9 @@ use schemas::{
 
 use super::{
     State,
+    checks::{begins_too_many, check_msg_bytes, step_repeat},
+    decision::{EventStamp, NoEvent, NoOp, Refusal, refuse},
     group::{Group, Member, creation},
-    step::{
-        EventStamp, NoEvent, NoOp, Refusal, begins_too_many, check_msg_bytes, refuse, step_repeat,
-    },
     step_changes::{check_recall_window, number},
 };
 

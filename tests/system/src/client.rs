@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use client::{ClientError, ConversationsQuery, ReadOptions, Retry, UserProfile};
+use client::{ClientError, ConversationsQuery, ProfileItem, ReadOptions, Retry};
 use schemas::{
     Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile, Recipient,
     command::{Command, ReadAck, SendMessage},
@@ -188,7 +188,7 @@ impl Client {
         msg: &str,
     ) -> Result<InboundPosition> {
         let message = message(srcid, destid, client_msg_id, msg)?;
-        Ok(self.api.send(&message).await?.position)
+        Ok(self.api.send(&message).await?.position())
     }
 
     /// Sends messages to one user in a batch until all are accepted.
@@ -245,7 +245,7 @@ impl Client {
             device,
             mid: Some(Mid::try_from(mid)?),
         };
-        Ok(self.api.acknowledge(&ack).await?.position)
+        Ok(self.api.acknowledge(&ack).await?.position())
     }
 
     /// Changes a message, until that is accepted.
@@ -265,7 +265,7 @@ impl Client {
             mid: mid.try_into()?,
             change,
         };
-        Ok(self.api.change_message(&change).await?.position)
+        Ok(self.api.change_message(&change).await?.position())
     }
 
     /// Sets a flag of a contact, until that is accepted.
@@ -284,7 +284,7 @@ impl Client {
             deleted: false,
             by_user: false,
         };
-        Ok(self.api.change_contact(&change).await?.position)
+        Ok(self.api.change_contact(&change).await?.position())
     }
 
     /// Sets a profile, until that is accepted.
@@ -292,7 +292,7 @@ impl Client {
     /// # Errors
     /// It is refused, or not accepted in time.
     pub async fn set_profile(&self, profile: &Profile) -> Result<InboundPosition> {
-        Ok(self.api.set_profile(profile).await?.position)
+        Ok(self.api.set_profile(profile).await?.position())
     }
 
     /// A user's profile, once it reflects what was accepted.
@@ -303,7 +303,7 @@ impl Client {
         &self,
         uid: i64,
         after: &[InboundPosition],
-    ) -> Result<Option<UserProfile>> {
+    ) -> Result<Option<ProfileItem>> {
         let options = ReadOptions::after(after.iter().copied());
         Ok(self.api.profile(uid.try_into()?, &options).await?)
     }
@@ -316,15 +316,15 @@ impl Client {
         &self,
         uid: i64,
         after: &[InboundPosition],
-    ) -> Result<Option<UserProfile>> {
+    ) -> Result<Option<ProfileItem>> {
         let options = ReadOptions::after(after.iter().copied());
         let which = ConversationsQuery {
             profiles: true,
             ..ConversationsQuery::default()
         };
         let uid = uid.try_into()?;
-        let mut list = self.api.conversations(uid, &which, &options).await?;
-        Ok(list.profiles.remove(&uid))
+        let list = self.api.conversations(uid, &which, &options).await?;
+        Ok(list.profiles.unwrap_or_default().remove(&uid))
     }
 
     /// Posts an NDJSON batch once; one result a line, and the summary.
@@ -472,7 +472,7 @@ impl Client {
             Command::SetProfile(profile) => self.api.set_profile(profile).await?,
             Command::Control(_) => bail!("operators change rules, and no call does"),
         };
-        Ok(accepted.position)
+        Ok(accepted.position())
     }
 
     /// The groups of a user, page by page, no earlier than `after`.

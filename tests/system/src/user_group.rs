@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use client::RawJson;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use schemas::{Change, InboundPosition, PartitionMap, Profile};
 use serde_json::Value;
@@ -251,8 +252,9 @@ impl UserGroup {
                 let is_right = match &seen {
                     Some(seen) => {
                         let whole = profile(uid, &seen.nick)?;
+                        let extra = seen.extra.as_ref().map(RawJson::as_str);
                         nicks.contains(&seen.nick)
-                            && (&seen.avatar, &seen.extra) == (&whole.avatar, &whole.extra)
+                            && (&seen.avatar, extra) == (&whole.avatar, whole.extra.as_deref())
                     }
                     None => nicks.is_empty(),
                 };

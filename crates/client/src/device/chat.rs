@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Chg, DeviceClass, GroupRole, Mid, NextOffset, Partition, PerDevice, UserId};
+use api::{
+    ChangeEvent, ChangeItem, ChangesAfter, ContactEvent, Flags, GroupItem, HeadFrame, MessageEvent,
+    MessageItem, SyncedConversation,
+};
+use schemas::{Chg, DeviceClass, EventPosition, GroupRole, Mid, NextOffset, PerDevice, UserId};
 use serde::{Deserialize, Serialize};
-
-use super::frame::{ContactChangeEvent, HeadFrame, MessageChangeEvent, MessageEvent};
-use crate::{Change, ChangesAfter, Flags, ListedGroup, Message, SyncedConversation};
 
 /// How many characters of the newest message a list shows.
 const PREVIEW_CHARS: usize = 200;
@@ -18,7 +19,7 @@ pub struct Chat {
     pub with: ChatWith,
     /// The newest message, with the first 200 characters of its text; `None` where the user does not see it, there is none, or it has yet to be
     /// fetched.
-    pub last: Option<Message>,
+    pub last: Option<MessageItem>,
     /// The number of the newest message; 0 where there is none.
     pub last_mid: Mid,
     /// The number of the last change that the user has to know of; 0 where there is none.
@@ -31,7 +32,7 @@ pub struct Chat {
     /// How many messages are unread; `None` where it cannot be counted.
     pub unread: PerDevice<Option<i64>>,
     /// The messages that the device has, as they are now.
-    pub messages: BTreeMap<Mid, Message>,
+    pub messages: BTreeMap<Mid, MessageItem>,
     /// All messages and changes up to here were handled.
     fetched: (Mid, Chg),
     /// All hides and clears without a number up to here were handled.
@@ -172,13 +173,13 @@ impl Chat {
         self.known_to
     }
 
-    fn knows(&mut self, (_, offset): (Partition, i64)) {
-        self.known_to = self.known_to.max(NextOffset::after(offset));
+    fn knows(&mut self, at: EventPosition) {
+        self.known_to = self.known_to.max(at.next());
     }
 
     /// A conversation as a sync returned it.
     pub(super) fn take_synced_user(&mut self, answer: SyncedConversation) {
-        let conversation = answer.conversation;
+        let conversation = answer.item;
         self.with = ChatWith::User {
             flags: conversation.flags,
             deleted: answer.deleted,
@@ -195,7 +196,7 @@ impl Chat {
     }
 
     /// A group as a sync returned it.
-    pub(super) fn take_synced_group(&mut self, answer: ListedGroup) {
+    pub(super) fn take_synced_group(&mut self, answer: GroupItem) {
         self.set_group(ChatWith::Group {
             name: answer.name,
             role: answer.role,
@@ -216,7 +217,7 @@ impl Chat {
     }
 
     /// A message. A page or a sync may have had it, since they may be newer than the token.
-    pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent) {
+    pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent<'_>) {
         let (mid, is_own, n) = (event.mid, event.srcid == uid, event.n);
         let is_newest = mid > self.last_mid;
         // It may have changed since, and a head may stand for the change that follows.
@@ -224,7 +225,7 @@ impl Chat {
             if self.fetched.0.next() == mid {
                 self.fetched.0 = mid;
             }
-            self.messages.insert(mid, Message::from(event));
+            self.messages.insert(mid, MessageItem::from(event));
         }
         // A page may have had it, and a sync since then not yet.
         if is_newest || mid == self.last_mid && self.last.is_none() {
@@ -276,7 +277,7 @@ impl Chat {
     }
 
     /// A message changed, or what the user sees, by the event at an offset.
-    pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: MessageChangeEvent) {
+    pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: &ChangeEvent<'_>) {
         let msg = event.msg.as_deref();
         self.apply(event.chg, event.mid, &event.kind, &event.ts, msg);
         if self.fetched.1.next() == event.chg {
@@ -332,9 +333,9 @@ impl Chat {
     }
 
     /// The user has changed what he says about the contact.
-    pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactChangeEvent) {
+    pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
-            *flags = event.flags;
+            *flags = event.flags();
             let last_mid = self.last_mid.get().max(1);
             *deleted |= event.deleted_mid.is_some_and(|mid| mid >= last_mid);
         }
@@ -358,7 +359,12 @@ impl Chat {
     }
 
     /// Messages behind all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
-    pub(super) fn take_fetched(&mut self, uid: UserId, messages: Vec<Message>, next: Option<Mid>) {
+    pub(super) fn take_fetched(
+        &mut self,
+        uid: UserId,
+        messages: Vec<MessageItem>,
+        next: Option<Mid>,
+    ) {
         for message in messages {
             let mid = message.mid;
             self.fetched.0 = self.fetched.0.max(mid);
@@ -387,7 +393,7 @@ impl Chat {
     pub(super) fn take_fetched_changes(
         &mut self,
         after: ChangesAfter,
-        changes: &[Change],
+        changes: &[ChangeItem],
         next: Option<ChangesAfter>,
     ) {
         let counted = self.counted(changes, next);
@@ -406,7 +412,7 @@ impl Chat {
     }
 
     /// Up to where the changes of a page count.
-    fn counted(&self, changes: &[Change], next: Option<ChangesAfter>) -> ChangesAfter {
+    fn counted(&self, changes: &[ChangeItem], next: Option<ChangesAfter>) -> ChangesAfter {
         let newest = || ChangesAfter {
             chg: changes.iter().map(|one| one.chg).fold(self.chg, Chg::max),
             own_pos: changes
@@ -415,7 +421,7 @@ impl Chat {
                 .fold(self.own_pos, i64::max),
         };
         let mut counted = next.unwrap_or_else(newest);
-        let is_early = |change: &&Change| change.mid > self.fetched.0;
+        let is_early = |change: &&ChangeItem| change.mid > self.fetched.0;
         for early in changes.iter().rev().filter(is_early) {
             match early.own_pos {
                 Some(own_pos) => counted.own_pos = own_pos - 1,
@@ -433,24 +439,8 @@ impl Chat {
     }
 }
 
-impl From<MessageEvent> for Message {
-    fn from(event: MessageEvent) -> Self {
-        Self {
-            mid: event.mid,
-            srcid: event.srcid,
-            destid: event.destid,
-            gid: event.gid,
-            msg: event.msg,
-            ts: event.ts,
-            client_msg_id: Some(event.client_msg_id),
-            recalled: false,
-            edited_ts: None,
-        }
-    }
-}
-
-fn preview(message: &Message) -> Message {
-    Message {
+fn preview(message: &MessageItem) -> MessageItem {
+    MessageItem {
         msg: message.msg.chars().take(PREVIEW_CHARS).collect(),
         // As in a sync.
         client_msg_id: None,

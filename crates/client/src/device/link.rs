@@ -2,8 +2,8 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use api::{ClientFrame, Hello, Object, ServerFrame, ShortText};
 use schemas::UserId;
-use serde_json::{Value, json};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
@@ -11,7 +11,7 @@ use tokio::{
 use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message, protocol::CloseFrame};
 
 use super::{
-    DeviceSettings, ServerFrame,
+    DeviceSettings,
     pace::{Pace, Rates},
     socket::Socket,
 };
@@ -37,7 +37,7 @@ pub(super) struct Link {
     connecting: Running<Socket>,
     socket: Option<Socket>,
     /// Frames that came while nobody took one.
-    waiting: VecDeque<ServerFrame>,
+    waiting: VecDeque<ServerFrame<'static>>,
     gateway: usize,
     silent_until: Instant,
     /// How long this gateway may be silent.
@@ -68,7 +68,7 @@ impl Link {
             waiting: VecDeque::new(),
             gateway: 0,
             silent_until: now,
-            silence: silence(None),
+            silence: silence(0),
             not_before: now,
             pauses: Pauses::default(),
             pace: Pace::default(),
@@ -95,19 +95,26 @@ impl Link {
             name,
             ..
         } = &self.settings;
-        let device = json!({"id": device, "class": class, "name": name});
-        let hello = json!({"type": "hello", "device": device, "since": since});
+        let device = api::Device {
+            id: device.clone(),
+            class: *class,
+            name: ShortText(name.clone()),
+        };
+        let hello = ClientFrame::Hello(Hello {
+            device: Object(device),
+            since: since.into(),
+        });
         let (url, request, tls) = (self.url().to_owned(), self.request()?, self.tls.clone());
         let at = self.not_before;
         self.connecting.spawn(async move {
             sleep_until(at).await;
-            Socket::connect(url, request, tls, hello).await
+            Socket::connect(url, request, tls, text_of(&hello)).await
         });
         Ok(())
     }
 
     /// The next frame.
-    pub(super) async fn next(&mut self) -> Result<ServerFrame, ClientError> {
+    pub(super) async fn next(&mut self) -> Result<ServerFrame<'static>, ClientError> {
         match self.waiting.pop_front() {
             Some(frame) => Ok(frame),
             None => self.receive().await,
@@ -127,14 +134,14 @@ impl Link {
     }
 
     /// What has come already.
-    pub(super) fn take_waiting(&mut self) -> Option<ServerFrame> {
+    pub(super) fn take_waiting(&mut self) -> Option<ServerFrame<'static>> {
         self.waiting.pop_front()
     }
 
-    async fn receive(&mut self) -> Result<ServerFrame, ClientError> {
+    async fn receive(&mut self) -> Result<ServerFrame<'static>, ClientError> {
         if self.socket.is_none() {
             self.socket = Some(finish(&mut self.connecting).await?);
-            self.silence = silence(None);
+            self.silence = silence(0);
             self.silent_until = Instant::now() + self.silence;
         }
         while let Some(socket) = &mut self.socket {
@@ -166,7 +173,7 @@ impl Link {
     }
 
     /// A frame, which may say how long the gateway may be silent.
-    fn read(&mut self, text: &str) -> Result<ServerFrame, ClientError> {
+    fn read(&mut self, text: &str) -> Result<ServerFrame<'static>, ClientError> {
         let frame = ServerFrame::read(text)
             .map_err(|error| ClientError::invalid_response(self.url(), error))?;
         if let ServerFrame::Welcome { ping_seconds, .. }
@@ -184,9 +191,9 @@ impl Link {
     }
 
     /// Lost where there is no connection, or that ends.
-    pub(super) fn write(&mut self, frame: &Value) {
+    pub(super) fn write(&mut self, frame: &ClientFrame) {
         if let Some(socket) = &mut self.socket {
-            let text = frame.to_string();
+            let text = text_of(frame);
             self.pace.spend(text.len(), Instant::now());
             socket.push(text);
         }
@@ -196,8 +203,8 @@ impl Link {
     ///
     /// # Errors
     /// When it may be written.
-    pub(super) fn try_write(&mut self, frame: &Value) -> Result<(), Instant> {
-        let (bytes, now) = (frame.to_string().len(), Instant::now());
+    pub(super) fn try_write(&mut self, frame: &ClientFrame) -> Result<(), Instant> {
+        let (bytes, now) = (text_of(frame).len(), Instant::now());
         match self.pace.free_at(bytes, now) {
             at if at > now => Err(at),
             _ => {
@@ -253,8 +260,16 @@ impl Link {
 }
 
 /// How long a gateway may be silent that pings every so many seconds: two of its pings do not come.
-fn silence(ping_seconds: Option<u32>) -> Duration {
-    let ping_seconds = ping_seconds.unwrap_or(PING_SECONDS);
+fn text_of(frame: &ClientFrame) -> String {
+    serde_json::to_string(frame).expect("frames have string keys")
+}
+
+/// 0 is of a gateway that does not say.
+fn silence(ping_seconds: u32) -> Duration {
+    let ping_seconds = match ping_seconds {
+        0 => PING_SECONDS,
+        said => said,
+    };
     Duration::from_secs(2 * u64::from(ping_seconds) + 10)
 }
 
@@ -291,6 +306,7 @@ mod tests {
 
     use schemas::Recipient;
     use serde::Deserialize;
+    use serde_json::{Value, json};
     use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
     use super::*;
@@ -379,11 +395,13 @@ mod tests {
     async fn a_gateway_may_be_silent_for_as_long_as_two_of_its_pings_take() {
         for (ping_seconds, expected) in table().silence_ms {
             let expected = Duration::from_millis(expected);
-            assert_eq!(silence(ping_seconds), expected);
-            for frame in [
+            for mut frame in [
                 json!({"type": "welcome", "resumed": true, "ping_seconds": ping_seconds}),
                 json!({"type": "sync_required", "after_ms": 0, "ping_seconds": ping_seconds}),
             ] {
+                if ping_seconds.is_none() {
+                    frame.as_object_mut().unwrap().remove("ping_seconds");
+                }
                 let mut link = connected().link;
                 link.read(&frame.to_string()).unwrap();
                 assert_eq!(link.silence, expected, "{frame}");
@@ -397,7 +415,7 @@ mod tests {
     async fn pauses_grow_where_a_ping_cannot_be_read() {
         let mut device = connected();
         device.link.disconnect(Duration::ZERO);
-        let token = Some("of a later version".to_owned());
+        let token = Some("of a later version".into());
         device.take(ServerFrame::Ping { token }).unwrap_err();
         assert!(device.link.pauses.0 > FIRST_PAUSE);
     }

@@ -1,7 +1,6 @@
 //! A device of a user: what it knows, and the connection that keeps it so.
 
 mod chat;
-mod frame;
 mod link;
 mod outbox;
 mod pace;
@@ -19,27 +18,25 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use api::{ClientFrame, EventFrame, FocusFrame, Resume, TypingFrame};
 use schemas::{ClientMsgId, Mid, Recipient};
-use serde_json::json;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
 
+pub use api::{HeadFrame, PresenceBody, ServerFrame};
+
 pub use self::{
     chat::{Chat, ChatWith, Missing},
-    frame::{
-        ChangedMember, ContactChangeEvent, EventFrame, GroupChangeEvent, HeadFrame,
-        MessageChangeEvent, MessageEvent, Presence, ProfileEvent, ReadPositionEvent, ServerFrame,
-    },
     outbox::{Outbox, QueueItem},
     settings::{DeviceSettings, MAX_MSG_BYTES},
-    state::DeviceState,
+    state::{DeviceState, OwnProfile},
     update::Update,
 };
 use self::{
     link::{Link, Running, finish},
-    outbox::{Origin, Repeat, with_chat},
+    outbox::{Origin, Repeat},
     pace::Rates,
     reader::{ChatReader, Looked},
 };
@@ -203,7 +200,8 @@ impl Device {
     pub fn typing(&mut self, to: Recipient) {
         if self.is_connected && self.typed_at.is_none_or(|at| at.elapsed() >= TYPING_EVERY) {
             self.typed_at = Some(Instant::now());
-            let frame = with_chat(json!({"type": "typing"}), "to", to);
+            let (to, gid) = to.uid_or_gid();
+            let frame = ClientFrame::Typing(TypingFrame { to, gid });
             let _ = self.link.try_write(&frame);
         }
     }
@@ -220,12 +218,9 @@ impl Device {
         if self.is_focus_told {
             return Ok(());
         }
-        let nothing = json!({"type": "focus"});
-        let frame = match self.focus {
-            Some(at) => with_chat(nothing, "peer", at),
-            None => nothing,
-        };
-        self.link.try_write(&frame)?;
+        let (peer, gid) = self.focus.map(Recipient::uid_or_gid).unwrap_or_default();
+        let focus = FocusFrame { peer, gid };
+        self.link.try_write(&ClientFrame::Focus(focus))?;
         self.is_focus_told = true;
         Ok(())
     }
@@ -310,8 +305,8 @@ impl Device {
         if self.state.take_sync(answer) {
             return self.sync(Duration::ZERO);
         }
-        let resume = json!({"type": "resume", "since": self.since()});
-        self.link.write(&resume);
+        let since = self.since().unwrap_or_default();
+        self.link.write(&ClientFrame::Resume(Resume { since }));
         self.updates.push_back(Update::Synced);
     }
 
@@ -325,7 +320,7 @@ impl Device {
         self.state.token().map(ToString::to_string)
     }
 
-    fn take(&mut self, frame: ServerFrame) -> Result<(), ClientError> {
+    fn take(&mut self, frame: ServerFrame<'static>) -> Result<(), ClientError> {
         let update = match frame {
             ServerFrame::Welcome {
                 frames_per_s,
@@ -346,20 +341,20 @@ impl Device {
                 self.sync(Duration::from_millis(after_ms));
                 None
             }
-            ServerFrame::Event(event) => self.take_event(*event).map(Update::Chat),
+            ServerFrame::Event(event) => self.take_event(event).map(Update::Chat),
             ServerFrame::Head(head) => self.state.take_head(head).map(Update::Chat),
             ServerFrame::Ping { token } => {
                 if let Some(token) = token {
                     let invalid = |error| ClientError::invalid_response(self.link.url(), error);
                     self.state.take_ping(&token.parse().map_err(invalid)?);
                 }
-                self.link.write(&json!({"type": "pong"}));
+                self.link.write(&ClientFrame::Pong {});
                 None
             }
             answer @ (ServerFrame::Accepted { .. }
             | ServerFrame::Sent { .. }
             | ServerFrame::Refused { .. }) => self.take_answer(answer),
-            ServerFrame::Typing { from, gid } => {
+            ServerFrame::Typing { from, gid, .. } => {
                 let chat = gid.map_or(Recipient::User(from), Recipient::Group);
                 Some(Update::Typing(chat, from))
             }
@@ -369,7 +364,7 @@ impl Device {
                 self.disconnected("the gateway ends".into(), after);
                 None
             }
-            ServerFrame::Error { detail } => Some(Update::Error(detail)),
+            ServerFrame::Error { detail } => Some(Update::Error(detail.into_owned())),
             // The close that follows says the same.
             ServerFrame::Replaced | ServerFrame::Unknown => None,
         };
@@ -378,7 +373,7 @@ impl Device {
     }
 
     /// A gateway that tells the same again before it closes has brought the device no further.
-    fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
+    fn take_event(&mut self, event: EventFrame<'static>) -> Option<Recipient> {
         let at = event.at;
         if self.state.knows(at) {
             return None;
@@ -393,14 +388,14 @@ impl Device {
     }
 
     /// What has become of a send or a read.
-    fn take_answer(&mut self, frame: ServerFrame) -> Option<Update> {
+    fn take_answer(&mut self, frame: ServerFrame<'static>) -> Option<Update> {
         match frame {
             ServerFrame::Accepted { reference, .. } => {
                 self.outbox.accepted(&reference);
                 self.flush();
                 None
             }
-            ServerFrame::Sent { reference, mid } => {
+            ServerFrame::Sent { reference, mid, .. } => {
                 let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
                 let item = self.answered(&reference)?;
                 self.link.gets_on();
@@ -425,14 +420,14 @@ impl Device {
             } => Some(match self.answered(&reference)? {
                 QueueItem::Send { client_msg_id, .. } => Update::Refused {
                     client_msg_id,
-                    reason,
-                    detail,
+                    reason: reason.into_owned(),
+                    detail: detail.into_owned(),
                 },
                 QueueItem::Read { of, mid } => Update::ReadRefused {
                     of,
                     mid,
-                    reason,
-                    detail,
+                    reason: reason.into_owned(),
+                    detail: detail.into_owned(),
                 },
             }),
             _ => None,

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use api::{ClientFrame, ReadFrame, SendFrame, ShortText};
 use schemas::{ClientMsgId, Mid, Recipient};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// How many may be under way at a time: a gateway closes a connection that sends too fast.
@@ -160,7 +160,7 @@ impl Outbox {
     pub(super) fn write<Later>(
         &mut self,
         now: SystemTime,
-        mut write: impl FnMut(&Value) -> Result<(), Later>,
+        mut write: impl FnMut(&ClientFrame) -> Result<(), Later>,
     ) -> Result<(), Later> {
         let posting = self.written.iter().filter(|(_, accepted)| !**accepted);
         let mut posting_to: BTreeSet<Recipient> = posting
@@ -243,37 +243,39 @@ impl QueueItem {
         }
     }
 
-    fn frame(&self, seq: u64) -> Value {
-        let reference = seq.to_string();
+    fn frame(&self, seq: u64) -> ClientFrame {
+        let reference = ShortText(seq.to_string());
         match self {
             Self::Send {
                 to,
                 client_msg_id,
                 msg,
             } => {
-                let frame = json!({"type": "send", "ref": reference, "client_msg_id": client_msg_id, "msg": msg});
-                with_chat(frame, "to", *to)
+                let (to, gid) = to.uid_or_gid();
+                ClientFrame::Send(SendFrame {
+                    reference,
+                    to,
+                    gid,
+                    client_msg_id: client_msg_id.clone(),
+                    msg: msg.clone(),
+                })
             }
             Self::Read { of, mid } => {
-                let frame = json!({"type": "read", "ref": reference, "mid": mid});
-                with_chat(frame, "peer", *of)
+                let (peer, gid) = of.uid_or_gid();
+                ClientFrame::Read(ReadFrame {
+                    reference,
+                    peer,
+                    gid,
+                    mid: *mid,
+                })
             }
         }
     }
 }
 
-/// A frame with its chat: a user in `user_field`, or a group in `gid`.
-pub(super) fn with_chat(mut frame: Value, user_field: &str, chat: Recipient) -> Value {
-    match chat {
-        Recipient::User(uid) => frame[user_field] = json!(uid),
-        Recipient::Group(gid) => frame["gid"] = json!(gid),
-    }
-    frame
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::Map;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -296,7 +298,7 @@ mod tests {
     fn frames(outbox: &mut Outbox, now: SystemTime) -> Vec<Value> {
         let mut frames = Vec::new();
         let written = outbox.write(now, |frame| {
-            frames.push(frame.clone());
+            frames.push(json!(frame));
             Ok::<(), ()>(())
         });
         written.unwrap();
@@ -375,7 +377,7 @@ mod tests {
                 if written.len() >= budget {
                     return Err("later");
                 }
-                written.push(frame["ref"].clone());
+                written.push(json!(frame)["ref"].clone());
                 Ok(())
             });
             assert_eq!(outcome.is_err(), budget == 1);

@@ -8,11 +8,11 @@ use tokio::time::Instant;
 /// again.
 const BURST: Duration = Duration::from_secs(5);
 
-/// What a gateway allows: frames and bytes a second. What it does not say stays as it is.
+/// What a gateway allows: frames and bytes a second. What it does not say is 0, and stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    pub(super) frames_per_s: Option<u32>,
-    pub(super) bytes_per_s: Option<u32>,
+    pub(super) frames_per_s: u32,
+    pub(super) bytes_per_s: u32,
 }
 
 /// What was written, and what may be.
@@ -71,8 +71,10 @@ impl Budget {
         Self { per_s, whole_at }
     }
 
-    fn set(&mut self, per_s: Option<u32>) {
-        self.per_s = per_s.filter(|per_s| *per_s > 0).unwrap_or(self.per_s);
+    fn set(&mut self, per_s: u32) {
+        if per_s > 0 {
+            self.per_s = per_s;
+        }
     }
 
     /// What is more than the whole burst waits for all of it.
@@ -152,12 +154,12 @@ mod tests {
     fn a_gateway_says_what_it_allows_and_what_it_does_not_say_stays() {
         let mut pace = Pace::default();
         pace.set(Rates {
-            frames_per_s: Some(1),
-            bytes_per_s: None,
+            frames_per_s: 1,
+            bytes_per_s: 0,
         });
         pace.set(Rates {
-            frames_per_s: None,
-            bytes_per_s: Some(1_000),
+            frames_per_s: 0,
+            bytes_per_s: 1_000,
         });
         pace.set(Rates::default());
         let expected = [0, 0, 0, 0, 0, 1_000, 2_000];
@@ -168,8 +170,8 @@ mod tests {
     fn a_frame_of_more_than_may_be_written_at_once_waits_for_nothing_but_that() {
         let mut pace = Pace::default();
         pace.set(Rates {
-            frames_per_s: None,
-            bytes_per_s: Some(1_000),
+            frames_per_s: 0,
+            bytes_per_s: 1_000,
         });
         assert_eq!(times(&mut pace, 2, 20_000), [0, 20_000]);
     }

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use super::{DeviceState, outbox::Repeat};
 use crate::{
-    Changes, ChangesAfter, ChangesQuery, Client, ClientError, Messages, MessagesQuery, Order,
-    ReadOptions, SyncAnswer,
+    ChangesAfter, ChangesPage, ChangesQuery, Client, ClientError, MessagesPage, MessagesQuery,
+    NextMessages, Order, ReadOptions, SyncAnswer,
 };
 
 /// The most messages or changes that a page has.
@@ -83,7 +83,7 @@ impl ChatReader {
         }
     }
 
-    pub(super) async fn messages(self, after: Mid) -> Result<Messages, ClientError> {
+    pub(super) async fn messages(self, after: Mid) -> Result<MessagesPage, ClientError> {
         let (client, uid, options) = (self.client, self.uid, self.options);
         let which = MessagesQuery {
             order: Order::After(after),
@@ -112,14 +112,14 @@ impl ChatReader {
                 }
             }
             next = page.next.and_then(|next| match next {
-                Order::After(mid) => Some(mid),
-                _ => None,
+                NextMessages::After(mid) => Some(mid),
+                NextMessages::Before(_) => None,
             });
         }
         Ok(found)
     }
 
-    pub(super) async fn changes(self, after: ChangesAfter) -> Result<Changes, ClientError> {
+    pub(super) async fn changes(self, after: ChangesAfter) -> Result<ChangesPage, ClientError> {
         let (client, uid, options) = (self.client, self.uid, self.options);
         let which = ChangesQuery {
             after,

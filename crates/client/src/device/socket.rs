@@ -8,7 +8,6 @@ use std::{
 };
 
 use futures::{SinkExt as _, StreamExt as _};
-use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
@@ -31,7 +30,7 @@ impl Socket {
         url: String,
         request: ClientRequestBuilder,
         tls: Option<Arc<rustls::ClientConfig>>,
-        hello: Value,
+        hello: String,
     ) -> Result<Self, ClientError> {
         let unreachable = |cause: String| ClientError::Unreachable { url, cause };
         let tls = tls.map(Connector::Rustls);
@@ -50,7 +49,7 @@ impl Socket {
                 outgoing: VecDeque::new(),
             },
         };
-        socket.push(hello.to_string());
+        socket.push(hello);
         Ok(socket)
     }
 

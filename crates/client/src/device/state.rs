@@ -1,17 +1,20 @@
 //! What a device knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
+use api::{
+    ChangesAfter, ChangesPage, EventFrame, FramedEvent, GroupChangeEvent, HeadFrame, MemberEvent,
+    MessageItem, MessagesPage, NextMessages, RawJson, SyncAnswer,
+};
 use schemas::{
-    ClientMsgId, DirectConversation, Mid, NextOffset, Partition, Recipient, SyncToken, UserId,
+    ClientMsgId, DirectConversation, EventPosition, Mid, Partition, Recipient, SyncToken, UserId,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    chat::{Chat, ChatWith},
-    frame::{ChangedMember, EventFrame, GroupChangeEvent, HeadFrame},
-};
-use crate::{Changes, ChangesAfter, Message, Messages, Order, OwnProfile, SyncAnswer};
+use super::chat::{Chat, ChatWith};
 
 /// What a device knows of its user: pure, so that it can be tested and stored. It follows the rules of clients (PROTOCOL W8, W9).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,6 +28,21 @@ pub struct DeviceState {
     full_syncs: u64,
     #[serde(default)]
     profile: Option<OwnProfile>,
+}
+
+/// What others see of the device's user, and which event says so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnProfile {
+    /// The name.
+    pub nick: String,
+    /// An http or https URL.
+    #[serde(default)]
+    pub avatar: Option<String>,
+    /// An object of the application's own: JSON, as it was posted.
+    #[serde(default)]
+    pub extra: Option<RawJson>,
+    /// Where the event is in `chat.events`.
+    pub at: EventPosition,
 }
 
 impl DeviceState {
@@ -80,7 +98,7 @@ impl DeviceState {
     /// The number of a message of the user's with this `client_msg_id`, if the device has it.
     pub(super) fn mid_of(&self, chat: Recipient, client_msg_id: &ClientMsgId) -> Option<Mid> {
         let mut messages = self.chats.get(&chat)?.messages.values();
-        let is_this = |message: &&Message| {
+        let is_this = |message: &&MessageItem| {
             message.srcid == self.uid
                 && message.client_msg_id.as_deref() == Some(client_msg_id.as_str())
         };
@@ -100,10 +118,16 @@ impl DeviceState {
             self.profile = None;
         }
         if let Some(profile) = answer.profile {
-            self.take_profile(profile);
+            let api::OwnProfile { item, at } = profile;
+            self.take_profile(OwnProfile {
+                nick: item.nick,
+                avatar: item.avatar,
+                extra: item.extra,
+                at,
+            });
         }
         for row in answer.conversations {
-            if let Some(peer) = row.conversation.peer {
+            if let Some(peer) = row.item.peer {
                 self.returned_chat(Recipient::User(peer), answer.full)
                     .take_synced_user(row);
             }
@@ -144,64 +168,66 @@ impl DeviceState {
     }
 
     /// Whether what is there is below the token, or there is none yet: then nothing becomes of it.
-    pub(super) fn knows(&self, (partition, offset): (Partition, i64)) -> bool {
+    pub(super) fn knows(&self, at: EventPosition) -> bool {
         let token = self.token.as_ref();
-        token.is_none_or(|token| token.covers(partition, offset))
+        token.is_none_or(|token| token.covers(at.partition, at.offset))
     }
 
     /// Takes an event. `None` where it was known already, or changes no chat.
-    pub fn take_event(&mut self, event: EventFrame) -> Option<Recipient> {
-        if !self.moves_on(event.at) {
+    pub fn take_event(&mut self, event: EventFrame<'_>) -> Option<Recipient> {
+        let at = event.at;
+        if !self.moves_on(at) {
             return None;
         }
         let uid = self.uid;
         let other = |one: UserId, other: UserId| if one == uid { other } else { one };
-        if let Some(message) = event.message {
-            let key = match (message.gid, message.destid) {
-                (Some(gid), _) => Recipient::Group(gid),
-                (None, destid) => Recipient::User(other(message.srcid, destid?)),
-            };
-            self.chat(key)?.take_message(uid, message);
-            return Some(key);
+        let key = |user: Option<UserId>, gid| match gid {
+            Some(gid) => Some(Recipient::Group(gid)),
+            None => user.map(Recipient::User),
+        };
+        match event.body? {
+            FramedEvent::Message(message) => {
+                let destid = message.destid.map(|destid| other(message.srcid, destid));
+                let key = key(destid, message.gid)?;
+                self.chat(key)?.take_message(uid, message);
+                Some(key)
+            }
+            FramedEvent::MessageChange(change) => {
+                let peer = change.peer.map(|peer| other(change.by, peer));
+                let key = key(peer, change.gid)?;
+                self.chat(key)?.take_change(uid, at.offset, &change);
+                Some(key)
+            }
+            FramedEvent::ReadPosition(read) => {
+                let key = key(read.peer, read.gid)?;
+                self.chat(key)?
+                    .take_read(Some(read.device), read.mid, read.n);
+                Some(key)
+            }
+            FramedEvent::ContactChange(contact) => {
+                let key = Recipient::User(contact.peer);
+                self.chat(key)?.take_contact(uid, &contact);
+                Some(key)
+            }
+            FramedEvent::Profile(profile) => {
+                if profile.uid == uid {
+                    self.take_profile(OwnProfile {
+                        nick: profile.nick.into_owned(),
+                        avatar: profile.avatar.map(Cow::into_owned),
+                        extra: profile.extra.map(|extra| extra.into_owned().into()),
+                        at,
+                    });
+                }
+                None
+            }
+            FramedEvent::GroupChange(change) => self.take_group_change(change),
         }
-        if let Some(change) = event.message_change {
-            let key = match (change.gid, change.peer) {
-                (Some(gid), _) => Recipient::Group(gid),
-                (None, peer) => Recipient::User(other(change.by, peer?)),
-            };
-            self.chat(key)?.take_change(uid, event.at.1, change);
-            return Some(key);
-        }
-        if let Some(read) = event.read_position {
-            let key = match (read.gid, read.peer) {
-                (Some(gid), _) => Recipient::Group(gid),
-                (None, peer) => Recipient::User(peer?),
-            };
-            self.chat(key)?
-                .take_read(Some(read.device), read.mid, read.n);
-            return Some(key);
-        }
-        if let Some(contact) = event.contact_change {
-            let key = Recipient::User(contact.peer);
-            self.chat(key)?.take_contact(uid, &contact);
-            return Some(key);
-        }
-        if let Some(profile) = event.profile.filter(|profile| profile.uid == uid) {
-            self.take_profile(OwnProfile {
-                nick: profile.nick,
-                avatar: profile.avatar,
-                extra: profile.extra,
-                at: event.at,
-            });
-        }
-        self.take_group_change(event.group_change?)
     }
 
     /// A sync may have had a later one than the event that comes now.
     fn take_profile(&mut self, profile: OwnProfile) {
-        let (_, offset) = profile.at;
         let known = self.profile.as_ref();
-        if known.is_none_or(|known| known.at.1 <= offset) {
+        if known.is_none_or(|known| known.at.offset <= profile.at.offset) {
             self.profile = Some(profile);
         }
     }
@@ -214,7 +240,7 @@ impl DeviceState {
         }
     }
 
-    fn take_group_change(&mut self, event: GroupChangeEvent) -> Option<Recipient> {
+    fn take_group_change(&mut self, event: GroupChangeEvent<'_>) -> Option<Recipient> {
         let key = Recipient::Group(event.gid);
         let own = event.members.iter().find(|member| member.uid == self.uid);
         let known = self.chats.get_mut(&key);
@@ -228,12 +254,12 @@ impl DeviceState {
             ChatWith::User { .. } => None,
         });
         let (role, muted, join_mid) = match (own, before) {
-            (Some(ChangedMember { role: None, .. }), _) => {
+            (Some(MemberEvent { role: None, .. }), _) => {
                 self.chats.remove(&key);
                 return Some(key);
             }
             (
-                Some(&ChangedMember {
+                Some(&MemberEvent {
                     role: Some(role),
                     muted,
                     joined,
@@ -247,7 +273,7 @@ impl DeviceState {
             (None, before) => before?,
         };
         let with = ChatWith::Group {
-            name: event.name,
+            name: event.name.into_owned(),
             role,
             muted,
             dissolved: event.dissolved,
@@ -282,21 +308,21 @@ impl DeviceState {
     }
 
     /// What is below the token is known (W9), and what is handled moves it (W8).
-    fn moves_on(&mut self, (partition, offset): (Partition, i64)) -> bool {
+    fn moves_on(&mut self, at: EventPosition) -> bool {
         let Some(token) = &mut self.token else {
             return false;
         };
-        let is_new = !token.covers(partition, offset);
-        token.advance(partition, NextOffset::after(offset));
+        let is_new = !token.covers(at.partition, at.offset);
+        token.advance(at.partition, at.next());
         is_new
     }
 
     /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. What is of a group that shows
     /// another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
-    pub fn take_messages(&mut self, key: Recipient, page: Messages) -> Option<Mid> {
+    pub fn take_messages(&mut self, key: Recipient, page: MessagesPage) -> Option<Mid> {
         let next = page.next.and_then(|next| match next {
-            Order::After(mid) => Some(mid),
-            _ => None,
+            NextMessages::After(mid) => Some(mid),
+            NextMessages::Before(_) => None,
         });
         let chat = self.chats.get_mut(&key)?;
         if !chat.begins_after(page.begins_after_mid) {
@@ -311,7 +337,7 @@ impl DeviceState {
         &mut self,
         key: Recipient,
         after: ChangesAfter,
-        page: Changes,
+        page: ChangesPage,
     ) -> Option<ChangesAfter> {
         let chat = self.chats.get_mut(&key)?;
         if !chat.begins_after(page.begins_after_mid) {

@@ -47,7 +47,7 @@ fn take(device: &mut DeviceState, offset: i64, body: Value) -> Option<Recipient>
         .unwrap()
         .extend(body.as_object().unwrap().clone());
     match serde_json::from_value(frame).unwrap() {
-        ServerFrame::Event(event) => device.take_event(*event),
+        ServerFrame::Event(event) => device.take_event(event),
         other => panic!("{other:?}"),
     }
 }
@@ -122,7 +122,8 @@ fn the_users_own_profile_is_the_newest_that_a_sync_or_an_event_had() {
                 device.take_sync(serde_json::from_value(step).unwrap());
             }
             "frame" => {
-                device.take_event(serde_json::from_value(step).unwrap());
+                let event: EventFrame<'_> = serde_json::from_value(step).unwrap();
+                device.take_event(event);
             }
             _ => assert_eq!(json!(device.profile()), step),
         }
@@ -685,7 +686,7 @@ async fn who_types_and_who_is_there_is_handed_on_and_is_no_state() {
     let mut device = connected();
     let gid = 5.try_into().unwrap();
     let presence = |online, classes| {
-        Update::Presence(Presence {
+        Update::Presence(PresenceBody {
             uid: user(2),
             online,
             classes,

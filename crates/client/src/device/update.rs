@@ -1,6 +1,5 @@
+use api::PresenceBody;
 use schemas::{ClientMsgId, Mid, Recipient, UserId};
-
-use super::Presence;
 
 /// Something that a device has learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,5 +42,5 @@ pub enum Update {
     /// A user types in a chat, at this moment.
     Typing(Recipient, UserId),
     /// Whether the user that the device looks at is connected.
-    Presence(Presence),
+    Presence(PresenceBody),
 }

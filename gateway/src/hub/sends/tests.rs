@@ -7,12 +7,9 @@ use schemas::{
 };
 use serde_json::{Value, json};
 
-use crate::{
-    encoded::Format,
-    hub::{
-        Connection, DeviceOf, Hub, HubLimits, Next, Outcome, Outgoing, PostedSend, Refusal,
-        test_events::{event, message_body, uid},
-    },
+use crate::hub::{
+    Connection, DeviceOf, Hub, HubLimits, Next, Outcome, Outgoing, PostedSend, Refusal,
+    test_events::{event, message_body, uid},
 };
 
 const P: Partition = Partition::FIRST;
@@ -39,7 +36,7 @@ impl Gateway {
         };
         Self {
             hub: Hub::new(limits, 0, &PartitionMap::new()),
-            connection: Arc::new(Connection::new(device, 0, Format::Json, 10_000)),
+            connection: Arc::new(Connection::new(device, 0, 10_000)),
         }
     }
 

@@ -14,7 +14,6 @@ use schemas::{
 };
 use serde_json::{Value, json};
 
-use super::log::recipient;
 use crate::hub::test_events::group_settings;
 
 /// A conversation, as of an offset of its partition.
@@ -437,4 +436,12 @@ impl Seen<'_> {
 
 fn ts(offset: i64) -> String {
     TimestampMs(offset).rfc3339().unwrap()
+}
+
+/// The conversation between two users, or the group.
+pub(super) fn recipient(id: ConversationId, user: UserId) -> Recipient {
+    match id {
+        ConversationId::Direct(direct) => Recipient::User(direct.peer_of(user)),
+        ConversationId::Group(gid) => Recipient::Group(gid),
+    }
 }

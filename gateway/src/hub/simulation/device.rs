@@ -6,10 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use client::{
-    SyncAnswer,
-    device::{DeviceState, ServerFrame as Frame},
-};
+use api::{HeadFrame, ServerFrame};
+use client::{SyncAnswer, device::DeviceState};
 use schemas::{
     ConversationId, DirectConversation, EventPosition, Mid, NextOffset, Partition, Recipient,
     SyncToken, UserId, event::Body,
@@ -17,16 +15,15 @@ use schemas::{
 use serde_json::{Value, json};
 
 use super::{
-    conversation::Seen,
-    log::{Log, Logged, recipient},
+    conversation::{Seen, recipient},
+    log::{Log, Logged},
     stores::Stores,
     told::Told,
     vector::{Recording, chat_json, key_text, message_json},
 };
 use crate::{
-    encoded::Format,
-    frames::{ServerFrame, head_frame},
-    hub::{Connection, Head, Outgoing, test_events::uid},
+    frames,
+    hub::{Connection, Outgoing, test_events::uid},
 };
 
 /// Messages and changes of a page.
@@ -36,7 +33,7 @@ pub(super) struct Device {
     state: DeviceState,
     /// Events that were handed to it, and heads in place of others.
     handled: BTreeSet<EventPosition>,
-    heads: Vec<Head>,
+    heads: Vec<HeadFrame>,
     /// The last event that a page of a sync had of a chat, where another page followed.
     paged: BTreeMap<Recipient, i64>,
     /// The newest message of each group of which it was told, and how: what comes has no gap.
@@ -86,11 +83,11 @@ impl Device {
         if page.more {
             let users = page.conversations.iter();
             let users = users.filter_map(|row| {
-                let peer = row.conversation.peer?;
-                Some((Recipient::User(peer), row.at?.1))
+                let peer = row.item.peer?;
+                Some((Recipient::User(peer), row.at?.offset))
             });
             let groups = page.groups.iter();
-            let groups = groups.map(|row| (Recipient::Group(row.gid), row.at.1));
+            let groups = groups.map(|row| (Recipient::Group(row.gid), row.at.offset));
             self.paged.extend(users.chain(groups));
         }
         self.told.take_sync(&page);
@@ -109,25 +106,24 @@ impl Device {
                 self.handled.insert(event.at);
                 is_overtaken = self.is_overtaken(event.at, log);
                 self.told.take_event(event, self.state.uid());
-                event.frame_for(self.user(), Format::Json).into_message()
+                event.frame_for(self.user())
             }
             Outgoing::Head(head) => {
-                self.assert_not_below(EventPosition {
-                    partition: head.gid.partition(),
-                    offset: head.offset,
-                });
+                self.assert_not_below(head.at);
                 self.heads.push(*head);
                 self.told.take_head(head);
-                Format::Json.encode(&head_frame(head))
+                frames::encode(&ServerFrame::Head(*head))
             }
-            Outgoing::Ping(token) => Format::Json.encode(&ServerFrame::Ping { token: Some(token) }),
+            Outgoing::Ping(token) => frames::encode(&ServerFrame::Ping {
+                token: Some((&**token).into()),
+            }),
             other => panic!("{other:?}"),
         };
-        let frame: Value = serde_json::from_str(frame.to_text().unwrap()).unwrap();
+        let frame: Value = serde_json::from_str(frame.into_message().to_text().unwrap()).unwrap();
         match serde_json::from_value(frame.clone()).unwrap() {
-            Frame::Event(event) => drop(self.state.take_event(*event)),
-            Frame::Head(head) => drop(self.state.take_head(head)),
-            Frame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
+            ServerFrame::Event(event) => drop(self.state.take_event(event)),
+            ServerFrame::Head(head) => drop(self.state.take_head(head)),
+            ServerFrame::Ping { token } => self.state.take_ping(&token.unwrap().parse().unwrap()),
             other => panic!("{other:?}"),
         }
         self.record(json!({"frame": frame}));
@@ -167,7 +163,7 @@ impl Device {
     fn is_stood_for(&self, logged: &Logged, offset: i64) -> bool {
         let mut heads = self.heads.iter().filter(|head| {
             ConversationId::Group(head.gid) == logged.conversation
-                && (head.offset..=head.last_offset).contains(&offset)
+                && (head.at.offset..=head.until.offset).contains(&offset)
         });
         heads.any(|head| match &logged.body {
             Body::Message(message) => message.mid <= head.mid,
@@ -279,7 +275,8 @@ impl Device {
             chat.own_pos
         );
         let [mut last, messages] = ["last", "messages"].map(|field| known[field].take());
-        let newest: Option<client::Message> = serde_json::from_value(row["last"].take()).unwrap();
+        let newest: Option<client::MessageItem> =
+            serde_json::from_value(row["last"].take()).unwrap();
         let mut newest = message_json(newest.as_ref());
         // A list does not have it.
         for message in [&mut last, &mut newest] {
@@ -290,7 +287,7 @@ impl Device {
         }
         if known["missing"].is_null() {
             assert_eq!(last, newest, "{whose}");
-            let all: client::Messages =
+            let all: client::MessagesPage =
                 serde_json::from_value(seen.messages(Mid::ZERO, usize::MAX)).unwrap();
             let all: Vec<Value> = all
                 .items

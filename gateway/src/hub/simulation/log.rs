@@ -353,11 +353,3 @@ fn text(offset: i64, rng: &mut StdRng) -> String {
         false => format!("text {offset}"),
     }
 }
-
-/// The conversation between two users, or the group.
-pub(super) fn recipient(id: ConversationId, user: UserId) -> Recipient {
-    match id {
-        ConversationId::Direct(direct) => Recipient::User(direct.peer_of(user)),
-        ConversationId::Group(gid) => Recipient::Group(gid),
-    }
-}

@@ -27,7 +27,6 @@ use super::{
     Adoption, Connection, DeviceOf, Hub, HubLimits, Next, NoStream, Outgoing, Replay,
     test_events::event,
 };
-use crate::encoded::Format;
 
 const GATEWAYS: usize = 2;
 const STEPS: usize = 600;
@@ -229,12 +228,7 @@ impl Simulation {
             class: DeviceClass::Pc,
         };
         self.connections += 1;
-        let connection = Arc::new(Connection::new(
-            of,
-            self.connections,
-            Format::Json,
-            QUEUE_BYTES,
-        ));
+        let connection = Arc::new(Connection::new(of, self.connections, QUEUE_BYTES));
         let welcomed = match device.token().cloned() {
             Some(token) if token.page().is_none() => self.replay(gateway, &connection, token),
             _ => Err(NoStream::SyncRequired),

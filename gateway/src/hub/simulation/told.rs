@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::HeadFrame;
 use client::SyncAnswer;
 use schemas::{GroupId, Mid, Recipient, UserId, event::Body};
 
-use crate::hub::{Head, RingEvent};
+use crate::hub::RingEvent;
 
 #[derive(Default)]
 pub(super) struct Told {
@@ -36,7 +37,7 @@ impl Told {
         }
     }
 
-    pub(super) fn take_head(&mut self, head: &Head) {
+    pub(super) fn take_head(&mut self, head: &HeadFrame) {
         if !self.has_left(head.gid) {
             self.raise(head.gid, head.mid);
         }

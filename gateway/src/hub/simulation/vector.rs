@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, fs, path::PathBuf};
 
 use client::{
-    Message,
+    MessageItem,
     device::{Chat, ChatWith, DeviceState},
 };
 use schemas::Recipient;
@@ -100,7 +100,7 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
 }
 
 /// What a device has of a message.
-pub(super) fn message_json(message: Option<&Message>) -> Value {
+pub(super) fn message_json(message: Option<&MessageItem>) -> Value {
     message.map_or(Value::Null, |message| {
         json!({
             "mid": message.mid, "srcid": message.srcid.to_string(), "msg": message.msg, "ts": message.ts,

@@ -1,11 +1,11 @@
 //! How a connection begins: which device it is, and from where its stream goes on, or that it has to sync.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use api::{ClientFrame, Hello, Object, ServerFrame, Since};
 use axum::extract::ws::{Message, WebSocket};
-use problem::json::Object;
 use rand::Rng as _;
-use schemas::{SyncToken, UserId};
+use schemas::{SyncToken, UserId, topics::Topic};
 use tokio::{
     task::yield_now,
     time::{Instant, sleep, timeout, timeout_at},
@@ -17,7 +17,7 @@ use super::{
     reconnect,
 };
 use crate::{
-    frames::{ClientFrame, Format, Hello, ServerFrame, Since},
+    frames,
     hub::{Adoption, Connection, DeviceOf, NoStream, Replay},
     memberships, metrics,
     socket::{
@@ -40,16 +40,15 @@ impl<'a> Session<'a> {
     pub(super) async fn greet(
         gateway: &'a Arc<Gateway>,
         peer: &'a Peer,
-        format: Format,
         mut socket: WebSocket,
     ) -> Option<(Self, Since)> {
         let (ping, answer_time) = (gateway.config.ping_interval(), gateway.config.answer_time());
         let hello = tokio::select! {
-            hello = timeout(answer_time, read(gateway, peer, format, &mut socket)) => {
+            hello = timeout(answer_time, read(gateway, peer, &mut socket)) => {
                 hello.unwrap_or(Err(Some(CloseCode::TimedOut.into())))
             }
             () = gateway.shutdown.soft().cancelled() => {
-                let frame = format.encode(&reconnect(gateway));
+                let frame = frames::encode(&reconnect(gateway)).into_message();
                 let written = timeout(answer_time, socket.send(frame)).await;
                 let is_written = matches!(written, Ok(Ok(())));
                 Err(is_written.then(|| CloseCode::GoingAway.into()))
@@ -70,7 +69,7 @@ impl<'a> Session<'a> {
             id: device.id,
             class: device.class,
         };
-        let connection = match gateway.connection(of, format) {
+        let connection = match gateway.connection(of) {
             connection if peer.is_reader => connection.of_reader(),
             connection => connection,
         };
@@ -146,7 +145,7 @@ impl<'a> Session<'a> {
         }
         let frame = ServerFrame::Welcome {
             resumed: true,
-            token: &token,
+            token: token.as_str().into(),
             frames_per_s: self.gateway.config.user_frames_per_s,
             bytes_per_s: self.gateway.config.user_bytes_per_s,
             ping_seconds: self.gateway.config.ping_seconds,
@@ -174,7 +173,7 @@ impl<'a> Session<'a> {
         let frame = ServerFrame::SyncRequired {
             after_ms,
             ping_seconds: self.gateway.config.ping_seconds,
-            token,
+            token: token.map(Cow::from),
         };
         self.write_frame(&frame).await?;
         self.write_waiting().await
@@ -182,13 +181,8 @@ impl<'a> Session<'a> {
 }
 
 /// The first frame of the device's own.
-async fn read(
-    gateway: &Gateway,
-    peer: &Peer,
-    format: Format,
-    socket: &mut WebSocket,
-) -> Result<Hello, Ended> {
-    let message = loop {
+async fn read(gateway: &Gateway, peer: &Peer, socket: &mut WebSocket) -> Result<Hello, Ended> {
+    let text = loop {
         let message = match socket.recv().await {
             Some(Ok(message)) => message,
             Some(Err(error)) => return Err(of_error(error)),
@@ -198,16 +192,19 @@ async fn read(
         match message {
             Message::Ping(_) | Message::Pong(_) => {}
             Message::Close(_) => return Err(None),
-            Message::Text(_) | Message::Binary(_) => break message,
+            Message::Binary(_) => return Err(Some(CloseCode::WrongKind.into())),
+            Message::Text(text) => break text,
         }
     };
-    let detail = match format.parse(&message) {
-        Some(Ok(ClientFrame::Hello(hello))) => return Ok(hello),
-        Some(Ok(_)) => "the first frame is hello".to_owned(),
-        Some(Err(wrong)) => wrong.detail,
-        None => return Err(Some(CloseCode::WrongKind.into())),
+    let detail = match frames::parse(&text) {
+        Ok(ClientFrame::Hello(hello)) => return Ok(hello),
+        Ok(_) => "the first frame is hello".to_owned(),
+        Err(wrong) => wrong.detail,
     };
-    let frame = format.encode(&ServerFrame::Error { detail: &detail });
+    let frame = frames::encode(&ServerFrame::Error {
+        detail: detail.as_str().into(),
+    });
+    let frame = frame.into_message();
     let written = socket.send(frame).await;
     let close = CloseCode::Malformed.because(detail);
     Err(written.is_ok().then_some(close))
@@ -334,7 +331,8 @@ async fn replay(
 
 /// Has the hub know in which groups a user is. MySQL says it.
 async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStream> {
-    let read = timeout_at(by, memberships::read(gateway, uid)).await;
+    let topic = gateway.kafka.topic(Topic::Events);
+    let read = timeout_at(by, memberships::read(&gateway.store, &topic, uid)).await;
     let read = read.map_err(|_elapsed| NoStream::MembershipsBehind)?;
     let stored = read.map_err(|error| {
         tracing::debug!(%error, "memberships are not read");

@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use api::{ClientFrame, Resume, ServerFrame, ShortText};
 use axum::extract::ws::Message;
 use schemas::Recipient;
 use tokio::time::Instant;
 
 use super::{Posting, Session};
 use crate::{
-    frames::{ClientFrame, NoFrame, Resume, ServerFrame, ShortText},
+    frames::{self, NoFrame},
     rates::TooMuch,
     socket::{
         Peer,
@@ -49,16 +50,16 @@ impl<'a> Session<'a> {
         posting: &mut Posting<'a>,
     ) -> Result<(), Ended> {
         charge(self.gateway, self.peer, &message)?;
-        match message {
+        let text = match message {
             Message::Close(_) => return Err(None),
             // axum answers pings by itself.
             Message::Ping(_) | Message::Pong(_) => return Ok(()),
-            Message::Text(_) | Message::Binary(_) => {}
+            Message::Binary(_) => return Err(Some(CloseCode::WrongKind.into())),
+            Message::Text(text) => text,
         };
-        let frame = self.connection.format().parse(&message);
         let (gateway, peer, connection) =
             (&**self.gateway, self.peer, Arc::clone(&self.connection));
-        match frame.ok_or(Some(CloseCode::WrongKind.into()))? {
+        match frames::parse(&text) {
             Ok(ClientFrame::Pong {}) => {
                 if let Some(token) = self.liveness.pong() {
                     self.handled(token);
@@ -87,11 +88,11 @@ impl<'a> Session<'a> {
             }
             Ok(ClientFrame::Typing(frame)) => match frame.recipient() {
                 Ok(to) => self.type_to(to),
-                Err(wrong) => return self.complain(wrong).await,
+                Err(wrong) => return self.complain(posting::said(&wrong)).await,
             },
             Ok(ClientFrame::Focus(frame)) => match frame.at() {
                 Ok(at) => self.gateway.presence.set_focus(&connection, at),
-                Err(wrong) => return self.complain(wrong).await,
+                Err(wrong) => return self.complain(posting::said(&wrong)).await,
             },
             Err(NoFrame { reference, detail }) => match reference {
                 Some(ShortText(reference)) => {
@@ -119,8 +120,8 @@ impl<'a> Session<'a> {
         if self.complaints.add(Instant::now()) {
             return Err(Some(CloseCode::Malformed.because(detail)));
         }
-        self.write_frame(&ServerFrame::Error { detail: &detail })
-            .await
+        let detail = detail.into();
+        self.write_frame(&ServerFrame::Error { detail }).await
     }
 }
 

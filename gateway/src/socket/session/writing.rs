@@ -1,12 +1,13 @@
 //! What the device gets.
 
+use api::ServerFrame;
 use axum::extract::ws::WebSocket;
 use futures::SinkExt;
 use tokio::time::{Instant, timeout};
 
 use super::Session;
 use crate::{
-    frames::{ServerFrame, head_frame},
+    frames,
     hub::{End, Next, Outgoing},
     metrics,
     socket::close_code::{CloseCode, Ended},
@@ -44,33 +45,34 @@ impl Session<'_> {
     }
 
     async fn buffer_item(&mut self, item: Outgoing) -> Result<(), Ended> {
-        let format = self.connection.format();
         let (frame, kind) = match item {
             Outgoing::Event(event) => {
                 self.liveness.event_written();
                 let uid = self.connection.uid();
-                (event.frame_for(uid, format).into_message(), "event")
+                (event.frame_for(uid), "event")
             }
             Outgoing::Head(head) => {
                 self.liveness.event_written();
-                (format.encode(&head_frame(&head)), "head")
+                (frames::encode(&ServerFrame::Head(head)), "head")
             }
             Outgoing::Ping(token) => {
-                let frame = format.encode(&ServerFrame::Ping {
-                    token: Some(&token),
-                });
+                let frame = ServerFrame::Ping {
+                    token: Some((&*token).into()),
+                };
+                let frame = frames::encode(&frame);
                 self.liveness.ping_written(Some(token), Instant::now());
                 (frame, "ping")
             }
-            Outgoing::Answer(answer) => (format.encode(&answer.frame()), "other"),
-            Outgoing::Frame(frame) => (frame.into_message(), "other"),
+            Outgoing::Answer(answer) => (frames::encode(&answer.frame()), "other"),
+            Outgoing::Frame(frame) => (frame, "other"),
         };
         metrics::written(kind, 1);
-        self.in_time(|socket| socket.feed(frame)).await
+        self.in_time(|socket| socket.feed(frame.into_message()))
+            .await
     }
 
     pub(super) async fn write_frame(&mut self, frame: &ServerFrame<'_>) -> Result<(), Ended> {
-        let frame = self.connection.format().encode(frame);
+        let frame = frames::encode(frame).into_message();
         self.in_time(|socket| socket.send(frame)).await
     }
 

@@ -1,8 +1,8 @@
 //! The newest entries, found by their keys.
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
-use crate::core::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
+use crate::core::chunked_queue::ChunkedQueue;
 
 /// An entry of a [`IndexedQueue`].
 pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
@@ -34,6 +34,8 @@ const NUMBERS: u32 = 1 << 24;
 /// 5 to 8.9 bytes for each entry.
 const MAX_USED_PERCENT: usize = 80;
 const NEW_TABLE_PERCENT: usize = 45;
+/// How many entries a partition may have. Ten million are about 300 MB; those that senders have of their own come to a few times as much at the very most.
+pub(in crate::core) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 const _: () = assert!(*DEDUP_MAX_ENTRIES.end() < NUMBERS as i64);
 
 impl<E> Default for IndexedQueue<E> {

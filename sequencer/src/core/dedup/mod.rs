@@ -14,12 +14,15 @@ use schemas::{
     event::{Message, Rules},
 };
 
-pub(super) use self::keyed::{KeyedEntry, MAX_WINDOW_MS};
+pub(super) use self::{
+    indexed_queue::DEDUP_MAX_ENTRIES,
+    keyed::{KeyedEntry, MAX_WINDOW_MS},
+};
 use self::{
     indexed_queue::{Entry, IndexedQueue},
     keyed::KeyedDedup,
 };
-use super::{chunked_queue::ChunkedQueue, control::DEDUP_MAX_ENTRIES};
+use super::chunked_queue::ChunkedQueue;
 
 /// The fields that a repeat has in common with what it repeats.
 #[derive(Clone, Copy)]

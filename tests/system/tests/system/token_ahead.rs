@@ -22,6 +22,7 @@ fn a_device_whose_token_is_ahead_of_the_log_begins_anew_and_receives() {
             groups: Vec::new(),
             left: Vec::new(),
             profile: None,
+            profiles: None,
             next: SyncToken::new(0, &ahead),
             more: false,
             full: true,

@@ -9,7 +9,7 @@ use serde::{
 };
 
 /// A visitor, since serde's derive for an enum reports a number in its place as a syntax error without the field.
-pub(super) fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceClass, D::Error> {
+pub(crate) fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DeviceClass, D::Error> {
     struct Visitor;
 
     impl de::Visitor<'_> for Visitor {
@@ -29,7 +29,7 @@ pub(super) fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Devic
 }
 
 /// The number of a message.
-pub(super) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
+pub(crate) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
     struct Visitor;
 
     impl de::Visitor<'_> for Visitor {
@@ -57,7 +57,7 @@ pub(super) fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::
 }
 
 /// The number of a message, or `None` for the latest.
-pub(super) fn read_up_to<'de, D: Deserializer<'de>>(
+pub(crate) fn read_up_to<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Mid>, D::Error> {
     struct Visitor;

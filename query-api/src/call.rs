@@ -22,14 +22,14 @@ use crate::{
 };
 
 /// An extractor: calls behind the limits have one.
-pub(crate) struct Api {
+pub(crate) struct Call {
     shared: Arc<QueryApi>,
     slot: Arc<CallSlot>,
     /// The user, by the token; services and callers without authentication read for many.
     account: Option<UserId>,
 }
 
-impl Deref for Api {
+impl Deref for Call {
     type Target = QueryApi;
 
     fn deref(&self) -> &QueryApi {
@@ -37,7 +37,7 @@ impl Deref for Api {
     }
 }
 
-impl<S> FromRequestParts<S> for Api
+impl<S> FromRequestParts<S> for Call
 where
     Arc<QueryApi>: FromRef<S>,
     S: Send + Sync,
@@ -61,7 +61,7 @@ where
     }
 }
 
-impl Api {
+impl Call {
     /// A snapshot of a database, over a connection of the user's share.
     ///
     /// # Errors

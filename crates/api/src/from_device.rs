@@ -1,23 +1,21 @@
-use std::fmt;
+//! Frames from a device to a gateway.
 
-use problem::json::Object;
 use schemas::{
     ClientMsgId, DeviceClass, DeviceId, GroupId, Mid, Recipient, UserId,
-    command::{Command, ReadAck, SendMessage},
+    command::{Command, Malformed, ReadAck, SendMessage},
 };
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::values::{Id, ShortId, ShortText};
-
-/// What a frame may be.
-pub(super) const TYPES: &str = "hello, resume, send, read, pong, typing or focus";
+use crate::values::{
+    DeviceClassName, Id, Object, ShortId, ShortText, recipient, recipient_or_none,
+};
 
 /// A frame from the device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum ClientFrame {
+pub enum ClientFrame {
     /// The first frame: which device it is, and its token, if it has one.
     Hello(Hello),
     /// After `sync_required`: the token of the sync's last answer.
@@ -34,46 +32,30 @@ pub(crate) enum ClientFrame {
     Focus(FocusFrame),
 }
 
-/// What is no frame: why, for the developer of the device, and the `ref` of a send or a read where that can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoFrame {
-    pub(crate) reference: Option<ShortText>,
-    pub(crate) detail: String,
-}
-
-impl From<String> for NoFrame {
-    fn from(detail: String) -> Self {
-        Self {
-            reference: None,
-            detail,
-        }
-    }
-}
-
 /// From where a device goes on.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Resume {
-    pub(crate) since: String,
+pub struct Resume {
+    pub since: String,
 }
 
 /// Which device it is, and what it has.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Hello {
+pub struct Hello {
     #[schema(value_type = Device)]
-    pub(crate) device: Object<Device>,
+    pub device: Object<Device>,
     /// Its token. Where the field is absent the device has lost its token and not what it knows: it goes on from the one that was kept for it. Null: it
     /// knows nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Since::is_lost")]
     #[schema(value_type = Option<String>)]
-    pub(crate) since: Since,
+    pub since: Since,
 }
 
 /// From where a device goes on that says hello.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Option<String>")]
-pub(crate) enum Since {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Option<String>", into = "Option<String>")]
+pub enum Since {
     /// The device has lost its token, and not what it knows.
     #[default]
     Lost,
@@ -82,94 +64,109 @@ pub(crate) enum Since {
     Token(String),
 }
 
+impl Since {
+    fn is_lost(&self) -> bool {
+        *self == Self::Lost
+    }
+}
+
 impl From<Option<String>> for Since {
     fn from(since: Option<String>) -> Self {
         since.map_or(Self::Nothing, Self::Token)
     }
 }
 
+impl From<Since> for Option<String> {
+    fn from(since: Since) -> Self {
+        match since {
+            Since::Token(token) => Some(token),
+            Since::Lost | Since::Nothing => None,
+        }
+    }
+}
+
 /// A device of a user.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Device {
+pub struct Device {
     /// Its own id; no two devices of a user have the same.
     #[schema(value_type = ShortId)]
-    pub(crate) id: DeviceId,
-    #[schema(value_type = super::values::DeviceClass)]
-    pub(crate) class: DeviceClass,
+    pub id: DeviceId,
+    #[schema(value_type = DeviceClassName)]
+    pub class: DeviceClass,
     /// For people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "ShortText::is_empty")]
     #[schema(value_type = Option<String>, max_length = 64)]
-    pub(crate) name: ShortText,
+    pub name: ShortText,
 }
 
 /// A message to a user or into a group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SendFrame {
+pub struct SendFrame {
     /// Of the device's own choice; answers have it.
     #[serde(rename = "ref")]
     #[schema(value_type = String, max_length = 64)]
-    pub(crate) reference: ShortText,
+    pub reference: ShortText,
     /// A user.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(crate) to: Option<UserId>,
+    pub to: Option<UserId>,
     /// In place of `to`: a group.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(crate) gid: Option<GroupId>,
+    pub gid: Option<GroupId>,
     /// The author's own id of this send: with the same one it is the same message. 1 to 64 bytes of UTF-8 without control characters.
     #[schema(value_type = String, min_length = 1, max_length = 64)]
-    pub(crate) client_msg_id: ClientMsgId,
+    pub client_msg_id: ClientMsgId,
     /// The text: UTF-8 without NUL, at most 16,384 bytes of it where the operator has set no other limit (`ingest.max_msg_bytes`).
     #[schema(min_length = 1, max_length = 65_535)]
-    pub(crate) msg: String,
+    pub msg: String,
 }
 
 /// A read-ack of a direct conversation or a group, on the class of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadFrame {
+pub struct ReadFrame {
     #[serde(rename = "ref")]
     #[schema(value_type = String, max_length = 64)]
-    pub(crate) reference: ShortText,
+    pub reference: ShortText,
     /// The other user of a direct conversation.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(crate) peer: Option<UserId>,
+    pub peer: Option<UserId>,
     /// In place of `peer`: a group.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(crate) gid: Option<GroupId>,
+    pub gid: Option<GroupId>,
     /// The newest message that is read.
-    #[serde(deserialize_with = "mid")]
+    #[serde(deserialize_with = "mid_of_frame")]
     #[schema(value_type = i64, minimum = 1)]
-    pub(crate) mid: Mid,
+    pub mid: Mid,
 }
 
 /// The user types a message to a user or into a group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TypingFrame {
-    #[serde(default)]
+pub struct TypingFrame {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(super) to: Option<UserId>,
-    #[serde(default)]
+    pub to: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(super) gid: Option<GroupId>,
+    pub gid: Option<GroupId>,
 }
 
 /// The conversation or group that the user looks at; with neither, at none.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FocusFrame {
-    #[serde(default)]
+pub struct FocusFrame {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(super) peer: Option<UserId>,
-    #[serde(default)]
+    pub peer: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Id>)]
-    pub(super) gid: Option<GroupId>,
+    pub gid: Option<GroupId>,
 }
 
 impl TypingFrame {
@@ -177,8 +174,8 @@ impl TypingFrame {
     ///
     /// # Errors
     /// It does not say, or says two things.
-    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
-        one_of("to", self.to, self.gid)
+    pub fn recipient(&self) -> Result<Recipient, Malformed> {
+        recipient("to", self.to, self.gid)
     }
 }
 
@@ -187,8 +184,8 @@ impl FocusFrame {
     ///
     /// # Errors
     /// It says two things.
-    pub(crate) fn at(&self) -> Result<Option<Recipient>, String> {
-        at_most_one_of("peer", self.peer, self.gid)
+    pub fn at(&self) -> Result<Option<Recipient>, Malformed> {
+        recipient_or_none("peer", self.peer, self.gid)
     }
 }
 
@@ -197,12 +194,12 @@ impl SendFrame {
     ///
     /// # Errors
     /// It does not say, or says two things.
-    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
-        one_of("to", self.to, self.gid)
+    pub fn recipient(&self) -> Result<Recipient, Malformed> {
+        recipient("to", self.to, self.gid)
     }
 
     /// The command of this user; `to` is [`Self::recipient`].
-    pub(crate) fn into_command(self, srcid: UserId, to: Recipient) -> Command {
+    pub fn into_command(self, srcid: UserId, to: Recipient) -> Command {
         Command::Send(SendMessage {
             srcid,
             to,
@@ -218,15 +215,15 @@ impl ReadFrame {
     ///
     /// # Errors
     /// It does not say, or says two things.
-    pub(crate) fn recipient(&self) -> Result<Recipient, String> {
-        one_of("peer", self.peer, self.gid)
+    pub fn recipient(&self) -> Result<Recipient, Malformed> {
+        recipient("peer", self.peer, self.gid)
     }
 
     /// The command of this user, on this class of devices.
     ///
     /// # Errors
     /// It names no conversation, or two.
-    pub(crate) fn command(&self, uid: UserId, device: DeviceClass) -> Result<Command, String> {
+    pub fn command(&self, uid: UserId, device: DeviceClass) -> Result<Command, Malformed> {
         Ok(Command::ReadAck(ReadAck {
             uid,
             to: self.recipient()?,
@@ -237,43 +234,21 @@ impl ReadFrame {
 }
 
 /// A number, or what is right in the words of ingest.
-fn mid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
+fn mid_of_frame<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mid, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    checked_mid(value.as_i64(), &value).map_err(D::Error::custom)
-}
-
-pub(super) fn checked_mid(mid: Option<i64>, given: &impl fmt::Display) -> Result<Mid, String> {
-    let wrong = || format!("is {given}; must be a message's number, 1 or more");
-    let mid = mid.and_then(|mid| Mid::try_from(mid).ok());
-    mid.filter(|mid| *mid > Mid::ZERO).ok_or_else(wrong)
-}
-
-/// What `field` says, or `gid` in its place.
-fn one_of(field: &str, uid: Option<UserId>, gid: Option<GroupId>) -> Result<Recipient, String> {
-    at_most_one_of(field, uid, gid)?
-        .ok_or_else(|| format!("{field} is missing; must be a user, or gid in its place a group"))
-}
-
-fn at_most_one_of(
-    field: &str,
-    uid: Option<UserId>,
-    gid: Option<GroupId>,
-) -> Result<Option<Recipient>, String> {
-    match (uid, gid) {
-        (Some(_), Some(_)) => Err(format!("gid is given beside {field}; must be absent")),
-        (Some(uid), None) => Ok(Some(Recipient::User(uid))),
-        (None, gid) => Ok(gid.map(Recipient::Group)),
-    }
+    let mid = value.as_i64().and_then(|mid| Mid::try_from(mid).ok());
+    mid.filter(|mid| *mid > Mid::ZERO).ok_or_else(|| {
+        D::Error::custom(format!("is {value}; must be a message's number, 1 or more"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::json::parse;
 
     fn since(hello: &str) -> Since {
         let text = format!(r#"{{"type":"hello","device":{{"id":"a","class":"pc"}}{hello}}}"#);
-        match parse(&text).unwrap() {
+        match serde_json::from_str(&text).unwrap() {
             ClientFrame::Hello(hello) => hello.since,
             other => panic!("{other:?}"),
         }
@@ -293,19 +268,25 @@ mod tests {
             (r#""gid":"7""#, Ok(Recipient::Group(7.try_into().unwrap()))),
             (
                 r#""to":"2","gid":"7""#,
-                Err("gid is given beside to; must be absent"),
+                Err(("gid", "is given beside to; must be absent")),
             ),
             (
                 r#""gid":null"#,
-                Err("to is missing; must be a user, or gid in its place a group"),
+                Err((
+                    "to",
+                    "is missing; must be a user, or gid in its place a group",
+                )),
             ),
         ] {
             let text =
                 format!(r#"{{"type":"send","ref":"1","client_msg_id":"a","msg":"hello",{to}}}"#);
-            let Ok(ClientFrame::Send(send)) = parse(&text) else {
+            let Ok(ClientFrame::Send(send)) = serde_json::from_str(&text) else {
                 panic!("no send: {text}");
             };
-            assert_eq!(send.recipient(), right.map_err(str::to_owned));
+            assert_eq!(
+                send.recipient(),
+                right.map_err(|(field, problem)| Malformed::new(field, problem))
+            );
         }
     }
 }

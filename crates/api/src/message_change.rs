@@ -1,0 +1,236 @@
+//! Changes to messages: posted, read, and as they happen.
+
+use std::{borrow::Cow, fmt, str::FromStr};
+
+use schemas::{
+    Change, ChangeMessage, Chg, GroupId, InboundPosition, MessageChange, Mid, Ordinal, TimestampMs,
+    UserId, command::Malformed, serde_as_text,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    fields::mid,
+    values::{Id, Time, recipient, utc},
+};
+
+/// "by changes message mid of the conversation with peer, or of the group."
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MessageChangeBody {
+    /// Who makes the change.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    pub by: UserId,
+    /// The other user of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    pub peer: Option<UserId>,
+    /// In place of peer: a group of which `by` is a member. Its admins recall and delete everybody's messages, at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    pub gid: Option<GroupId>,
+    /// Which message, 1 or more, as a number or a string.
+    #[serde(deserialize_with = "mid")]
+    #[schema(value_type = i64, minimum = 1, example = 3)]
+    pub mid: Mid,
+    /// `recall` takes its text away for both sides, `delete` the message as a whole (only where the rules allow it), `edit` gives it another
+    /// text: these three are the author's. `hide` hides it from `by`, `clear` it and all before it.
+    #[schema(pattern = "^(recall|delete|edit|hide|clear)$", example = "recall")]
+    pub kind: String,
+    /// Of an edit only: the new text, as of a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
+    pub msg: Option<String>,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub command_id: Option<String>,
+}
+
+impl MessageChangeBody {
+    /// The command.
+    ///
+    /// # Errors
+    /// A field is wrong.
+    pub fn into_command(self) -> Result<ChangeMessage, Malformed> {
+        Ok(ChangeMessage {
+            by: self.by,
+            to: recipient("peer", self.peer, self.gid)?,
+            mid: self.mid,
+            change: Change::new(&self.kind, self.msg)?,
+        })
+    }
+}
+
+impl From<&ChangeMessage> for MessageChangeBody {
+    fn from(change: &ChangeMessage) -> Self {
+        let (peer, gid) = change.to.uid_or_gid();
+        Self {
+            by: change.by,
+            peer,
+            gid,
+            mid: change.mid,
+            kind: change.change.kind().to_owned(),
+            msg: change.change.msg().map(str::to_owned),
+            command_id: None,
+        }
+    }
+}
+
+/// Changes of one conversation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ChangesPage {
+    /// The changes, by number, then what the user has hidden and cleared without one, in the order of the log. What other users hide and clear is left out, and of a group what concerns messages from before
+    /// joining, so a page may hold fewer than `limit`; only `next` tells whether it is the last.
+    pub items: Vec<ChangeItem>,
+    /// The parameter that goes on where this page ends; null where nothing is left.
+    #[schema(value_type = Option<String>, example = "after_chg=1")]
+    pub next: Option<ChangesAfter>,
+    /// Of a group: up to this message it shows the user nothing, who joined behind it; 0 where it shows its whole history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 0, example = 2)]
+    pub begins_after_mid: Option<Mid>,
+    /// With `after=`: how far the stores had come, by partition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<String>>, example = json!(["17:45"]))]
+    pub as_of: Vec<InboundPosition>,
+}
+
+/// A change to a message, or to what the user sees of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangeItem {
+    /// Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on a hide and a clear have none: 0.
+    #[schema(value_type = i64, minimum = 0, example = 1)]
+    pub chg: Chg,
+    /// Of one without a number: where it is in `chat.events`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, example = 57)]
+    pub own_pos: Option<i64>,
+    /// The message; of a clear the newest that is cleared.
+    #[schema(value_type = i64, minimum = 1, example = 3)]
+    pub mid: Mid,
+    /// `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only).
+    #[schema(value_type = String, example = "recall")]
+    pub kind: Cow<'static, str>,
+    /// When, UTC.
+    #[schema(example = "2025-11-21T08:01:00.123Z")]
+    pub ts: String,
+    /// Of an edit the newest text of the message, which may be that of a later edit. Absent where the message was recalled since, or the
+    /// user does not see it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msg: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChangeBody)]
+pub struct ChangeEvent<'a> {
+    #[schema(value_type = Id)]
+    pub by: UserId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
+    pub peer: Option<UserId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Id>)]
+    pub gid: Option<GroupId>,
+    #[schema(value_type = i64)]
+    pub mid: Mid,
+    pub kind: Cow<'static, str>,
+    /// 0 of a hide or a clear from rule version 4 on: they have no number among the changes of the conversation.
+    #[schema(value_type = i64)]
+    pub chg: Chg,
+    #[schema(value_type = Time)]
+    pub ts: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub msg: Option<Cow<'a, str>>,
+    /// Of a clear, as of a read position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n: Option<i64>,
+}
+
+impl<'a> ChangeEvent<'a> {
+    pub(crate) fn new(change: &'a MessageChange, ts: TimestampMs) -> Self {
+        let (peer, gid) = change.to.uid_or_gid();
+        Self {
+            by: change.by,
+            peer,
+            gid,
+            mid: change.mid,
+            kind: change.change.kind().into(),
+            chg: change.chg,
+            ts: utc(ts),
+            msg: change.change.msg().map(Cow::from),
+            n: change.n.map(Ordinal::get),
+        }
+    }
+}
+
+/// Up to where the changes of a conversation are known, as the parameters that ask for those after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangesAfter {
+    /// Those with a number, up to this one.
+    pub chg: Chg,
+    /// What the user has hidden and cleared without a number, up to this offset in `chat.events`.
+    pub own_pos: i64,
+}
+
+impl fmt::Display for ChangesAfter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "after_chg={}", self.chg)?;
+        match self.own_pos {
+            0 => Ok(()),
+            own_pos => write!(f, "&after_own_pos={own_pos}"),
+        }
+    }
+}
+
+impl FromStr for ChangesAfter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = || {
+            let numbers = text.strip_prefix("after_chg=")?;
+            let (chg, own_pos) = numbers
+                .split_once("&after_own_pos=")
+                .unwrap_or((numbers, "0"));
+            Some(Self {
+                chg: Chg::try_from(chg.parse::<i64>().ok()?).ok()?,
+                own_pos: own_pos.parse().ok()?,
+            })
+        };
+        parsed().ok_or_else(|| format!("{text:?} names no page of changes"))
+    }
+}
+
+serde_as_text!(ChangesAfter);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn changes_have_a_text_where_it_is_edited_and_seen() {
+        let page = r#"{"items":[{"chg":1,"mid":3,"kind":"recall","ts":"2025-11-21T08:00:00.123Z"},{"chg":3,"mid":4,"kind":"edit","ts":"2025-11-21T08:00:00.123Z","msg":"new"}],"next":"after_chg=3"}"#;
+        let page: ChangesPage = serde_json::from_str(page).unwrap();
+        assert_eq!(
+            (page.items[0].chg.get(), page.items[0].msg.as_deref()),
+            (1, None)
+        );
+        assert_eq!(page.items[1].msg.as_deref(), Some("new"));
+        assert_eq!(page.next.map(|next| next.chg), Some(page.items[1].chg));
+        for (text, after) in [
+            ("after_chg=3", (3, 0)),
+            ("after_chg=3&after_own_pos=57", (3, 57)),
+        ] {
+            let page = json!({"items": [], "next": text});
+            let page: ChangesPage = serde_json::from_value(page).unwrap();
+            let next = page.next.unwrap();
+            assert_eq!((next.chg.get(), next.own_pos), after);
+            assert_eq!(next.to_string(), text);
+        }
+        let wrong = r#"{"items":[],"next":"after_mid=3"}"#;
+        assert!(serde_json::from_str::<ChangesPage>(wrong).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! How far a group has come, in place of events that do not fit. Its place in a queue is that of the first event that it stands for.
+
+use api::HeadFrame;
+use schemas::{Chg, Mid, Recipient, UserId, event::Body};
+
+use super::ring_event::RingEvent;
+
+/// What is to be said to a user in place of a message of a group, or of a change to one that all members see.
+pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<HeadFrame> {
+    let (to, mid, chg, author) = match &event.event.body {
+        Body::Message(message) => (message.to, message.mid, Chg::ZERO, Some(message.srcid)),
+        Body::MessageChange(change) if !change.change.is_for_one() => {
+            (change.to, change.mid, change.chg, None)
+        }
+        _ => return None,
+    };
+    let Recipient::Group(gid) = to else {
+        return None;
+    };
+    Some(HeadFrame {
+        at: event.at,
+        until: event.at,
+        gid,
+        mid,
+        chg,
+        own_mid: if author == Some(own) { mid } else { Mid::ZERO },
+    })
+}
+
+/// Both stand for events of one group, `other` for later ones.
+pub(super) fn merge(head: &mut HeadFrame, other: HeadFrame) {
+    head.until = head.until.max(other.until);
+    head.mid = head.mid.max(other.mid);
+    head.own_mid = head.own_mid.max(other.own_mid);
+    head.chg = head.chg.max(other.chg);
+}
