@@ -1,4 +1,4 @@
-//! How answers of services are printed, and the paths of calls.
+//! Prints answers of services, and builds the paths of calls.
 
 use client::AcceptedBody;
 
@@ -32,7 +32,7 @@ pub(crate) fn print_page(answer: &serde_json::Value, table: &Table) {
     println!("there is more: {}", options.join(" "));
 }
 
-/// A path of query-api with its query string. A value may be anything: it ends no parameter and begins no other.
+/// A path of query-api with its query string. A value may have any characters: it neither ends a parameter nor begins another.
 pub(crate) fn with_query(path: &str, query: &[(&str, String)]) -> String {
     let mut text = path.to_owned();
     for (at, (name, value)) in query.iter().enumerate() {

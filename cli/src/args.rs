@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Partition,
-    TimestampMs, UserId, dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Mid,
+    Partition, TimestampMs, UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
@@ -17,7 +17,7 @@ use crate::{
     group_args::GroupCommand,
     key_args::KeyCommand,
     log_point::{LogPoint, LogStart},
-    read_mid::ReadMid,
+    read_mid::{ReadMid, message_number},
     times,
 };
 
@@ -43,7 +43,7 @@ impl Args {
     }
 }
 
-/// In the help of every command.
+/// Adds the exit codes to the help of every command.
 fn with_exit_codes(command: clap::Command) -> clap::Command {
     let command = command.after_help(failure::EXIT_CODES);
     command.mut_subcommands(with_exit_codes)
@@ -374,8 +374,8 @@ pub(crate) struct ChangeArgs {
     #[arg(long)]
     pub(crate) gid: Option<GroupId>,
     /// The message's number
-    #[arg(long)]
-    pub(crate) mid: i64,
+    #[arg(long, value_parser = message_number)]
+    pub(crate) mid: Mid,
 }
 
 #[derive(Debug, clap::Args)]
@@ -672,7 +672,7 @@ mod tests {
     #[test]
     fn an_ack_is_up_to_a_mid_or_the_latest_message() {
         assert_eq!("latest".parse(), Ok(ReadMid::Latest));
-        assert_eq!("42".parse(), Ok(ReadMid::Mid(42)));
+        assert_eq!("42".parse(), Ok(ReadMid::Mid(42.try_into().unwrap())));
         let mut line = vec!["tidemark", "ack", "1", "2", "pc"];
         assert!(Args::try_parse_from(&line).is_ok());
         line.push("latest");
@@ -692,7 +692,7 @@ mod tests {
     #[test]
     fn the_help_of_every_command_has_the_exit_codes() {
         fn check(mut command: clap::Command) {
-            // Before clap adds its own.
+            // Checked before clap adds its own arguments.
             command.get_subcommands().cloned().for_each(check);
             let help = command.render_help().to_string();
             assert!(help.contains("Exit codes: 0 "), "{help}");

@@ -50,7 +50,7 @@ fn has_certificates(file: &Option<PathBuf>, _context: &()) -> garde::Result {
     )))
 }
 
-/// An unspecified address cannot be called: the loopback address can.
+/// An unspecified address cannot be called; the loopback address can.
 fn reachable(mut listen: SocketAddr) -> SocketAddr {
     match listen {
         SocketAddr::V4(at) if at.ip().is_unspecified() => listen.set_ip(Ipv4Addr::LOCALHOST.into()),

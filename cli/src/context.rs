@@ -22,7 +22,7 @@ use crate::{
     failure::Failure,
 };
 
-/// How long to wait for a server: as long as its restart takes.
+/// How long to wait for a server: enough for a restart.
 pub(crate) const REACH_TIMEOUT: Duration = Duration::from_secs(8);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
@@ -48,7 +48,7 @@ impl CommandContext {
         reach("Kafka", &addresses).await
     }
 
-    /// Fails early where `chat.events` does not exist: librdkafka would look for it for half a minute.
+    /// Fails early if `chat.events` does not exist: librdkafka would look for it for half a minute.
     pub(crate) async fn find_topics(&self) -> anyhow::Result<()> {
         let kafka = self.kafka()?;
         if Admin::new(&kafka)?.exists(Topic::Events).await? {
@@ -61,7 +61,7 @@ impl CommandContext {
         Err(Failure::NotSetUp(why).into())
     }
 
-    /// As [`Self::reach_kafka`], for MySQL, where every server must accept a connection.
+    /// As [`Self::reach_kafka`], for MySQL, of which every server must accept a connection.
     pub(crate) async fn reach_mysql(&self) -> anyhow::Result<()> {
         for server in self.source.section::<MySqlConfig>("mysql")?.servers {
             reach("MySQL", &[format!("{}:{}", server.host, server.port)]).await?;

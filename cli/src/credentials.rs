@@ -39,7 +39,7 @@ impl Credentials {
     }
 }
 
-/// A token is one word: anything else cannot be a header's value.
+/// A token is one word: any other text cannot be a header's value.
 fn parse(text: &str) -> Result<Secret, &'static str> {
     let token = without_mark(text).trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {

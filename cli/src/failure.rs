@@ -14,7 +14,7 @@ use service_runtime::{ConfigError, WorkerFailed, with_causes};
 use unread_rebuild::UnreadRebuildError;
 use unread_store::UnreadError;
 
-/// For the help.
+/// Shown in the help.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 difference or negative answer, 2 usage, 3 configuration, 4 unreachable, 5 timeout, 130 interrupted, 141 output closed early";
 
@@ -37,10 +37,10 @@ pub(crate) enum Failure {
     /// A server or service did not answer in time.
     #[error("{0}")]
     Timeout(String),
-    /// What the command works on was never created, or is looked for under another name.
+    /// The topics or tables that the command needs were never created, or have other names.
     #[error("{0}")]
     NotSetUp(String),
-    /// What was asked for does not exist.
+    /// The requested item does not exist.
     #[error("{0}")]
     NotFound(String),
 }
@@ -53,7 +53,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-/// The error, its causes, and what may help.
+/// The error, its causes, and a remedy if one is known.
 pub(crate) fn text(error: &anyhow::Error) -> String {
     let hint = error.downcast_ref().map_or("", hint);
     format!("{}{hint}", with_causes(error))

@@ -89,7 +89,7 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
     Ok(generator.finish())
 }
 
-/// What says where an event belongs: its group, or the two users of a direct conversation, or whose profile it is.
+/// The fields that determine an event's partition: its group, or the two users of a direct conversation, or the user of a profile.
 #[derive(Deserialize)]
 struct Place {
     #[serde(default, alias = "srcid", alias = "by")]
@@ -116,7 +116,7 @@ fn partition_of(line: &str) -> Option<Partition> {
 fn unpacked(raw: Vec<u8>) -> anyhow::Result<String> {
     let mut text = String::new();
     if raw.starts_with(&[0x1f, 0x8b]) {
-        // Of as many members as there are: `cat a.gz b.gz`, and what packs in parallel, writes several.
+        // Decodes all gzip members of the file: `cat a.gz b.gz`, and programs that pack in parallel, write several.
         MultiGzDecoder::new(raw.as_slice())
             .read_to_string(&mut text)
             .context("it is packed, and cannot be unpacked to its end")?;
@@ -132,7 +132,7 @@ struct Generator<'a> {
     options: &'a Options,
     /// Distinguishes the messages of one file from those of another.
     file_id: String,
-    /// The number of messages of each conversation so far: the newest mid, if nobody else writes to it.
+    /// The number of messages of each conversation so far: the newest mid, if no other messages are sent there.
     mids: HashMap<DirectConversation, i64>,
     input: Input,
 }

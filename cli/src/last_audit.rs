@@ -14,10 +14,10 @@ use crate::times;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastAudit {
-    /// RFC 3339.
+    /// The time of the audit, in RFC 3339.
     pub(crate) at: String,
     pub(crate) differences: u64,
-    /// What could not be checked, and why.
+    /// The parts that could not be checked, and why.
     #[serde(default)]
     pub(crate) unchecked: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl LastAudit {
     /// `None` if no audit has finished since the data were created.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// If the file cannot be read.
     pub(crate) fn read(run_dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = path(run_dir);
         let read = match fs::read_to_string(&path) {
@@ -53,7 +53,7 @@ impl LastAudit {
     /// Replaces the previous result atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
         let path = path(run_dir);
         let partial = path.with_extension("partial");
@@ -65,7 +65,7 @@ impl LastAudit {
     /// Removes the file, if there is one.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// If the file cannot be removed.
     pub(crate) fn forget(run_dir: &Path) -> anyhow::Result<()> {
         let path = path(run_dir);
         for path in [path.with_extension("partial"), path] {

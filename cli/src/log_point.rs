@@ -1,4 +1,4 @@
-//! Points in a log, as they are given on the command line.
+//! Points in a log, as given on the command line.
 
 use schemas::{InboundPosition, Partition, TimestampMs};
 
@@ -13,7 +13,7 @@ pub(crate) enum LogPoint {
     Time(TimestampMs),
 }
 
-/// Where to begin: a point, of one partition where it names that.
+/// The point to begin at, in one partition if the point names one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogStart {
     pub(crate) partition: Option<Partition>,

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-// Its `print!` and `println!` replace the standard ones in the whole program.
+// The `print!` and `println!` of this module replace the standard ones in the whole program.
 #[macro_use]
 mod output;
 

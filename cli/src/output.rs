@@ -1,5 +1,5 @@
-//! The output of commands: tables, and `print!` for a standard output that may be closed early (`| head`). What others have written acts on no
-//! terminal: this is the one place where it is made harmless.
+//! The output of commands: tables, and `print!` for a standard output that may be closed early (`| head`). Texts that other users have written must
+//! not control the terminal: only this module makes them harmless.
 
 use std::{
     borrow::Cow,
@@ -34,7 +34,7 @@ macro_rules! eprintln {
     };
 }
 
-/// For `print!`.
+/// The function behind `print!`.
 pub(crate) fn write(text: fmt::Arguments<'_>) {
     let text = text.to_string();
     let mut out = io::stdout().lock();
@@ -44,14 +44,14 @@ pub(crate) fn write(text: fmt::Arguments<'_>) {
     }
 }
 
-/// For `eprintln!`.
+/// The function behind `eprintln!`.
 pub(crate) fn complain(text: fmt::Arguments<'_>) {
     // Standard error may be closed.
     let _ = writeln!(io::stderr(), "{}", harmless(&text.to_string()));
 }
 
-/// The text with `\u001b` in place of what a terminal obeys, and of characters that are not seen and change how others are: as JSON has it, so
-/// that a JSON text is the same value. Lines and tabs stay; a [`Table`] has none in its cells.
+/// The text with `\u001b` (and the like) in place of control characters, which a terminal obeys, and of invisible characters that change how others
+/// are shown: escaped as in JSON, so that a JSON text keeps its value. Lines and tabs stay; a [`Table`] has none in its cells.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return text.into();
@@ -72,9 +72,9 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        // C0, DEL and C1, in which a terminal finds its own commands.
+        // C0, DEL and C1, which a terminal takes for commands.
         c if c.is_control() => true,
-        // Of the format characters, which Unicode calls Cf: the joiners of emoji and of Persian stay.
+        // The format characters, which Unicode calls Cf, except the joiners of emoji and of Persian.
         '\u{200c}' | '\u{200d}' => false,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' => true,
         // Separators of lines and paragraphs, and directions of text.
@@ -114,7 +114,7 @@ impl Table {
         self
     }
 
-    /// A cell is one line, whatever is in it.
+    /// A cell is one line, whatever text is in it.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         let cell = |text: String| {
             let text = harmless(&text);
@@ -149,7 +149,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// How many that is a second.
+/// `count` items `over` a time, as a rate per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 pub(crate) fn per_second(count: usize, over: Duration) -> f64 {
     count as f64 / over.as_secs_f64().max(1e-9)

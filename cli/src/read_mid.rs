@@ -4,23 +4,19 @@ use std::str::FromStr;
 
 use schemas::Mid;
 
-use crate::failure::Failure;
-
+/// Up to which message a user has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadMid {
     Latest,
-    Mid(i64),
+    Mid(Mid),
 }
 
 impl ReadMid {
     /// `None` for the latest.
-    ///
-    /// # Errors
-    /// It is no number of a message.
-    pub(crate) fn up_to(self) -> anyhow::Result<Option<Mid>> {
+    pub(crate) fn up_to(self) -> Option<Mid> {
         match self {
-            Self::Latest => Ok(None),
-            Self::Mid(mid) => message_number(mid).map(Some),
+            Self::Latest => None,
+            Self::Mid(mid) => Some(mid),
         }
     }
 }
@@ -31,16 +27,22 @@ impl FromStr for ReadMid {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "latest" => Ok(Self::Latest),
-            _ => text
-                .parse()
+            _ => message_number(text)
                 .map(Self::Mid)
-                .map_err(|_| "must be a mid or `latest`".to_owned()),
+                .map_err(|wrong| format!("{wrong}, or `latest`")),
         }
     }
 }
 
-/// The number of a message on the command line.
-pub(crate) fn message_number(number: i64) -> anyhow::Result<Mid> {
-    let mid = Mid::try_from(number);
-    mid.map_err(|wrong| Failure::Usage(format!("mid {wrong}")).into())
+/// The number of a message.
+///
+/// # Errors
+/// What would be right.
+pub(crate) fn message_number(text: &str) -> Result<Mid, String> {
+    let mid = text
+        .parse()
+        .ok()
+        .and_then(|mid: i64| Mid::try_from(mid).ok());
+    mid.filter(|mid| *mid > Mid::ZERO)
+        .ok_or_else(|| "must be a message's number, 1 or more".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Who types: published to all gateways over Redis, and by them to the devices of the peer, at most once.
+//! Typing users: published to all gateways over Redis, and by them to the devices of the peer, at most once.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     hub::{Connection, Hub},
 };
 
-/// So many are on their way to Redis; while there are, others are dropped.
+/// How many may be on their way to Redis; more are dropped.
 const UNDER_WAY: usize = 256;
 
 pub(crate) struct Typing {
@@ -39,7 +39,7 @@ impl Typing {
         }
     }
 
-    /// Publishes it, unless the peer would not get a message of this user. What cannot be published is dropped.
+    /// Publishes that `from` types, unless `to` would not get a message of this user. What cannot be published is dropped.
     pub(crate) fn publish(self: &Arc<Self>, hub: &Hub, from: UserId, to: Recipient) {
         let is_vain = match to {
             Recipient::User(peer) => peer == from,
@@ -62,7 +62,7 @@ impl Typing {
         });
     }
 
-    /// As far as is known here. Where MySQL does not say whether a user is blocked, or a group dissolved, he is not shown.
+    /// Whether `from` may send to `to`, as far as is known here. False if MySQL does not say whether the user is blocked, or the group dissolved.
     async fn may_send(&self, from: UserId, to: Recipient) -> bool {
         let peer = match to {
             Recipient::User(peer) => peer,
@@ -73,7 +73,7 @@ impl Typing {
         matches!(relation, Some(Relation::Stranger | Relation::Contact))
     }
 
-    /// The devices here that are notified: all of a user's, and of a group's members those which look at it.
+    /// The devices here that are notified: all of a user; of a group, those of its members that look at it.
     pub(crate) fn receivers(
         &self,
         hub: &Hub,
@@ -93,14 +93,17 @@ impl Typing {
         }
     }
 
-    /// An event may say before MySQL does that a group is dissolved.
+    /// Takes from an event, before MySQL has it, that a group is dissolved.
     pub(crate) fn learn(&self, event: &Event) {
         self.dissolved.learn(event);
     }
 }
 
-/// Without the lock of the hub, for which the reader of the log would wait (W7).
+/// Called without the lock of the hub, for which the reader of the log would wait (W7).
 pub(crate) fn notify(receivers: &[Arc<Connection>], from: UserId, to: Recipient) {
+    if receivers.is_empty() {
+        return;
+    }
     let frame = frames::encode(&ServerFrame::typing(from, to));
     for connection in receivers {
         connection.push_if_it_fits(frame.clone());

@@ -111,7 +111,7 @@ fn one_event(wrong: &str) -> Problem {
     )
 }
 
-/// The post of a command that is no message.
+/// The post of a command that is not a message.
 fn command<C: Into<Command>>(
     command: Result<C, Malformed>,
     id: Option<String>,
@@ -135,8 +135,8 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 }
 
 fn send(body: MessageBody, max_msg_bytes: usize) -> Result<Post, Problem> {
+    check_length(&body.msg, max_msg_bytes)?;
     let (send, generated) = body.into_command().map_err(invalid_field)?;
-    check_length(&send.msg, max_msg_bytes)?;
     Ok(Post::message(send, generated))
 }
 

@@ -1,4 +1,4 @@
-use client::{AcceptedBody, ReadAckBody, new_command_id};
+use schemas::{Recipient, command::ReadAck};
 
 use crate::{answers, args::AckArgs, context::CommandContext};
 
@@ -7,15 +7,13 @@ pub(super) async fn run(
     args: &AckArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let body = ReadAckBody {
+    let ack = ReadAck {
         uid: args.uid,
-        peer: Some(args.peer),
-        gid: None,
+        to: Recipient::User(args.peer),
         device: args.device,
-        mid: args.mid.up_to()?,
-        command_id: Some(new_command_id()),
+        mid: args.mid.up_to(),
     };
-    let accepted: AcceptedBody = context.client()?.post("/v1/read-acks", &body).await?;
+    let accepted = context.client()?.acknowledge(&ack).await?;
     if json {
         answers::print_json(&accepted);
     } else {

@@ -57,7 +57,7 @@ pub(super) async fn whole(context: &CommandContext, wait: Duration) -> anyhow::R
 }
 
 /// # Errors
-/// Nothing of a partition was compared, although it has events.
+/// Not a single record of a partition was compared, although the partition has events.
 fn code(report: &Report) -> anyhow::Result<ExitCode> {
     if report.differences() > 0 {
         return Ok(ExitCode::from(failure::NEGATIVE));

@@ -1,27 +1,25 @@
 //! Changes to messages.
 
-use client::{MessageChangeBody, new_command_id};
+use schemas::{Change, ChangeMessage, Recipient};
 
-use crate::{answers, args::ChangeArgs, context::CommandContext, read_mid::message_number};
+use crate::{answers, args::ChangeArgs, context::CommandContext, failure::Failure};
 
-/// Posts a change of this kind; `msg` is the text of an edit.
+/// Posts a change.
 pub(super) async fn run(
     context: &CommandContext,
-    kind: &str,
     args: &ChangeArgs,
-    msg: Option<&str>,
+    change: Change,
     json: bool,
 ) -> anyhow::Result<()> {
-    let body = MessageChangeBody {
+    let user = args.peer.map(Recipient::User);
+    let to = user.or(args.gid.map(Recipient::Group));
+    let change = ChangeMessage {
         by: args.by,
-        peer: args.peer,
-        gid: args.gid,
-        mid: message_number(args.mid)?,
-        kind: kind.to_owned(),
-        msg: msg.map(str::to_owned),
-        command_id: Some(new_command_id()),
+        to: to.ok_or_else(|| Failure::Usage("--peer or --gid is missing".to_owned()))?,
+        mid: args.mid,
+        change,
     };
-    let accepted = context.client()?.post("/v1/message-changes", &body).await?;
+    let accepted = context.client()?.change_message(&change).await?;
     answers::print_accepted(&accepted, json);
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The parameters of what a caller has already.
+/// The parameters for the changes that a caller has already.
 pub(super) fn behind(
     after_chg: Option<i64>,
     after_own_pos: Option<i64>,
@@ -36,7 +36,7 @@ pub(super) fn behind(
         .filter_map(|(name, value)| Some((name, value?.to_string())))
 }
 
-/// What only its author learns of has none.
+/// The number of a change. A change that only its author learns of has none.
 fn number(item: &Value) -> String {
     let chg = item["chg"].as_i64().filter(|chg| *chg > 0);
     chg.map_or_else(String::new, |chg| chg.to_string())

@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Lines that wait for the connection.
+/// How many lines may wait for the connection.
 const LINES: usize = 16;
 
 /// A line of standard input.
@@ -29,16 +29,17 @@ enum Line {
     Send(Recipient, String),
     /// The user has read everything of a chat.
     Read(Recipient),
-    /// The user types in a chat.
+    /// The user is typing in a chat.
     Typing(Recipient),
     /// The user looks at a chat.
     Focus(Recipient),
 }
 
-/// Runs until the end of standard input and until every message is answered; with `--listen` until it is interrupted.
+/// Runs until standard input has ended and every message is answered; with `--listen`, until it is interrupted.
 ///
 /// # Errors
-/// The configuration, no gateway that answers, one that turns the device away, lines that could not be sent, or messages or read-acks that were refused.
+/// An invalid configuration, no gateway that answers, a gateway that refuses the device, lines that could not be sent, or messages or read-acks that
+/// were refused.
 pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow::Result<()> {
     let settings = DeviceSettings {
         gateways: vec![gateway_url(context)?],
@@ -73,10 +74,10 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
                 }
                 print(&device, args.class, update);
             }
-            // What is read, and of whom, is known once the chats are.
+            // A read-ack of a chat is only possible once the chats are known.
             line = lines.recv(), if is_open && connected => match line {
                 Some(line) => if let Err(error) = post(&mut device, &line.context("standard input")?) {
-                    // Whoever types goes on.
+                    // A wrong line does not end the session: the user goes on typing.
                     eprintln!("tidemark: {error:#}");
                     wrong += 1;
                 },
@@ -90,7 +91,7 @@ pub(super) async fn run(context: &CommandContext, args: &ConnectArgs) -> anyhow:
 }
 
 fn unreachable(why: &str) -> Failure {
-    // A sync is of the query API.
+    // Only a sync calls the query API.
     let (setting, port) = match why.starts_with("http") {
         true => ("client.query_url", 7302),
         false => ("client.gateway_url", 7308),
@@ -109,7 +110,7 @@ fn gateway_url(context: &CommandContext) -> anyhow::Result<String> {
     Ok(base.replacen("http", "ws", 1))
 }
 
-/// A thread reads: nothing else ends a read of a terminal.
+/// Reads in a thread of its own, since a read of a terminal cannot be interrupted.
 fn standard_input() -> mpsc::Receiver<std::io::Result<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(LINES);
     std::thread::spawn(move || {
@@ -139,8 +140,8 @@ fn post(device: &mut Device, line: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that everything is read, `typing` in place of
-/// `read` that the user types, `focus` that he looks at it.
+/// `1001 hello` is a message to a user, `#5000 hello` one to a group; `read 1001` and `read #5000` say that the user has read everything, `typing` in
+/// place of `read` that the user is typing, `focus` that the user looks at the chat.
 fn parse(line: &[u8]) -> anyhow::Result<Option<Line>> {
     let lossy = String::from_utf8_lossy(line);
     let line = str::from_utf8(line);
@@ -231,7 +232,7 @@ fn shown(key: Recipient, chat: &Chat) -> Value {
     line
 }
 
-/// As in a line of standard input.
+/// The name of a chat, as in a line of standard input.
 fn name(key: Recipient) -> String {
     match key {
         Recipient::User(uid) => uid.to_string(),

@@ -1,4 +1,4 @@
-use client::{ContactChangeBody, new_command_id};
+use schemas::ChangeContact;
 
 use crate::{
     answers,
@@ -11,16 +11,13 @@ pub(super) async fn run(
     args: &ContactArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let accepted = context
-        .client()?
-        .post("/v1/contact-changes", &body(args))
-        .await?;
+    let accepted = context.client()?.change_contact(&change(args)).await?;
     answers::print_accepted(&accepted, json);
     Ok(())
 }
 
-fn body(args: &ContactArgs) -> ContactChangeBody {
-    let ContactArgs { uid, peer, change } = args;
+fn change(args: &ContactArgs) -> ChangeContact {
+    let (uid, peer) = (args.uid, args.peer);
     let ContactChangeArgs {
         favourite,
         unfavourite,
@@ -31,25 +28,23 @@ fn body(args: &ContactArgs) -> ContactChangeBody {
         block,
         unblock,
         delete,
-    } = *change;
+    } = args.change;
     let set = |set: bool, unset: bool| (set || unset).then_some(set);
-    ContactChangeBody {
-        uid: *uid,
-        peer: *peer,
+    ChangeContact {
+        uid,
+        peer,
         favourite: set(favourite, unfavourite),
         pinned: set(pin, unpin),
         muted: set(mute, unmute),
         blocked: set(block, unblock),
-        deleted: set(delete, false),
-        command_id: Some(new_command_id()),
+        deleted: delete,
+        by_user: false,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-
-    use serde_json::json;
 
     use super::*;
     use crate::args::{Args, Command};
@@ -62,15 +57,13 @@ mod tests {
             let Command::Contact(args) = args.command else {
                 panic!("it changes a contact");
             };
-            let body = ContactChangeBody {
-                command_id: None,
-                ..body(&args)
-            };
-            json!(body)
+            client::line(&change(&args).into())
         };
-        let pinned = json!({ "uid": "1000", "peer": "1001", "pinned": true, "blocked": false });
-        assert_eq!(posted(&["--pin", "--unblock"]), pinned);
-        let deleted = json!({ "uid": "1000", "peer": "1001", "deleted": true });
-        assert_eq!(posted(&["--delete"]), deleted);
+        let line = |fields: &str| {
+            format!(r#"{{"contact_change":{{"uid":"1000","peer":"1001",{fields}}}}}"#)
+        };
+        let pinned = posted(&["--pin", "--unblock"]);
+        assert_eq!(pinned, line(r#""pinned":true,"blocked":false"#));
+        assert_eq!(posted(&["--delete"]), line(r#""deleted":true"#));
     }
 }

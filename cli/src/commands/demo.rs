@@ -25,7 +25,7 @@ use crate::{
 
 /// Keeps the file's small uids apart from the story's users.
 const SHIFT_UIDS: i64 = 1_000_000;
-/// Lines of one request, as a producer would post them.
+/// How many lines one request has, as a producer would post them.
 const BATCH_LINES: usize = 500;
 const SETTLE: Duration = Duration::from_secs(120);
 const AUDIT_WAIT: Duration = Duration::from_secs(120);

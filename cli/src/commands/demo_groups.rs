@@ -1,4 +1,4 @@
-//! The demo's groups: of the users of the real input with the most partners.
+//! The demo's groups: made of the users of the real input with the most partners.
 
 use std::{
     cmp::Reverse,
@@ -19,11 +19,11 @@ use crate::{
     output::{Table, grouped},
 };
 
-/// How many users' partners become groups.
+/// How many users become owners of groups of their partners.
 const GROUPS_OF_PARTNERS: usize = 20;
 const BATCH_LINES: usize = 500;
 
-/// A user, and those with whom he has exchanged messages in both directions.
+/// A user, and the users with whom this one has exchanged messages in both directions.
 struct Partners {
     owner: UserId,
     members: BTreeSet<UserId>,
@@ -45,7 +45,7 @@ struct DirectMessage {
     msg: String,
 }
 
-/// Makes groups of the users of the real messages with the most partners who answered, loads what was said in each into its group, and shows them.
+/// Makes groups for the users of the real messages with the most partners who answered, loads their conversations into the groups, and shows them.
 pub(super) async fn load(client: &Client, input: &Input) -> anyhow::Result<()> {
     let messages = messages_of(input)?;
     let all = largest_contact_lists(&messages);
@@ -111,8 +111,8 @@ fn largest_contact_lists(messages: &[DirectMessage]) -> Vec<Partners> {
     all
 }
 
-/// For each of these users a group with the owner's number, then the messages between the owner and the others, in order; then the first member reads
-/// half of them on pc.
+/// For each of these users: a group with the owner's number, then the messages between the owner and the others, in order. Then the first member
+/// reads half of the messages on pc.
 fn events_of(
     all: &[Partners],
     messages: &[DirectMessage],

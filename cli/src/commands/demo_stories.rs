@@ -8,7 +8,7 @@ use serde_json::json;
 const FIRST: &str = include_str!("../../stories/first.ndjson");
 const SECOND: &str = include_str!("../../stories/second.ndjson");
 const THIRD: &str = include_str!("../../stories/third.ndjson");
-/// Who the first story is about, and who writes there.
+/// The user whom the first story is about, and the user who writes there.
 pub(super) const ME: i64 = 1000;
 pub(super) const BOSS: i64 = 1001;
 
@@ -57,7 +57,8 @@ async fn is_used_since(client: &Client, options: &ReadOptions) -> anyhow::Result
         .any(|one| one.last_mid.get() != 3 || read(one.read_mid.pc, one.read_mid.mobile) != [0, 3]))
 }
 
-/// One user writes three messages, edits the first and recalls the second; the other hides the third and pins the contact; the first has set a profile.
+/// One user writes three messages, edits the first and recalls the second; the other hides the third and pins the contact; the first has set a
+/// profile.
 pub(super) async fn run_second(client: &Client) -> anyhow::Result<()> {
     println!(
         "\nA second story: 1003 sends three messages to 1002, edits the first and recalls the second; 1002 hides the third and pins the contact. 1003 has set a profile."
@@ -111,7 +112,7 @@ pub(super) async fn run_third(client: &Client) -> anyhow::Result<()> {
     check_end(is_as_told, newest_mid(&history.items) > 4)
 }
 
-/// Posts lines in order; who reads with the options sees what came of them.
+/// Posts lines in order. A read with the returned options reflects them.
 async fn post(client: &Client, lines: &[&str]) -> anyhow::Result<ReadOptions> {
     let posted = client.post_batch(lines, lines.len(), |_| ()).await?;
     if let Some(refused) = posted.rejected.first() {
@@ -142,7 +143,7 @@ fn newest_mid(newest_first: &[MessageItem]) -> i64 {
 }
 
 /// # Errors
-/// The story has ended otherwise than it is told, and nobody has used its conversation since.
+/// The story has not ended as it should, although its conversation was not used since.
 fn check_end(is_as_told: bool, is_used_since: bool) -> anyhow::Result<()> {
     if is_used_since {
         println!("  (somebody has used this conversation since; that counts, too)");

@@ -1,19 +1,18 @@
-//! Groups: what is asked for in them, and what they are.
+//! Groups: commands in them, and queries about them.
 
-use client::{
-    AcceptedBody, GroupBody, GroupChangeBody, MessageBody, MuteBody, Object, OptionsBody,
-    ReadAckBody, RoleBody, new_command_id,
+use schemas::{
+    ChangeGroup, CreateGroup, GroupAction, GroupId, InboundPosition, Recipient, SetGroupOptions,
+    command::{ReadAck, SendMessage},
 };
-use schemas::{GroupId, InboundPosition};
 use serde_json::Value;
 
-use super::{changes, history};
+use super::{changes, history, send};
 use crate::{
     answers,
     context::CommandContext,
+    failure::Failure,
     group_args::{
         CreateGroupArgs, GroupByArgs, GroupCommand, GroupPageArgs, GroupUserArgs, GroupUsersArgs,
-        MuteArgs,
     },
     output::Table,
 };
@@ -24,14 +23,10 @@ pub(super) async fn run(
     json: bool,
 ) -> anyhow::Result<()> {
     let client = context.client()?;
-    let accepted: AcceptedBody = match request(command)? {
-        Request::Create(body) => client.post("/v1/groups", &body).await?,
-        Request::Change(gid, body) => {
-            let path = format!("/v1/groups/{gid}/changes");
-            client.post(&path, &body).await?
-        }
-        Request::Send(body) => client.post("/v1/messages", &body).await?,
-        Request::Ack(body) => client.post("/v1/read-acks", &body).await?,
+    let accepted = match request(command)? {
+        Request::Change(change) => client.change_group(&change).await?,
+        Request::Send(message) => client.send(&message).await?,
+        Request::Ack(ack) => client.acknowledge(&ack).await?,
         Request::Get(path, table) => {
             let answer: Value = client.get(&path).await?;
             if json {
@@ -49,75 +44,61 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// A call, and of a query how its answer is shown.
+/// A call and, for a query, how its answer is shown.
 enum Request {
-    Create(GroupBody),
-    Change(GroupId, Box<GroupChangeBody>),
-    Send(MessageBody),
-    Ack(ReadAckBody),
+    Change(ChangeGroup),
+    Send(SendMessage),
+    Ack(ReadAck),
     Get(String, fn(&Value) -> Table),
 }
 
 fn request(command: GroupCommand) -> anyhow::Result<Request> {
     Ok(match command {
-        GroupCommand::Create(args) => Request::Create(create_body(args)),
-        GroupCommand::Add(GroupUsersArgs { who, users }) => {
-            change(who, |body| body.add = Some(users))
-        }
+        GroupCommand::Create(args) => create(args)?,
+        GroupCommand::Add(GroupUsersArgs { who, users }) => change(who, GroupAction::Add(users)),
         GroupCommand::Remove(GroupUsersArgs { who, users }) => {
-            change(who, |body| body.remove = Some(users))
+            change(who, GroupAction::Remove(users))
         }
         GroupCommand::Join(GroupUserArgs { gid, uid }) => {
-            change(GroupByArgs { gid, by: uid }, |body| body.join = Some(true))
+            change(GroupByArgs { gid, by: uid }, GroupAction::Join)
         }
         GroupCommand::Leave(GroupUserArgs { gid, uid }) => {
-            change(GroupByArgs { gid, by: uid }, |body| body.leave = Some(true))
+            change(GroupByArgs { gid, by: uid }, GroupAction::Leave)
         }
-        GroupCommand::Role { who, uid, role } => {
-            let role = role.as_str().to_owned();
-            change(who, |body| body.role = Some(Object(RoleBody { uid, role })))
-        }
-        GroupCommand::Rename { who, name } => change(who, |body| body.rename = Some(name)),
-        GroupCommand::Mute(args) => {
-            let whom = whom(&args);
-            change(args.who, |body| body.mute = Some(whom))
-        }
-        GroupCommand::Unmute(args) => {
-            let whom = whom(&args);
-            change(args.who, |body| body.unmute = Some(whom))
-        }
+        GroupCommand::Role { who, uid, role } => change(who, GroupAction::SetRole { uid, role }),
+        GroupCommand::Rename { who, name } => change(who, GroupAction::Rename(name)),
+        GroupCommand::Mute(args) => change(args.who, GroupAction::Mute(args.uid)),
+        GroupCommand::Unmute(args) => change(args.who, GroupAction::Unmute(args.uid)),
         GroupCommand::Options { who, options } => {
-            let options = OptionsBody {
+            let options = SetGroupOptions {
                 open: options.open,
                 whole_history: options.whole_history,
             };
-            change(who, |body| body.options = Some(Object(options)))
+            change(who, GroupAction::SetOptions(options))
         }
-        GroupCommand::Dissolve(who) => change(who, |body| body.dissolve = Some(true)),
+        GroupCommand::Dissolve(who) => change(who, GroupAction::Dissolve),
         GroupCommand::Send {
             gid,
             from,
             msg,
             client_msg_id,
-        } => Request::Send(MessageBody {
-            srcid: from,
-            destid: None,
-            gid: Some(gid),
-            client_msg_id: Some(client_msg_id.unwrap_or_else(new_command_id)),
-            msg,
-        }),
+        } => {
+            let mut message = client::message_to(from, Recipient::Group(gid), msg);
+            if let Some(id) = client_msg_id {
+                message.client_msg_id = send::client_msg_id(id)?;
+            }
+            Request::Send(message)
+        }
         GroupCommand::Ack {
             gid,
             uid,
             device,
             mid,
-        } => Request::Ack(ReadAckBody {
+        } => Request::Ack(ReadAck {
             uid,
-            peer: None,
-            gid: Some(gid),
+            to: Recipient::Group(gid),
             device,
-            mid: mid.up_to()?,
-            command_id: Some(new_command_id()),
+            mid: mid.up_to(),
         }),
         GroupCommand::List { uid, page } => {
             let path = format!("/v1/users/{uid}/groups");
@@ -163,30 +144,32 @@ fn request(command: GroupCommand) -> anyhow::Result<Request> {
     })
 }
 
-fn create_body(args: CreateGroupArgs) -> GroupBody {
-    GroupBody {
-        gid: args.gid,
-        client_id: args.client_id,
-        owner: args.owner,
+fn create(args: CreateGroupArgs) -> anyhow::Result<Request> {
+    let gid = match (args.gid, &args.client_id) {
+        (Some(gid), _) => gid,
+        (None, Some(client_id)) => GroupId::of_owner(args.owner, client_id),
+        (None, None) => {
+            let missing = "--gid or --client-id is missing".to_owned();
+            return Err(Failure::Usage(missing).into());
+        }
+    };
+    let create = CreateGroup {
         name: args.name,
         members: args.members,
         open: args.open,
         whole_history: args.whole_history,
-        command_id: Some(new_command_id()),
-    }
+        client_id: args.client_id,
+    };
+    let by = args.owner;
+    Ok(change(GroupByArgs { gid, by }, GroupAction::Create(create)))
 }
 
-fn change(GroupByArgs { gid, by }: GroupByArgs, ask: impl FnOnce(&mut GroupChangeBody)) -> Request {
-    let mut body = GroupChangeBody::new(gid, by);
-    body.command_id = Some(new_command_id());
-    ask(&mut body);
-    Request::Change(gid, Box::new(body))
-}
-
-fn whom(args: &MuteArgs) -> Object<MuteBody> {
-    Object(MuteBody {
-        uid: args.uid,
-        all: args.uid.is_none().then_some(true),
+fn change(GroupByArgs { gid, by }: GroupByArgs, action: GroupAction) -> Request {
+    Request::Change(ChangeGroup {
+        gid,
+        by,
+        by_user: false,
+        action,
     })
 }
 
@@ -265,53 +248,49 @@ fn members(answer: &Value) -> Table {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use serde_json::json;
 
     use super::*;
     use crate::args::{Args, Command};
 
-    fn posted(words: &[&str]) -> Value {
+    fn posted(words: &[&str]) -> String {
         let line = [&["tidemark", "group"], words].concat();
         let Command::Group(command) = Args::try_parse_from(line).unwrap().command else {
             panic!("it is of a group");
         };
-        let mut body = match request(command).unwrap() {
-            Request::Create(body) => json!(body),
-            Request::Change(_, body) => json!(body),
-            Request::Send(body) => json!(body),
-            Request::Ack(body) => json!(body),
-            Request::Get(path, _) => json!(path),
-        };
-        if let Some(body) = body.as_object_mut() {
-            body.remove("command_id");
+        match request(command).unwrap() {
+            Request::Change(change) => client::line(&change.into()),
+            Request::Send(message) => client::line(&message.into()),
+            Request::Ack(ack) => client::line(&ack.into()),
+            Request::Get(path, _) => path,
         }
-        body
     }
 
     #[test]
     fn what_is_asked_for_is_posted() {
-        let body = posted(&["create", "1000", "Lunch", "1001", "--gid", "5000", "--open"]);
-        assert_eq!(
-            (&body["gid"], &body["open"]),
-            (&json!("5000"), &json!(true))
-        );
-        assert_eq!(body["members"], json!(["1001"]));
         for (words, expected) in [
             (
-                &["add", "5000", "--by", "1000", "7", "8"][..],
-                json!({"gid": "5000", "by": "1000", "add": ["7", "8"]}),
+                &["create", "1000", "Lunch", "1001", "--gid", "5000", "--open"][..],
+                r#"{"group":{"gid":"5000","owner":"1000","name":"Lunch","members":["1001"],"open":true,"whole_history":false}}"#,
+            ),
+            (
+                &["create", "1000", "Tea", "--client-id", "a"],
+                r#"{"group":{"client_id":"a","owner":"1000","name":"Tea","members":[],"open":false,"whole_history":false}}"#,
+            ),
+            (
+                &["add", "5000", "--by", "1000", "7", "8"],
+                r#"{"group_change":{"gid":"5000","by":"1000","add":["7","8"]}}"#,
             ),
             (
                 &["leave", "5000", "7"],
-                json!({"gid": "5000", "by": "7", "leave": true}),
+                r#"{"group_change":{"gid":"5000","by":"7","leave":true}}"#,
             ),
             (
                 &["mute", "5000", "--by", "1000", "--all"],
-                json!({"gid": "5000", "by": "1000", "mute": {"all": true}}),
+                r#"{"group_change":{"gid":"5000","by":"1000","mute":{"all":true}}}"#,
             ),
             (
                 &["role", "5000", "--by", "1000", "7", "admin"],
-                json!({"gid": "5000", "by": "1000", "role": {"uid": "7", "role": "admin"}}),
+                r#"{"group_change":{"gid":"5000","by":"1000","role":{"uid":"7","role":"admin"}}}"#,
             ),
         ] {
             assert_eq!(posted(words), expected, "{words:?}");

@@ -36,6 +36,7 @@ mod r#where;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use schemas::Change;
 use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
@@ -93,12 +94,12 @@ async fn dispatch(
     context: CommandContext,
 ) -> anyhow::Result<ExitCode> {
     match command {
-        // Its Kafka client, which no server needs to answer, says so at once.
+        // `config` needs no server, but its Kafka client would log at once that none answers.
         Command::Config(_) => quiet_logs("error,event_log::context=off"),
         _ if !command.is_service() => quiet_logs("error,dev_stack=info"),
         _ => {}
     }
-    // What is wrong with the arguments is said whether a server answers or not.
+    // Wrong arguments are reported whether or not a server answers.
     if let Command::Tail(args) = &command {
         tail::check(args)?;
     }
@@ -146,13 +147,13 @@ async fn dispatch(
         Command::Rules(command) => rules::run(&context, command, json).await?,
         Command::Send(args) => send::run(&context, args, json).await?,
         Command::Ack(args) => ack::run(&context, &args, json).await?,
-        Command::Recall(args) => change::run(&context, "recall", &args, None, json).await?,
-        Command::Delete(args) => change::run(&context, "delete", &args, None, json).await?,
+        Command::Recall(args) => change::run(&context, &args, Change::Recall, json).await?,
+        Command::Delete(args) => change::run(&context, &args, Change::Delete, json).await?,
         Command::Edit(EditArgs { change, msg }) => {
-            change::run(&context, "edit", &change, Some(&msg), json).await?;
+            change::run(&context, &change, Change::Edit(msg), json).await?;
         }
-        Command::Hide(args) => change::run(&context, "hide", &args, None, json).await?,
-        Command::Clear(args) => change::run(&context, "clear", &args, None, json).await?,
+        Command::Hide(args) => change::run(&context, &args, Change::Hide, json).await?,
+        Command::Clear(args) => change::run(&context, &args, Change::Clear, json).await?,
         Command::Contact(args) => contact::run(&context, &args, json).await?,
         Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Group(command) => group::run(&context, command, json).await?,

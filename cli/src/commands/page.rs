@@ -7,7 +7,7 @@ use service_runtime::{ConfigSource, HttpConfig};
 
 use crate::client_config::{self, ClientConfig};
 
-/// What the page calls: the addresses that commands call, too.
+/// The addresses that the page calls: those that commands call, too.
 pub(super) fn urls(
     source: &ConfigSource,
     ingest: SocketAddr,
@@ -21,7 +21,7 @@ pub(super) fn urls(
     })
 }
 
-/// What a browser on this machine calls the site of a gateway that listens on this port: `http.allowed_origins` of the services.
+/// The site of a gateway that listens on this port, as a browser on this machine names it: `http.allowed_origins` of the services.
 pub(super) fn origins(port: u16, has_tls: bool) -> Vec<String> {
     let scheme = if has_tls { "https" } else { "http" };
     ["127.0.0.1", "localhost"]

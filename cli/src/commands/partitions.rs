@@ -89,7 +89,7 @@ async fn drop_before(
     store.expect_past(before, times::now()).await?;
     let old: Vec<String> = months.range(..before).map(|(m, _)| m.to_string()).collect();
     let rows: i64 = months.range(..before).map(|(_, sum)| sum.rows).sum();
-    // A boundary is kept for good: where nothing is dropped there is to be none.
+    // A boundary is kept for good, so none is set if nothing is dropped.
     let dropped = if yes && !old.is_empty() {
         store.drop_months(before, times::now()).await?
     } else {

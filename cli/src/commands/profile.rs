@@ -44,7 +44,7 @@ pub(super) async fn run(
     }
 }
 
-/// One line of JSON, with extra as it was posted: no number of it goes through a type of ours.
+/// One line of JSON, with `extra` as it was posted: its numbers do not go through a type of ours.
 fn line(uid: UserId, profile: &ProfileItem) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {

@@ -46,8 +46,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Raises the rule version of an installation to which nothing was ever posted, or finishes that. In others it is the operator's decision:
-/// programs that do not know the version stop.
+/// Raises the rule version of an installation to which nothing was ever posted, or finishes such a raise. In other installations this is the
+/// operator's decision: programs that do not know the version stop.
 pub(super) async fn begin_with_the_newest(kafka: &KafkaConfig) -> anyhow::Result<()> {
     let reader = Arc::new(LogReader::new(kafka)?);
     let inbound = reader.ends(Topic::Inbound).await?;
@@ -97,7 +97,7 @@ fn random_key() -> Vec<u8> {
 fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
     Partition::all()
         .map(|partition| {
-            // One at a time, since a state may be large.
+            // One partition at a time, since a state may be large.
             let states = || sequencer::states(reader, &[partition]);
             // A snapshot may be replaced by a newer one while it is read.
             let states = states().or_else(|_| states())?;
@@ -106,7 +106,7 @@ fn rules_in_force(reader: &LogReader) -> anyhow::Result<PartitionMap<Rules>> {
         .collect()
 }
 
-/// The control record of each partition. Nothing is appended where one of them would be refused.
+/// The control record of each partition. Nothing is appended if one of them would be refused.
 fn controls(
     in_force: &PartitionMap<Rules>,
     args: &RuleArgs,
@@ -176,7 +176,7 @@ fn check_version(args: &RuleArgs, version: u32) -> Result<(), Failure> {
     )))
 }
 
-/// Appends the control records, and returns the rules of the events that they led to.
+/// Appends the control records, and returns the rules of their events.
 async fn set(
     kafka: &KafkaConfig,
     reader: &Arc<LogReader>,
@@ -213,11 +213,11 @@ async fn set(
     }
 }
 
-/// Control records whose events are looked for.
+/// Control records that wait for their events.
 struct Waiting {
-    /// The id of all of them.
+    /// The id that all of them have.
     id: CommandId,
-    /// Where to read `chat.events` on.
+    /// The offsets at which `chat.events` is to be read next.
     from: PartitionMap<i64>,
     /// The offsets of the control records without an event so far.
     appended: PartitionMap<i64>,
@@ -241,7 +241,7 @@ impl Waiting {
                 return ControlFlow::Continue(());
             };
             let reached = event.src.offset.offset;
-            // Where the producer appended the record twice, the one that it knows of may have no event (PROTOCOL S15).
+            // If the producer appended the record twice, the copy that it knows of may have no event (PROTOCOL S15).
             let is_repeated = event.command.is_some_and(|command| command.id == self.id);
             if reached >= sought || is_repeated {
                 self.appended.remove(partition);

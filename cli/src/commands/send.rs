@@ -1,8 +1,8 @@
-use client::{AcceptedBody, Client, ClientError, MessageBody, Outcome, new_command_id};
-use schemas::InboundPosition;
+use client::{Client, ClientError, Outcome};
+use schemas::{ClientMsgId, InboundPosition};
 use serde_json::{Value, json};
 
-use crate::{answers, args::SendArgs, context::CommandContext};
+use crate::{answers, args::SendArgs, context::CommandContext, failure::Failure};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -10,16 +10,12 @@ pub(super) async fn run(
     json: bool,
 ) -> anyhow::Result<()> {
     let client = context.client()?;
-    // Generated here, so that it is known where no response comes.
-    let id = args.client_msg_id.unwrap_or_else(new_command_id);
-    let body = MessageBody {
-        srcid: args.from,
-        destid: Some(args.to),
-        gid: None,
-        client_msg_id: Some(id.clone()),
-        msg: args.msg,
-    };
-    let accepted: AcceptedBody = match client.post("/v1/messages", &body).await {
+    let mut message = client::message(args.from, args.to, args.msg);
+    if let Some(id) = args.client_msg_id {
+        message.client_msg_id = client_msg_id(id)?;
+    }
+    let id = message.client_msg_id.as_str();
+    let accepted = match client.send(&message).await {
         Err(error) if has_unknown_outcome(&error) => {
             if json {
                 println!("{}", json!({ "state": "unknown", "client_msg_id": id }));
@@ -44,6 +40,12 @@ pub(super) async fn run(
         fail_if_refused(&client, position).await?;
     }
     Ok(())
+}
+
+/// An id that is given on the command line.
+pub(super) fn client_msg_id(id: String) -> anyhow::Result<ClientMsgId> {
+    let id = ClientMsgId::try_from(id);
+    id.map_err(|wrong| Failure::Usage(format!("--client-msg-id {wrong}")).into())
 }
 
 fn has_unknown_outcome(error: &ClientError) -> bool {

@@ -58,7 +58,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Starts what is not running: servers, then topics and tables, then services.
+/// Starts the processes that do not run: servers, then topics and tables, then services.
 pub(super) fn up(source: &ConfigSource) -> anyhow::Result<Stack> {
     let config: StackConfig = source.section("stack")?;
     let stack = Stack::new(config)?;
@@ -95,7 +95,7 @@ async fn prepare(source: &ConfigSource) -> anyhow::Result<()> {
 
 fn services(config: &StackConfig, file: &Path) -> anyhow::Result<Vec<ServiceSpec>> {
     let ports = &config.ports;
-    // In the order in which they depend on each other.
+    // In the order of their dependencies.
     let services = [
         ("sequencer", ports.sequencer),
         ("projector-mysql", ports.projector_mysql),
@@ -141,7 +141,8 @@ fn config_text(source: &ConfigSource, stack: &Stack) -> anyhow::Result<String> {
     Ok(format!("# Written by `tidemark stack up`.\n{settings}"))
 }
 
-/// What the chat needs, by section and key, where nothing else is said: the gateway serves it, and it may call the others.
+/// The settings that the chat needs, by section and key, unless they are set elsewhere: the gateway serves the chat, and the chat may call the other
+/// services.
 fn page(config: &StackConfig) -> anyhow::Result<[(&'static str, &'static str, Value); 2]> {
     let url = |port: u16| format!("http://127.0.0.1:{port}");
     let page = PageConfig {
@@ -155,7 +156,7 @@ fn page(config: &StackConfig) -> anyhow::Result<[(&'static str, &'static str, Va
     ])
 }
 
-/// A service that runs keeps the settings with which it was started.
+/// A running service keeps the settings with which it was started.
 fn refuse_other_settings(stack: &Stack, text: &str) -> anyhow::Result<()> {
     let running = |name: &&str| stack.pid(name).is_some();
     let running: Vec<&str> = dev_stack::SERVICE_NAMES
@@ -181,7 +182,7 @@ fn refuse_other_settings(stack: &Stack, text: &str) -> anyhow::Result<()> {
     Err(Failure::Usage(why).into())
 }
 
-/// Which settings, as `section.key`, differ.
+/// The settings that differ, as `section.key`.
 fn changed(old: &Table, new: &Table) -> Vec<String> {
     let (old, new) = (settings(old), settings(new));
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -189,7 +190,7 @@ fn changed(old: &Table, new: &Table) -> Vec<String> {
     names.into_iter().filter(differ).cloned().collect()
 }
 
-/// Values as text: `--set` has no others.
+/// The values as text: `--set` has no other form.
 fn settings(file: &Table) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for (section, keys) in file {
@@ -209,7 +210,7 @@ fn write_config(config: &StackConfig, text: &str) -> anyhow::Result<PathBuf> {
     Ok(fs::canonicalize(&path)?)
 }
 
-/// Only the owner may read it: it can have passwords.
+/// Only the owner may read the file: it can have passwords.
 fn write_for_the_owner(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new()
         .write(true)

@@ -83,8 +83,8 @@ pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {
     table
 }
 
-/// When each stage was first seen with nothing before it, in this order: what is not sequenced yet is before all others, too. Without read
-/// positions, which are written every 30 s.
+/// When each stage was first seen with nothing left to do, in this order: a record that is not sequenced yet is also left for all later stages.
+/// Without read positions, which are written every 30 s.
 pub(super) async fn caught_up(
     context: &CommandContext,
     within: Duration,
@@ -141,7 +141,7 @@ async fn lags(context: &CommandContext) -> Lags {
     ]
 }
 
-/// What stores say of themselves that answer reads, and take no writes or drop what they have.
+/// Warnings about stores that answer reads, but take no writes or drop what they have.
 async fn warnings(context: &CommandContext) -> BTreeSet<String> {
     let mut warnings = BTreeSet::new();
     for (store, found) in [

@@ -1,4 +1,4 @@
-//! What is new for a device, and the devices of a user.
+//! The news for a device, and the devices of a user.
 
 use serde_json::{Value, json};
 

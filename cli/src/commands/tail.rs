@@ -18,7 +18,7 @@ use crate::{
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// # Errors
-/// Two partitions are named, or there is nothing between `--from` and `--to`.
+/// Two partitions are named, or `--to` is not after `--from`.
 pub(super) fn check(args: &TailArgs) -> Result<(), Failure> {
     if let (Some(one), Some(other)) = (args.partition, args.from.partition)
         && one != other

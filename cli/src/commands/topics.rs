@@ -12,7 +12,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let kafka = context.kafka()?;
     let admin = Admin::new(&kafka)?;
-    // The topics are not read again after a change: another broker may not have it yet.
+    // The topics are not read again after a change: another broker may not know of it yet.
     let (changed, left): (Vec<_>, Vec<_>) = match command {
         ApplyOrDiff::Apply => {
             let differences = admin.apply().await?.into_iter();

@@ -20,7 +20,7 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
     if gateway.gateway.page.is_none() && gateway_listen.ip().is_loopback() {
         let urls = super::page::urls(process.source(), ingest_listen, query_listen)?;
         gateway.gateway.page = Some(urls);
-        // What is said in the configuration holds for every listener already.
+        // Sites named in the configuration already hold for every listener.
         if http.allowed_origins.is_empty() {
             origins = super::page::origins(gateway_listen.port(), http.tls.is_some());
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Where an accepted event is on `chat.inbound`; `after=<partition>:<offset>` of a query waits for it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedBody {
     /// 0 to 63.
     #[schema(value_type = u8, maximum = 63, example = 17)]

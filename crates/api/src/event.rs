@@ -156,3 +156,163 @@ impl<'a> EventFrame<'a> {
         Self { at, body }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use schemas::{
+        Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction,
+        GroupId, GroupRole, Mid, Profile, Recipient, SetGroupOptions,
+        command::{ReadAck, SendMessage},
+    };
+
+    use super::*;
+
+    fn user(uid: i64) -> UserId {
+        uid.try_into().unwrap()
+    }
+
+    fn recipients() -> [Recipient; 2] {
+        let gid = GroupId::try_from(5000).unwrap();
+        [Recipient::User(user(1001)), Recipient::Group(gid)]
+    }
+
+    fn messages() -> Vec<Command> {
+        let mid = Mid::ZERO.next();
+        let mut all = Vec::new();
+        for to in recipients() {
+            all.push(Command::Send(SendMessage {
+                srcid: user(1000),
+                to,
+                client_msg_id: "a".to_owned().try_into().unwrap(),
+                msg: "hello".to_owned(),
+                by_user: false,
+            }));
+            all.extend([None, Some(mid)].map(|mid| {
+                Command::ReadAck(ReadAck {
+                    uid: user(1000),
+                    to,
+                    device: DeviceClass::Mobile,
+                    mid,
+                })
+            }));
+            let edit = Change::Edit("new".to_owned());
+            let changes = [
+                edit,
+                Change::Recall,
+                Change::Delete,
+                Change::Hide,
+                Change::Clear,
+            ];
+            all.extend(changes.map(|change| {
+                Command::ChangeMessage(ChangeMessage {
+                    by: user(1000),
+                    to,
+                    mid,
+                    change,
+                })
+            }));
+        }
+        all
+    }
+
+    fn groups() -> Vec<Command> {
+        let create = |client_id: Option<&str>| {
+            GroupAction::Create(CreateGroup {
+                name: "Lunch".to_owned(),
+                members: vec![user(1001)],
+                open: true,
+                whole_history: false,
+                client_id: client_id.map(str::to_owned),
+            })
+        };
+        let options = SetGroupOptions {
+            open: None,
+            whole_history: Some(true),
+        };
+        let by = user(1000);
+        let actions = [
+            create(None),
+            create(Some("a")),
+            GroupAction::Add(vec![user(7)]),
+            GroupAction::Remove(vec![user(7)]),
+            GroupAction::Join,
+            GroupAction::Leave,
+            GroupAction::SetRole {
+                uid: user(7),
+                role: GroupRole::Admin,
+            },
+            GroupAction::Rename("Tea".to_owned()),
+            GroupAction::Mute(None),
+            GroupAction::Mute(Some(user(7))),
+            GroupAction::Unmute(None),
+            GroupAction::SetOptions(options),
+            GroupAction::Dissolve,
+        ];
+        let change = |action: GroupAction| {
+            let gid = match &action {
+                GroupAction::Create(CreateGroup {
+                    client_id: Some(id),
+                    ..
+                }) => GroupId::of_owner(by, id),
+                _ => GroupId::try_from(5000).unwrap(),
+            };
+            Command::ChangeGroup(ChangeGroup {
+                gid,
+                by,
+                by_user: false,
+                action,
+            })
+        };
+        actions.into_iter().map(change).collect()
+    }
+
+    fn of_users() -> Vec<Command> {
+        let contact = ChangeContact {
+            uid: user(1000),
+            peer: user(1001),
+            favourite: Some(true),
+            pinned: Some(false),
+            muted: None,
+            blocked: None,
+            deleted: true,
+            by_user: false,
+        };
+        let profile = Profile {
+            uid: user(1000),
+            nick: "Ann".to_owned(),
+            avatar: None,
+            extra: Some(r#"{ "n": 1.50 }"#.to_owned()),
+        };
+        vec![
+            Command::ChangeContact(contact),
+            Command::SetProfile(profile),
+        ]
+    }
+
+    fn command(body: EventBody) -> Command {
+        if let Some(Object(body)) = body.message {
+            Command::Send(body.into_command().unwrap().0)
+        } else if let Some(Object(body)) = body.read_ack {
+            Command::ReadAck(body.into_command().unwrap())
+        } else if let Some(Object(body)) = body.message_change {
+            Command::ChangeMessage(body.into_command().unwrap())
+        } else if let Some(Object(body)) = body.contact_change {
+            Command::ChangeContact(body.into_command().unwrap())
+        } else if let Some(Object(body)) = body.profile {
+            Command::SetProfile(body.into_command())
+        } else if let Some(body) = body.group {
+            Command::ChangeGroup(body.0.into_command().unwrap())
+        } else {
+            Command::ChangeGroup(body.group_change.unwrap().0.into_command().unwrap())
+        }
+    }
+
+    #[test]
+    fn the_body_of_a_command_makes_that_command() {
+        for posted in [messages(), groups(), of_users()].concat() {
+            let line = serde_json::to_string(&EventBody::from(&posted)).unwrap();
+            let read: EventBody = serde_json::from_str(&line).unwrap();
+            assert_eq!(command(read), posted, "{line}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     event::EventFrame,
-    values::{At, DeviceClassName, Id, Time, is_false},
+    values::{At, DeviceClassName, Id, Time, is_false, null_as_default},
 };
 
 /// A frame to the device.
@@ -24,14 +24,14 @@ pub enum ServerFrame<'a> {
         token: Cow<'a, str>,
         /// Frames a second that the user's devices may send together, in the long run, and for ten seconds' worth at once; beyond it they are
         /// closed (4003).
-        #[serde(default)]
+        #[serde(default, deserialize_with = "null_as_default")]
         #[schema(required = true)]
         frames_per_s: u32,
         /// Bytes a second, likewise.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "null_as_default")]
         #[schema(required = true)]
         bytes_per_s: u32,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "null_as_default")]
         #[schema(required = true)]
         ping_seconds: u32,
     },
@@ -39,7 +39,7 @@ pub enum ServerFrame<'a> {
     /// device that has none: it syncs from there. Pings come as after `welcome`.
     SyncRequired {
         after_ms: u64,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "null_as_default")]
         #[schema(required = true)]
         ping_seconds: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use schemas::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::values::{Id, Object};
+use crate::values::{Id, Object, is_zero};
 
 /// A group that begins, with `owner` as its first member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -412,12 +412,4 @@ fn listed(change: &GroupChange, named: Option<UserId>) -> impl Iterator<Item = &
     first[..first.len() - usize::from(own.is_some())]
         .iter()
         .chain(own)
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }

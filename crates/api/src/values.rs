@@ -36,9 +36,7 @@ impl RawJson {
     pub fn into_string(self) -> String {
         Box::<str>::from(self.0).into()
     }
-}
 
-impl RawJson {
     /// A text, as JSON.
     pub(crate) fn of_text(text: &str) -> Self {
         let raw = serde_json::value::to_raw_value(text);
@@ -197,12 +195,15 @@ pub(crate) fn is_false(value: &bool) -> bool {
 }
 
 /// Whether a field is left out whose number is zero.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-pub(crate) fn is_zero(value: &i64) -> bool {
-    *value == 0
+pub(crate) fn is_zero<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A field that an earlier version leaves out, or writes as null.
+pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]

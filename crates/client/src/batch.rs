@@ -12,7 +12,7 @@ use serde_json::{Map, Value, from_value};
 use crate::{Client, ClientError, Problem, line::prepare};
 
 /// One result of a batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineResult {
     /// A line is on the log.
     Accepted {
@@ -98,11 +98,10 @@ impl Client {
         })
     }
 
-    /// Posts lines in order, `per_request` to a request, one request after the other. Blank lines have no result. What ingest could not take,
-    /// and what has an unknown outcome, is posted again, also where ingest is away: a message always with the same id, so it is stored
-    /// once. A read-ack of `latest` or a deleted contact that is posted again also covers what came meanwhile, and an edit or a contact change
-    /// takes the place of one in a later line. `progress` is called with the number of lines that
-    /// are done with.
+    /// Posts lines in order, `per_request` to a request, one request after the other. Blank lines have no result. What ingest could not take, and
+    /// what has an unknown outcome, is posted again, also if ingest is away. A message always has the same id, so it is stored once. Below rule
+    /// version 4 a read-ack of `latest` or a deleted contact that is posted again also covers what came meanwhile, and an edit or a contact change
+    /// takes the place of one in a later line. `progress` is called with the number of lines that are done with.
     ///
     /// # Errors
     /// A request was refused as a whole, or no line was taken for as long as [`Retry`](crate::Retry) says: then the last error. Posting all
@@ -183,7 +182,7 @@ impl LineResults {
     /// The next result; `None` after the last one.
     ///
     /// # Errors
-    /// The response broke off, or a line of it is no result.
+    /// The response broke off, or a line of it is not a result.
     pub async fn next(&mut self) -> Result<Option<LineResult>, ClientError> {
         while self.ready.is_empty() {
             let chunk = self.response.chunk().await;

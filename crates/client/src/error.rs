@@ -46,12 +46,12 @@ pub enum ClientError {
     Closed {
         /// The gateway.
         url: String,
-        /// The close code; 1006 where it sent none.
+        /// The close code; 1006 if it sent none.
         code: u16,
         /// Its words, or what else has happened.
         reason: String,
     },
-    /// A gateway would refuse it at each attempt.
+    /// A gateway would refuse the field at each attempt.
     #[error("{} {}", .0.field, .0.message)]
     InvalidField(FieldError),
     /// The client cannot be built from these settings.
@@ -60,7 +60,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the same call may succeed later: no connection, one that has ended, no whole response in time, 429, 503 and 504.
+    /// Whether the same call may succeed later: no connection, one that has ended with a code outside of 4100 to 4199, no whole response in time,
+    /// 429, 503 and 504.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -150,7 +151,7 @@ pub struct Problem {
     /// Seconds to wait before the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
-    /// The id to repeat the call with, where its outcome is unknown.
+    /// The id to repeat the call with, if its outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_msg_id: Option<String>,
     /// Members that this version of the client does not know.
@@ -177,7 +178,7 @@ impl Problem {
         self.kind == Self::UNKNOWN_OUTCOME
     }
 
-    /// Of a response: what is no problem+json, from a proxy say, becomes one of type `about:blank`.
+    /// The problem of a response: a body that is not problem+json, from a proxy say, becomes one of type `about:blank`.
     pub(crate) fn of_response(status: StatusCode, body: &str) -> Self {
         let problem: Option<Self> = serde_json::from_str(body).ok();
         let problem = problem.unwrap_or_else(|| Self {

@@ -34,9 +34,8 @@ pub fn message_to(from: UserId, to: Recipient, text: impl Into<String>) -> SendM
     }
 }
 
-/// An id that no command has: a UUIDv7. With it in its body a command may be posted again.
-#[must_use]
-pub fn new_command_id() -> String {
+/// An id that no command has: a UUIDv7.
+fn new_command_id() -> String {
     Uuid::now_v7().to_string()
 }
 
@@ -57,8 +56,8 @@ impl Client {
         self.retry.run(ClientError::is_retryable, post).await
     }
 
-    /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before it: it is not repeated after an
-    /// unknown outcome, since below rule version 4 it would take in what came meanwhile.
+    /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before the read-ack. Such a read-ack is not repeated
+    /// after an unknown outcome, since below rule version 4 it would take in what came meanwhile.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -68,7 +67,7 @@ impl Client {
             .await
     }
 
-    /// Recalls, deletes, edits or hides a message, or clears a history. Whether that is done, [`Client::outcome`] says. It is repeated while the
+    /// Recalls, deletes, edits or hides a message, or clears a history. [`Client::outcome`] says whether that is done. The call is repeated while the
     /// outcome is unknown: below rule version 4 an edit that is repeated takes the place of one that was posted meanwhile.
     ///
     /// # Errors
@@ -82,7 +81,7 @@ impl Client {
             .await
     }
 
-    /// Sets what a user says about a contact, or deletes it. Deleting it takes in all messages so far: it is not repeated after an unknown
+    /// Sets what a user says about a contact, or deletes it. Deleting it takes in all messages so far, so it is not repeated after an unknown
     /// outcome, as a read-ack of all so far is not.
     ///
     /// # Errors
@@ -96,7 +95,7 @@ impl Client {
             .await
     }
 
-    /// Begins or changes a group. Whether that is done, [`Client::outcome`] says. It is repeated while the outcome is unknown.
+    /// Begins or changes a group. [`Client::outcome`] says whether that is done. The call is repeated while the outcome is unknown.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -113,8 +112,8 @@ impl Client {
         }
     }
 
-    /// Sets a user's profile, whole. It is repeated while the outcome is unknown: what is repeated takes the place of a profile that was set
-    /// meanwhile.
+    /// Sets a user's profile, whole; extra that is not JSON is refused by ingest. The call is repeated while the outcome is unknown: below rule
+    /// version 4 what is repeated takes the place of a profile that was set meanwhile.
     ///
     /// # Errors
     /// It was refused, or not accepted in time.
@@ -141,7 +140,7 @@ impl Client {
     }
 }
 
-/// After which errors a command is repeated: below rule version 4, one of all so far would also cover what came meanwhile.
+/// After which errors a command is repeated: below rule version 4, a command about all so far would also cover what came meanwhile.
 fn may_repeat(kind: &dyn CommandKind) -> fn(&ClientError) -> bool {
     match kind.retry() {
         Retry::ClientMsgId | Retry::CommandId => ClientError::is_retryable,

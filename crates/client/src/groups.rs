@@ -8,7 +8,7 @@ use crate::{ChangesQuery, Client, ClientError, MessagesQuery, ReadOptions, queri
 /// Which members of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MembersQuery {
-    /// How many at most, up to 200; 50 where absent.
+    /// How many at most, up to 200; 50 if absent.
     pub limit: Option<u8>,
     /// `next` of the page before.
     pub cursor: Option<UserId>,
@@ -17,7 +17,7 @@ pub struct MembersQuery {
 /// Which groups of a user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GroupsQuery {
-    /// How many at most, up to 500; 100 where absent.
+    /// How many at most, up to 500; 100 if absent.
     pub limit: Option<u16>,
     /// `next` of the page before.
     pub cursor: Option<GroupId>,
@@ -27,7 +27,7 @@ impl Client {
     /// Reads a group, as `user` sees it.
     ///
     /// # Errors
-    /// It was refused, or not answered in time. Who is no member gets the 404 of a group that there is not; so in all calls of a group.
+    /// It was refused, or not answered in time. A user who is not a member gets the 404 of a group that does not exist; so in all calls of a group.
     pub async fn group(
         &self,
         gid: GroupId,

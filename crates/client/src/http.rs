@@ -22,7 +22,7 @@ use crate::{ClientError, Problem, Retry, endpoints::Endpoints};
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) http: reqwest::Client,
-    /// Of gateways, where the authorities are not those of the system.
+    /// For gateways, if the authorities are not those of the system.
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) ingest: Arc<Endpoints>,
     query: Arc<Endpoints>,
@@ -227,7 +227,7 @@ impl Client {
         self.get_waiting(path, Duration::ZERO).await
     }
 
-    /// The same, where query-api may wait before it answers.
+    /// The same, if query-api may wait before it answers.
     pub(crate) async fn get_waiting<T: DeserializeOwned>(
         &self,
         path: &str,

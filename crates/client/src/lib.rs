@@ -15,15 +15,14 @@ mod retry;
 mod sync;
 
 pub use api::{
-    AcceptedBody, ChangeItem, ChangesAfter, ChangesPage, ContactChangeBody, ConversationItem,
-    ConversationsPage, DeviceItem, Flags, GroupAnswer, GroupBody, GroupChangeBody, GroupItem,
-    GroupMembersPage, GroupsPage, InboundOutcome, MemberItem, MessageBody, MessageChangeBody,
-    MessageItem, MessagesPage, MuteBody, NextMessages, Object, OptionsBody, Outcome, ProfileItem,
-    ProfileItems, RawJson, ReadAckBody, RoleBody, SyncAnswer, SyncedConversation,
+    AcceptedBody, ChangeItem, ChangesAfter, ChangesPage, ConversationItem, ConversationsPage,
+    DeviceItem, Flags, GroupAnswer, GroupItem, GroupMembersPage, GroupsPage, InboundOutcome,
+    MemberItem, MessageItem, MessagesPage, NextMessages, Outcome, OwnProfile, ProfileItem,
+    ProfileItems, RawJson, SyncAnswer, SyncedConversation,
 };
 pub use batch::{AcceptedLine, Batch, LineResult, LineResults, RejectedLine};
 pub use error::{ClientError, FieldError, Problem};
-pub use events::{line, message, message_to, new_client_msg_id, new_command_id};
+pub use events::{line, message, message_to, new_client_msg_id};
 pub use groups::{GroupsQuery, MembersQuery};
 pub use http::{Builder, Client};
 pub use queries::{ChangesQuery, ConversationsQuery, MessagesQuery, Order, ReadOptions, Unread};

@@ -7,7 +7,7 @@ use serde_json::{Value, from_str, value::RawValue};
 
 use crate::new_client_msg_id;
 
-/// A message, with every field at most once, as ingest demands: so nothing is lost where it is written again.
+/// A message, with every field at most once, as ingest demands: so nothing is lost when it is written again.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MessageLine {
@@ -67,7 +67,7 @@ fn add_id(line: &str) -> Option<String> {
     Some(line.to_string())
 }
 
-/// Into the text, so that everything else in it stays as it was written.
+/// Adds the id in the text, so that everything else in it stays as it was written.
 fn add_command_id(line: &str) -> Option<String> {
     let members: HashMap<&str, &RawValue> = from_str(line).ok()?;
     let (kind, fields) = members.iter().next()?;

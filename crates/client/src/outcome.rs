@@ -17,7 +17,7 @@ impl Client {
         Ok(found.outcome)
     }
 
-    /// The same, asked again while it is pending; [`Outcome::Pending`] only where time is up.
+    /// The same, asked again while it is pending; [`Outcome::Pending`] only if time is up.
     ///
     /// # Errors
     /// As [`Client::outcome`].

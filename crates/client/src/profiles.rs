@@ -6,7 +6,7 @@ use schemas::UserId;
 use crate::{Client, ClientError, ReadOptions, queries::Query};
 
 impl Client {
-    /// Reads a user's profile; `None` where none was set.
+    /// Reads a user's profile; `None` if none was set.
     ///
     /// # Errors
     /// It was refused, or not answered in time.

@@ -17,7 +17,7 @@ pub struct ReadOptions {
     pub after: Vec<InboundPosition>,
     /// It reflects at least what this token of a device covers.
     pub token: Option<SyncToken>,
-    /// How long the call may take, at most 30 s; 5 s where absent.
+    /// How long the call may take, at most 30 s; 5 s if absent.
     pub timeout: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl ReadOptions {
 pub struct MessagesQuery {
     /// Which, and in which order.
     pub order: Order,
-    /// How many at most, up to 200; 50 where absent, and 200 for [`Order::Unread`].
+    /// How many at most, up to 200; 50 if absent, and 200 for [`Order::Unread`].
     pub limit: Option<u8>,
     /// With the profiles of the users in it.
     pub profiles: bool,
@@ -76,7 +76,7 @@ pub enum Order {
 /// Which part of a conversation list.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationsQuery {
-    /// How many at most, up to 200; 50 where absent.
+    /// How many at most, up to 200; 50 if absent.
     pub limit: Option<u8>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -87,7 +87,7 @@ pub struct ConversationsQuery {
 /// A user's unread messages on one device class.
 #[derive(Clone, Debug)]
 pub struct Unread {
-    /// How many, by sender; nobody is at zero.
+    /// How many, by sender; senders with none are left out.
     pub unread: BTreeMap<UserId, i64>,
     /// The sum.
     pub total: i64,
@@ -100,9 +100,9 @@ pub struct Unread {
 /// Which changes of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangesQuery {
-    /// Those behind these.
+    /// Those after these.
     pub after: ChangesAfter,
-    /// How many at most, up to 200; 50 where absent.
+    /// How many at most, up to 200; 50 if absent.
     pub limit: Option<u8>,
 }
 

@@ -11,7 +11,7 @@ pub struct Retry {
     pub within: Duration,
     /// The pause before the second attempt; each further one is twice as long.
     pub first_pause: Duration,
-    /// The longest pause, also where a problem's `retry_after_s` says more.
+    /// The longest pause, also if a problem's `retry_after_s` says more.
     pub longest_pause: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Retry {
             .await
     }
 
-    /// The pause after this error: `pause`, or what the service asks for. `None` where time is up.
+    /// The pause after this error: `pause`, or what the service asks for. `None` if time is up.
     pub(crate) fn pause(
         self,
         pause: Duration,

@@ -6,7 +6,7 @@ use schemas::{SyncToken, UserId};
 use crate::{Client, ClientError, ReadOptions, queries::Query};
 
 impl Client {
-    /// Asks what has changed for a user since a token; everything without one. Up to `limit` rows, at most 1,000; 200 where absent.
+    /// Asks what has changed for a user since a token; everything without one. Up to `limit` rows, at most 1,000; 200 if absent.
     ///
     /// # Errors
     /// It was refused, or not answered in time.

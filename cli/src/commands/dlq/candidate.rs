@@ -39,8 +39,8 @@ pub(super) enum Candidate {
         msg: String,
         line: Value,
     },
-    /// A read-ack, or a change of a message that nothing undoes. A position never falls, a recalled or hidden message does not come back, so an old
-    /// one is safe, unless its mid is above the newest message at its time: posted now it would be about a later message.
+    /// A read-ack, or a change of a message that nothing undoes. A read position never moves back, and a recalled or hidden message does not come
+    /// back, so an old command is safe, unless its mid is above the newest message at its time: posted now, it would concern a later message.
     OfMessage {
         time: RecordTime,
         mid: Mid,

@@ -31,7 +31,7 @@ impl DeadLetter {
         format!("{}:{}", self.record.partition, self.record.offset)
     }
 
-    /// The topic and position of its original, as text.
+    /// The topic and position of the dead letter's original, as text.
     pub(super) fn original(&self) -> String {
         let DeadLetterHeaders {
             topic,

@@ -1,4 +1,4 @@
-//! Looks up in `chat.events` what a redrive depends on.
+//! Looks up the events of `chat.events` on which a redrive depends.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -19,12 +19,12 @@ pub(super) struct Sequenced {
     pub(super) msg: String,
 }
 
-/// What `chat.events` has for the candidates.
+/// The events of `chat.events` that concern the candidates.
 #[derive(Default)]
 pub(super) struct EventLookup {
     sequenced: HashMap<SendKey, Sequenced>,
     last_mids: HashMap<RecordTime, Mid>,
-    /// The partitions whose log does not begin at 0: what is not found there may have been deleted.
+    /// The partitions whose log does not begin at 0: a message that is not found there may have been deleted.
     without_start: HashSet<Partition>,
 }
 

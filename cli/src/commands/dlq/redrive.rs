@@ -37,7 +37,7 @@ pub(super) enum RedriveOutcome {
 }
 
 impl RedriveOutcome {
-    /// Whether an operator has to look at it.
+    /// Whether an operator has to look at the outcome.
     pub(super) fn has_failed(&self) -> bool {
         match self {
             Self::Rejected(_) => true,
@@ -112,8 +112,8 @@ pub(super) fn plan(
     Ok(candidates.into_iter().map(outcome_of).collect())
 }
 
-/// When a dead letter's original was appended to `chat.inbound`, if it is still retained. The dead letter may be much younger: the sequencer
-/// may have been down.
+/// When a dead letter's original was appended to `chat.inbound`, if the original is still retained. The dead letter may be much younger, since the
+/// sequencer may have been down.
 fn appended_at(
     reader: &LogReader,
     dead_letter: &DeadLetter,
@@ -123,7 +123,7 @@ fn appended_at(
         dead_letter.headers.partition,
         dead_letter.headers.offset,
     )?;
-    // If the topic was created again, another record may have this offset, or a later copy of the same.
+    // If the topic was created again, another record may be at this offset, or a later copy of the same record.
     let original = original.filter(|original| original.value == dead_letter.record.value);
     Ok(original.map(|original| original.timestamp.min(dead_letter.record.timestamp)))
 }

@@ -14,7 +14,7 @@ use super::logs::{InboundRecord, Logs};
 /// How many records of `chat.events` are read at once.
 const WINDOW: i64 = 4_000;
 
-/// A retained record that is the one that was sequenced. All before it were sequenced too, since a log loses only its end.
+/// A retained record that is the one that was sequenced. All records before it were sequenced too, since a log loses only its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MatchedRecord {
     pub(super) offset: i64,
@@ -25,13 +25,14 @@ pub(super) struct MatchedRecord {
 pub(super) struct LogComparison {
     /// The newest record that matches its event.
     pub(super) newest_match: Option<MatchedRecord>,
-    /// The lowest offset above it whose record is not the one that was sequenced in the newest epoch.
+    /// The lowest offset above `newest_match` whose record is not the one that was sequenced in the newest epoch.
     pub(super) lowest_mismatch: Option<i64>,
 }
 
 impl LogComparison {
-    /// Reads `chat.events` backwards until an event matches, or until no earlier event can have a retained source, since an event is no older
-    /// than its source (PROTOCOL S2); and until one differs, or until the newest epoch's events have older sources only.
+    /// Reads `chat.events` backwards until two searches have ended. The first ends at an event that matches, or if no earlier event can have a
+    /// retained source, since an event is no older than its source (PROTOCOL S2). The second ends at an event that differs, or if the newest epoch's
+    /// events have only older sources.
     pub(super) fn read(
         last: Source,
         inbound: OffsetRange,

@@ -16,9 +16,9 @@ pub(super) struct InboundRecord {
     pub(super) offset: i64,
     pub(super) leader_epoch: i32,
     pub(super) appended: TimestampMs,
-    /// `None` if it is no valid command.
+    /// `None` if the record is not a valid command.
     pub(super) command: Option<Command>,
-    /// Its id; empty where it has none.
+    /// The command's id; empty if it has none.
     pub(super) id: String,
 }
 

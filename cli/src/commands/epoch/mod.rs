@@ -1,5 +1,5 @@
-//! Raises the source epoch (PROTOCOL S13, `docs/adr/0005`): appends the source (epoch + 1, offset) to every partition of `chat.events`,
-//! where offset is the one before the record of `chat.inbound` that is sequenced next. The sequencer continues from there.
+//! Raises the source epoch (PROTOCOL S13, `docs/adr/0005`): appends the source (epoch + 1, offset) to every partition of `chat.events`, where
+//! `offset` is the one before the record of `chat.inbound` that is sequenced next. The sequencer continues from there.
 
 mod comparison;
 mod logs;

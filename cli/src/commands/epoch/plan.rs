@@ -1,4 +1,4 @@
-//! Decides what a raise appends.
+//! Decides which events a raise appends.
 
 use std::ops::ControlFlow;
 
@@ -28,7 +28,7 @@ pub(super) struct Raise {
 impl Raise {
     /// Refuses if the logs do not show how far a partition of `chat.inbound` was sequenced, unless `from_the_beginning` is set.
     pub(super) fn plan(reader: &LogReader, from_the_beginning: bool) -> anyhow::Result<Self> {
-        // Events are read first: then every source that they name is within the bounds of `chat.inbound`.
+        // Events are read first, so that every source that they name is within the bounds of `chat.inbound`.
         let sequenced = all_sequenced(reader)?;
         let all: Vec<Partition> = sequenced.partitions().collect();
         let inbound = reader.bounds(Topic::Inbound, &all)?;
@@ -84,7 +84,7 @@ fn refusal(unknown: &[Partition]) -> Failure {
     ))
 }
 
-/// The epoch to which every partition is raised. If partitions differ, an earlier raise was interrupted: then it is that raise's epoch, so
+/// The epoch to which every partition is raised. If partitions differ, an earlier raise was interrupted: then the target is that raise's epoch, so
 /// that this run finishes it and raises no partition twice.
 fn target(epochs: impl Iterator<Item = u32>) -> u32 {
     let epochs: Vec<u32> = epochs.collect();

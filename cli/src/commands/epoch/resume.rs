@@ -10,10 +10,10 @@ use super::{
     logs::Logs,
 };
 
-/// The offset to sequence next, where `last` is the highest source so far; `None` if the logs do not show what was sequenced.
+/// The offset to sequence next, if `last` is the highest source so far; `None` if the logs do not show what was sequenced.
 ///
-/// If the last sequenced record is still there, it is the next offset. If the log lost its end, it is the first record appended after the
-/// loss: then nothing is sequenced twice, and nothing appended since is left out.
+/// If the last sequenced record still exists, the result is the next offset. If the log lost its end, it is the first record appended after the loss:
+/// then nothing is sequenced twice, and nothing appended since is left out.
 pub(super) fn resume(
     last: Source,
     inbound: OffsetRange,
@@ -40,7 +40,7 @@ pub(super) fn resume(
     first_of_later_leader(last, newest_match, limit, logs).map(Some)
 }
 
-/// Whether a record of another leader is at the last sequenced offset.
+/// Whether the record at the last sequenced offset has another leader.
 fn is_replaced(last: Source, logs: &impl Logs) -> Result<bool, EventLogError> {
     let offset = last.offset.offset;
     let at_last = logs.first_inbound(offset..offset + 1)?;
@@ -294,7 +294,7 @@ mod tests {
         let mut logs = six();
         logs.lose_from(4);
         assert_eq!(logs.resumed(), Some(4));
-        // Records appended instead are new, fewer or more than were lost.
+        // Records appended in place of the lost ones are new, whether they are fewer or more.
         logs.accept(8, &send("new"));
         assert_eq!(logs.resumed(), Some(4));
         for id in ["newer", "and newer", "newest"] {
@@ -377,7 +377,7 @@ mod tests {
             same_leader.accept_at(7, 100, &send(id));
         }
         assert_eq!(same_leader.resumed(), None);
-        // Producers sent the same again.
+        // Producers have sent the same messages again.
         let mut sent_again = sequenced.clone();
         for id in ["0", "1", "2"] {
             sent_again.accept_at(7, 100, &send(id));

@@ -17,19 +17,18 @@ const PREVIEW_CHARS: usize = 200;
 pub struct Chat {
     /// What only a conversation of two users or only a group has.
     pub with: ChatWith,
-    /// The newest message, with the first 200 characters of its text; `None` where the user does not see it, there is none, or it has yet to be
-    /// fetched.
+    /// The newest message, with the first 200 characters of its text; `None` if the user does not see it, there is none, or it has yet to be fetched.
     pub last: Option<MessageItem>,
-    /// The number of the newest message; 0 where there is none.
+    /// The number of the newest message; 0 if there is none.
     pub last_mid: Mid,
-    /// The number of the last change that the user has to know of; 0 where there is none.
+    /// The number of the last change that the user has to know of; 0 if there is none.
     pub chg: Chg,
-    /// Where the user has hidden or cleared something last that has no number, as an offset in `chat.events`; 0 where that never was.
+    /// The offset in `chat.events` of the user's last hide or clear without a number; 0 if there is none.
     #[serde(default)]
     pub own_pos: i64,
     /// Up to where the user has read.
     pub read_mid: PerDevice<Mid>,
-    /// How many messages are unread; `None` where it cannot be counted.
+    /// How many messages are unread; `None` if it cannot be counted.
     pub unread: PerDevice<Option<i64>>,
     /// The messages that the device has, as they are now.
     pub messages: BTreeMap<Mid, MessageItem>,
@@ -38,7 +37,7 @@ pub struct Chat {
     /// All hides and clears without a number up to here were handled.
     #[serde(default)]
     fetched_own_pos: i64,
-    /// Nothing is known of events from here on, but what the device's token covers.
+    /// Of events from here on only what the device's token covers is known.
     known_to: NextOffset,
 }
 
@@ -51,7 +50,7 @@ pub enum ChatWith {
         flags: Flags,
         /// The contact is deleted, and there is no newer message: lists leave it out.
         deleted: bool,
-        /// How many messages the other has sent.
+        /// How many messages the other user has sent.
         peer_n: i64,
     },
     /// The members of a group.
@@ -78,7 +77,7 @@ pub enum ChatWith {
 pub struct Missing {
     /// Messages above this number.
     pub after_mid: Mid,
-    /// Changes behind these.
+    /// Changes after these.
     pub after_changes: ChangesAfter,
 }
 
@@ -99,7 +98,7 @@ impl Chat {
         }
     }
 
-    /// With a user, before the first message.
+    /// A chat with a user, before the first message.
     pub(super) fn with_user() -> Self {
         Self::new(ChatWith::User {
             flags: Flags::default(),
@@ -117,7 +116,7 @@ impl Chat {
         }
     }
 
-    /// Of a group up to here nothing is shown.
+    /// Of a group nothing is shown up to this message.
     fn unseen_mid(&self) -> Mid {
         match self.with {
             ChatWith::Group {
@@ -128,7 +127,7 @@ impl Chat {
         }
     }
 
-    /// Whether a page that begins behind this message shows what the device is to show. A query API of an earlier version does not say.
+    /// Whether a page that begins after this message shows what the device is to show. A query API of an earlier version does not say.
     pub(super) fn begins_after(&self, mid: Option<Mid>) -> bool {
         mid.is_none_or(|mid| mid == self.unseen_mid())
     }
@@ -140,9 +139,9 @@ impl Chat {
         }
     }
 
-    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched; and so has
-    /// everything of who joined again, since a page may have left out what was before that. What is fetched again may be older than the changes that are
-    /// known.
+    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched. After the
+    /// user joined again, everything has to be fetched, since a page may have left out what was before that. What is fetched again may be older than
+    /// the changes that are known.
     pub(super) fn set_group(&mut self, with: ChatWith) {
         let before = (self.unseen_mid(), self.join_mid());
         self.with = with;
@@ -155,7 +154,7 @@ impl Chat {
         self.count_group();
     }
 
-    /// What is to be fetched; `None` where everything is here.
+    /// What is to be fetched; `None` if everything is here.
     #[must_use]
     pub fn missing(&self) -> Option<Missing> {
         let (after_mid, chg) = self.fetched;
@@ -167,8 +166,7 @@ impl Chat {
         })
     }
 
-    /// What is fetched must be as new as what is known, or it would undo that: nothing of events from here on is known, but what the device's token
-    /// covers.
+    /// What is fetched must be as new as what is known, or it would undo that. Of events from here on only what the device's token covers is known.
     pub(super) fn known_to(&self) -> NextOffset {
         self.known_to
     }
@@ -220,7 +218,7 @@ impl Chat {
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent<'_>) {
         let (mid, is_own, n) = (event.mid, event.srcid == uid, event.n);
         let is_newest = mid > self.last_mid;
-        // It may have changed since, and a head may stand for the change that follows.
+        // The message may have changed since, and a head may stand for the change that follows.
         if mid > self.fetched.0 {
             if self.fetched.0.next() == mid {
                 self.fetched.0 = mid;
@@ -242,13 +240,13 @@ impl Chat {
                 *peer_n += more;
                 self.unread = self.unread.map(|unread| Some(unread? + more));
             }
-            // Who sends has read everything before.
+            // A user who sends has read everything before.
             ChatWith::Group { .. } if is_own => self.take_read(None, mid, None),
             ChatWith::Group { .. } => self.count_group(),
         }
     }
 
-    /// Unread in a group is what is behind the read position; nothing once it has ended (PROTOCOL G4).
+    /// Unread in a group is what comes after the read position; nothing once the group has ended (PROTOCOL G4).
     fn count_group(&mut self) {
         let last_mid = match self.with {
             ChatWith::Group {
@@ -299,7 +297,7 @@ impl Chat {
         }
     }
 
-    /// Of what was handled already the messages have what came after it, too. What has no number is final, and may come again.
+    /// Skips a change that was handled already: the messages may have what came after it. A change without a number is final, and may come again.
     fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
         if chg > Chg::ZERO && chg <= self.fetched.1 {
             return;
@@ -332,7 +330,7 @@ impl Chat {
         self.last = self.last.take().filter(|last| !is_gone(last.mid));
     }
 
-    /// The user has changed what he says about the contact.
+    /// The user has changed what they say about the contact.
     pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
             *flags = event.flags();
@@ -358,7 +356,7 @@ impl Chat {
         self.count_group();
     }
 
-    /// Messages behind all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
+    /// Messages after all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
     pub(super) fn take_fetched(
         &mut self,
         uid: UserId,
@@ -388,8 +386,8 @@ impl Chat {
         }
     }
 
-    /// The changes behind `after`, up to `next`, or all; the answer to [`Missing::after_changes`]. From the first of a message that has yet to be
-    /// fetched on they are not counted, and come again once it is.
+    /// The changes after `after`, up to `next`, or all; the answer to [`Missing::after_changes`]. From the first change of a message that has yet to
+    /// be fetched on they are not counted, and come again once the message is fetched.
     pub(super) fn take_fetched_changes(
         &mut self,
         after: ChangesAfter,
@@ -401,7 +399,7 @@ impl Chat {
             let msg = change.msg.as_deref();
             self.apply(change.chg, change.mid, &change.kind, &change.ts, msg);
         }
-        // Or one of the pages before was not counted to its end.
+        // Otherwise one of the pages before was not counted to its end.
         if after.chg <= self.fetched.1 {
             self.fetched.1 = self.fetched.1.max(counted.chg);
         }
@@ -431,7 +429,7 @@ impl Chat {
         counted
     }
 
-    /// Where nothing is missing the newest message is known; a sync that was behind a page may have had it as it was before.
+    /// If nothing is missing, the newest message is known; a sync that was older than a page may have had it as it was before.
     fn show_newest(&mut self) {
         if self.missing().is_none() {
             self.last = self.messages.get(&self.last_mid).map(preview);

@@ -18,20 +18,23 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use api::{ClientFrame, EventFrame, FocusFrame, Resume, TypingFrame};
+use api::{ClientFrame, FocusFrame, Resume, TypingFrame};
 use schemas::{ClientMsgId, Mid, Recipient};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
 };
 
-pub use api::{HeadFrame, PresenceBody, ServerFrame};
+pub use api::{
+    ChangeEvent, ContactEvent, EventFrame, FramedEvent, GroupChangeEvent, HeadFrame, MemberEvent,
+    MessageEvent, PresenceBody, ProfileEvent, ReadEvent, ServerFrame,
+};
 
 pub use self::{
     chat::{Chat, ChatWith, Missing},
     outbox::{Outbox, QueueItem},
     settings::{DeviceSettings, MAX_MSG_BYTES},
-    state::{DeviceState, OwnProfile},
+    state::{DeviceProfile, DeviceState},
     update::Update,
 };
 use self::{
@@ -42,7 +45,7 @@ use self::{
 };
 use crate::{Client, ClientError, SyncAnswer};
 
-/// A gateway passes on as much.
+/// How often typing is told: a gateway passes on as much.
 const TYPING_EVERY: Duration = Duration::from_secs(1);
 
 /// A device that is connected, or tries to be.
@@ -59,9 +62,9 @@ pub struct Device {
     is_connected: bool,
     /// What the user looks at.
     focus: Option<Recipient>,
-    /// The gateway knows of it.
+    /// The gateway knows of the focus.
     is_focus_told: bool,
-    /// When the gateway takes what is next.
+    /// When the gateway takes the next item.
     flush_at: Option<Instant>,
     typed_at: Option<Instant>,
     /// What [`Self::next`] has yet to return.
@@ -71,10 +74,10 @@ pub struct Device {
 }
 
 impl Device {
-    /// Not connected yet. What it knew and had yet to say is as [`Self::into_parts`] gave it out; both are empty at first.
+    /// A device that is not connected yet. `state` and `outbox` are as [`Self::into_parts`] gave them out; both are empty at first.
     ///
     /// # Errors
-    /// A setting that would fail at each attempt, which it names.
+    /// A setting would fail at each attempt; the error names it.
     pub fn new(
         client: Client,
         settings: DeviceSettings,
@@ -111,16 +114,17 @@ impl Device {
         &self.outbox
     }
 
-    /// Both, to be stored where they are to outlive the program; the connection ends. An update that [`Self::next`] has not returned is lost.
+    /// Both, to be stored if they are to outlive the program; the connection ends. An update that [`Self::next`] has not returned is lost.
     #[must_use]
     pub fn into_parts(self) -> (DeviceState, Outbox) {
         (self.state, self.outbox)
     }
 
-    /// Waits for the next update. Connects, syncs and resumes as needed, and goes on where an earlier call was dropped.
+    /// Waits for the next update. Connects, syncs and resumes as needed, and goes on after an earlier call was dropped.
     ///
     /// # Errors
-    /// A gateway said that the device is not to come back, or a service that the call cannot be answered (a status below 500): the next call ends in the same way.
+    /// A gateway said that the device is not to come back, or a service that the call cannot be answered (a status below 500 other than 408 and 429):
+    /// the next call ends in the same way.
     pub async fn next(&mut self) -> Result<Update, ClientError> {
         loop {
             if let Some(update) = self.updates.pop_front() {
@@ -195,8 +199,8 @@ impl Device {
         self.flush();
     }
 
-    /// Says that the user types in a chat: for every key that is pressed, since so much is told once a second. Lost where there is no connection, or too much was written
-    /// before.
+    /// Says that the user types in a chat: for every key that is pressed, since it is told once a second at most. Lost if there is no connection, or
+    /// too much was written before.
     pub fn typing(&mut self, to: Recipient) {
         if self.is_connected && self.typed_at.is_none_or(|at| at.elapsed() >= TYPING_EVERY) {
             self.typed_at = Some(Instant::now());
@@ -234,7 +238,7 @@ impl Device {
         Ok(())
     }
 
-    /// Messages, then changes. Whether the chat has begun anew meanwhile: then messages are missing again.
+    /// Fetches messages, then changes. Returns whether the chat has begun anew meanwhile: then messages are missing again.
     async fn fetch_pages(&mut self, key: Recipient) -> Result<bool, ClientError> {
         let messages = |reader: ChatReader, missing: Missing| reader.messages(missing.after_mid);
         while let Some(page) = self.page(key, messages).await? {
@@ -261,8 +265,8 @@ impl Device {
         self.state.chats().get(&key)?.missing()
     }
 
-    /// A page of a chat. A pong says that everything before the ping is handled; a page that is older than that would undo it, and is asked for again: from
-    /// where the chat is by then, since it may have begun anew. `None` where nothing of it is missing.
+    /// A page of a chat. A pong says that everything before the ping is handled. A page that is older than that would undo it, so it is asked for
+    /// again: from where the chat is by then, since it may have begun anew. `None` if nothing of it is missing.
     async fn page<T, F: Future<Output = Result<T, ClientError>>>(
         &mut self,
         of: Recipient,
@@ -284,7 +288,7 @@ impl Device {
         Ok(None)
     }
 
-    /// Takes the frames up to a ping, or none where the connection is gone. Whether the chat has changed.
+    /// Takes the frames up to a ping, or none if the connection is gone. Returns whether the chat has changed.
     fn take_waiting(&mut self, heard: Result<(), ClientError>, of: Recipient) -> bool {
         let known = self.updates.len();
         let taken = heard.and_then(|()| {
@@ -300,7 +304,7 @@ impl Device {
         learned.any(|update| *update == Update::Chat(of))
     }
 
-    /// Takes a page of a sync. Behind the last one the stream goes on.
+    /// Takes a page of a sync. After the last one the stream goes on.
     fn synced(&mut self, answer: SyncAnswer) {
         if self.state.take_sync(answer) {
             return self.sync(Duration::ZERO);
@@ -455,7 +459,7 @@ impl Device {
         self.flush_at = written.err();
     }
 
-    /// What the device has itself is on the log. Its answer was lost with an earlier connection.
+    /// A send whose message the device has is on the log. Its answer was lost with an earlier connection.
     fn settle_repeats(&mut self) {
         let repeats: Vec<Repeat> = self.outbox.repeats().collect();
         for Repeat {
@@ -471,7 +475,7 @@ impl Device {
         }
     }
 
-    /// Looks for sends that are too old to be known as repeats, one chat after the other: if they are on the log they would be there twice.
+    /// Looks for sends that are too old to be known as repeats, one chat after the other: one that is on the log already would be there twice.
     fn look_for_old(&mut self) {
         if !self.looking.is_empty() {
             return;
@@ -504,10 +508,10 @@ impl Device {
         }
     }
 
-    /// The device comes back, or does not where that would end in the same way.
+    /// The device comes back, or does not if that would end in the same way.
     fn failed(&mut self, error: ClientError) {
         let ends = match &error {
-            // A server that fails, or what stands before it while servers change, says nothing about the device.
+            // A server that fails, or a proxy before it while servers change, says nothing about the device.
             ClientError::Problem(problem) => {
                 problem.status < 500 && !matches!(problem.status, 408 | 429)
             }

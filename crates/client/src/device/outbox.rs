@@ -17,20 +17,20 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// The log knows a repeat for three days, unless it is told otherwise. A send that waits for longer than this may be a second message.
 const SURE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Messages and read-acks that have not been answered, in order. All go out again on each new connection: a repeat is no second message. Of the messages to
-/// one conversation each waits until the one before it is accepted, which is when its place in the conversation is decided.
+/// Messages and read-acks that have not been answered, in order. All go out again on each new connection: a repeat is not a second message. A message
+/// waits until the one before it to the same conversation is accepted, which is when the place of that one in the conversation is decided.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outbox {
     /// By `ref`.
     items: BTreeMap<u64, QueueItem>,
     last: u64,
-    /// Of sends, by `ref`; absent where an earlier version has stored them.
+    /// The origins of sends, by `ref`; absent if an earlier version has stored them.
     #[serde(default)]
     origins: BTreeMap<u64, Origin>,
-    /// These sends are not on the log: they were not written yet, in no life of the program, or looked for since.
+    /// Sends that are not on the log: they were not written yet, in no run of the program, or looked for since.
     #[serde(skip)]
     fresh: BTreeSet<u64>,
-    /// By `ref`, and whether it is accepted.
+    /// What was written, by `ref`, and whether it is accepted.
     #[serde(skip)]
     written: BTreeMap<u64, bool>,
     #[serde(skip)]
@@ -62,7 +62,7 @@ pub enum QueueItem {
     Send {
         /// To whom.
         to: Recipient,
-        /// A repeat with the same id is no second message.
+        /// A repeat with the same id is not a second message.
         client_msg_id: ClientMsgId,
         /// The text.
         msg: String,
@@ -89,7 +89,7 @@ impl Outbox {
         self.origins.insert(self.last, origin);
     }
 
-    /// Puts it last. Of the read-acks of a chat that were not written yet the one with the highest number stands for all.
+    /// Puts an item last. Of the read-acks of a chat that were not written yet the one with the highest number stands for all.
     pub(super) fn push(&mut self, mut item: QueueItem) {
         if let QueueItem::Read { of, mid } = &mut item {
             let written = &self.written;
@@ -130,7 +130,7 @@ impl Outbox {
         })
     }
 
-    /// Those of them that the log may not know as repeats any more: they are to be looked for, and wait until then.
+    /// Repeats that the log may not know as such any more: they are to be looked for, and wait until then.
     pub(super) fn unsure(&self, now: SystemTime) -> impl Iterator<Item = Repeat> {
         let is_unsure = move |repeat: &Repeat| self.is_unsure(repeat.seq, now);
         self.repeats().filter(is_unsure)
@@ -146,7 +146,7 @@ impl Outbox {
         age.map_or(true, |age| age >= SURE)
     }
 
-    /// It was looked for, and is not on the log.
+    /// A send was looked for, and is not on the log.
     pub(super) fn looked_for(&mut self, seq: u64) {
         if self.items.contains_key(&seq) {
             self.fresh.insert(seq);
@@ -179,7 +179,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// What was answered, by its `ref`: it is done. `None` where it was answered before.
+    /// What was answered, by its `ref`: it is done. `None` if it was answered before.
     pub(super) fn answered(&mut self, reference: &str) -> Option<QueueItem> {
         let seq = reference.parse().ok()?;
         self.written.remove(&seq);
@@ -205,7 +205,7 @@ impl Outbox {
         }
     }
 
-    /// It was refused for the moment, and is to be written again.
+    /// An item was refused for the moment, and is to be written again.
     pub(super) fn refused(&mut self, reference: &str) {
         if let Ok(seq) = reference.parse() {
             self.set_accepted(seq, false);
@@ -218,7 +218,7 @@ impl Outbox {
         self.again.front().map(|(at, _)| *at)
     }
 
-    /// It is time for that.
+    /// It is time to write the next one again.
     pub(super) fn again(&mut self) {
         if let Some((_, seq)) = self.again.pop_front() {
             self.written.remove(&seq);
@@ -235,7 +235,7 @@ impl Outbox {
 }
 
 impl QueueItem {
-    /// Whom a message is to.
+    /// The recipient of a message.
     fn sent_to(&self) -> Option<Recipient> {
         match self {
             Self::Send { to, .. } => Some(*to),

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// again.
 const BURST: Duration = Duration::from_secs(5);
 
-/// What a gateway allows: frames and bytes a second. What it does not say is 0, and stays as it is.
+/// What a gateway allows: frames and bytes a second. A rate that it does not tell is 0, and stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     pub(super) frames_per_s: u32,
@@ -23,7 +23,7 @@ pub(super) struct Pace {
 }
 
 impl Default for Pace {
-    /// Of a gateway that does not say.
+    /// For a gateway that does not tell its rates.
     fn default() -> Self {
         Self {
             frames: Budget::new(50),
@@ -38,13 +38,13 @@ impl Pace {
         self.bytes.set(rates.bytes_per_s);
     }
 
-    /// When a frame of so many bytes may be written; `now` at the earliest.
+    /// When a frame of `bytes` may be written; `now` at the earliest.
     pub(super) fn free_at(&self, bytes: usize, now: Instant) -> Instant {
         let frames = self.frames.free_at(1, now);
         frames.max(self.bytes.free_at(bytes, now))
     }
 
-    /// A frame of so many bytes is written.
+    /// A frame of `bytes` is written.
     pub(super) fn spend(&mut self, bytes: usize, now: Instant) {
         self.frames.spend(1, now);
         self.bytes.spend(bytes, now);
@@ -57,7 +57,7 @@ impl Pace {
     }
 }
 
-/// So many a second, and five seconds' worth of them at once.
+/// `per_s` a second, and five seconds' worth of them at once.
 #[derive(Debug)]
 struct Budget {
     per_s: u32,
@@ -77,7 +77,7 @@ impl Budget {
         }
     }
 
-    /// What is more than the whole burst waits for all of it.
+    /// An amount above the whole burst waits for all of it.
     fn free_at(&self, amount: usize, now: Instant) -> Instant {
         let whole_at = self.whole_at(now);
         let after = whole_at + self.cost(amount);
@@ -127,7 +127,7 @@ mod tests {
         serde_json::from_str(table).unwrap()
     }
 
-    /// Writes frames of so many bytes, each as soon as it may be: after how many milliseconds.
+    /// Writes `count` frames of `bytes`, each as soon as it may be. Returns after how many milliseconds.
     fn times(pace: &mut Pace, count: usize, bytes: usize) -> Vec<u128> {
         let begun = Instant::now();
         let mut now = begun;

@@ -51,7 +51,7 @@ pub(super) fn look(
                     let looked = |send: Repeat| (send.seq, found.get(&send.seq).copied());
                     return Ok(sends.into_iter().map(looked).collect());
                 }
-                // Who may not read the chat does not write to it: the gateway says so.
+                // A user who may not read the chat may not write to it: the gateway says so.
                 Err(error) if is_forbidden(&error) => {
                     return Ok(sends.iter().map(|send| (send.seq, None)).collect());
                 }
@@ -96,7 +96,7 @@ impl ChatReader {
         }
     }
 
-    /// The numbers of those of these sends that are on the log.
+    /// The numbers of the sends that are on the log.
     async fn find(&self, sends: &[Repeat]) -> Result<BTreeMap<u64, Mid>, ClientError> {
         let mut found = BTreeMap::new();
         let mut next = sends.iter().map(|send| send.after).min();

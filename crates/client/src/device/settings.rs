@@ -3,7 +3,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, Uri};
 
 use crate::ClientError;
 
-/// `ingest.max_msg_bytes` where nothing else is configured.
+/// `ingest.max_msg_bytes` if nothing else is configured.
 pub const MAX_MSG_BYTES: usize = 16 * 1024;
 const MAX_NAME_CHARS: usize = 64;
 
@@ -25,7 +25,7 @@ pub struct DeviceSettings {
 }
 
 impl DeviceSettings {
-    /// What would fail at each attempt.
+    /// Fails if a setting would fail at each attempt.
     pub(super) fn check(&self) -> Result<(), ClientError> {
         let wrong = self.gateways.iter().find(|url| !is_base(url));
         let wrong = match self.gateways.is_empty() {

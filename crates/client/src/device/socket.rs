@@ -53,7 +53,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// It goes out while the next frame is waited for.
+    /// Queues a frame, which goes out while the next one is waited for.
     pub(super) fn push(&mut self, frame: String) {
         self.outgoing.push_back(Message::text(frame));
     }
@@ -61,7 +61,7 @@ impl Socket {
     /// The next message; dropped at any point, nothing is lost of either direction.
     pub(super) async fn next(&mut self) -> Option<Result<Message, Error>> {
         std::future::poll_fn(|cx| {
-            // An error of writing shows where it is read, too.
+            // An error of writing shows when reading, too.
             let _ = self.poll_write(cx);
             self.stream.poll_next_unpin(cx)
         })

@@ -27,12 +27,12 @@ pub struct DeviceState {
     returned: BTreeSet<Recipient>,
     full_syncs: u64,
     #[serde(default)]
-    profile: Option<OwnProfile>,
+    profile: Option<DeviceProfile>,
 }
 
 /// What others see of the device's user, and which event says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OwnProfile {
+pub struct DeviceProfile {
     /// The name.
     pub nick: String,
     /// An http or https URL.
@@ -46,7 +46,7 @@ pub struct OwnProfile {
 }
 
 impl DeviceState {
-    /// Of a device that knows nothing yet.
+    /// The state of a device that knows nothing yet.
     #[must_use]
     pub fn new(uid: UserId) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl DeviceState {
 
     /// What others see of the user; `None` if that is not known, or the user has set nothing.
     #[must_use]
-    pub fn profile(&self) -> Option<&OwnProfile> {
+    pub fn profile(&self) -> Option<&DeviceProfile> {
         self.profile.as_ref()
     }
 
@@ -119,7 +119,7 @@ impl DeviceState {
         }
         if let Some(profile) = answer.profile {
             let api::OwnProfile { item, at } = profile;
-            self.take_profile(OwnProfile {
+            self.take_profile(DeviceProfile {
                 nick: item.nick,
                 avatar: item.avatar,
                 extra: item.extra,
@@ -150,7 +150,7 @@ impl DeviceState {
         answer.more
     }
 
-    /// No page goes back: where its token does another full sync has begun, and what the pages of the one before had does not count.
+    /// No page goes back: if its token does, another full sync has begun, and what the pages of the one before had does not count.
     fn goes_on(&self, next: &SyncToken) -> bool {
         self.token.as_ref().is_none_or(|known| {
             let mut partitions = Partition::all();
@@ -159,7 +159,7 @@ impl DeviceState {
         })
     }
 
-    /// Of a full sync it begins anew: the log may be another one.
+    /// The chat of a row. In a full sync it begins anew: the log may be another one.
     fn returned_chat(&mut self, key: Recipient, full: bool) -> &mut Chat {
         if full && self.returned.insert(key) {
             self.chats.remove(&key);
@@ -167,13 +167,13 @@ impl DeviceState {
         self.chats.entry(key).or_insert_with(Chat::with_user)
     }
 
-    /// Whether what is there is below the token, or there is none yet: then nothing becomes of it.
+    /// Whether an event at `at` is below the token, or there is no token yet: then nothing becomes of the event.
     pub(super) fn knows(&self, at: EventPosition) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.covers(at.partition, at.offset))
     }
 
-    /// Takes an event. `None` where it was known already, or changes no chat.
+    /// Takes an event. `None` if it was known already, or changes no chat.
     pub fn take_event(&mut self, event: EventFrame<'_>) -> Option<Recipient> {
         let at = event.at;
         if !self.moves_on(at) {
@@ -211,7 +211,7 @@ impl DeviceState {
             }
             FramedEvent::Profile(profile) => {
                 if profile.uid == uid {
-                    self.take_profile(OwnProfile {
+                    self.take_profile(DeviceProfile {
                         nick: profile.nick.into_owned(),
                         avatar: profile.avatar.map(Cow::into_owned),
                         extra: profile.extra.map(|extra| extra.into_owned().into()),
@@ -224,8 +224,8 @@ impl DeviceState {
         }
     }
 
-    /// A sync may have had a later one than the event that comes now.
-    fn take_profile(&mut self, profile: OwnProfile) {
+    /// A sync may have had a later profile than the event that comes now.
+    fn take_profile(&mut self, profile: DeviceProfile) {
         let known = self.profile.as_ref();
         if known.is_none_or(|known| known.at.offset <= profile.at.offset) {
             self.profile = Some(profile);
@@ -290,8 +290,8 @@ impl DeviceState {
         Some(key)
     }
 
-    /// Takes how far a group has come; it has to be fetched then. It has the offset of the first event that it stands for, so it is taken where that
-    /// is below the token, too.
+    /// Takes how far a group has come; it has to be fetched then. A head has the offset of the first event that it stands for, so it is taken even if
+    /// that is below the token.
     pub fn take_head(&mut self, head: HeadFrame) -> Option<Recipient> {
         self.moves_on(head.at);
         let key = Recipient::Group(head.gid);
@@ -317,8 +317,8 @@ impl DeviceState {
         is_new
     }
 
-    /// Takes a page of the messages of a chat that were missing; above which the next one begins, if there is another. What is of a group that shows
-    /// another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
+    /// Takes a page of the messages of a chat that were missing. Returns above which the next page begins, if there is another. A page of a group
+    /// that shows another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
     pub fn take_messages(&mut self, key: Recipient, page: MessagesPage) -> Option<Mid> {
         let next = page.next.and_then(|next| match next {
             NextMessages::After(mid) => Some(mid),
@@ -332,7 +332,7 @@ impl DeviceState {
         next
     }
 
-    /// Takes a page of the changes of a chat behind `after`, as [`Self::take_messages`] does; behind which the next one begins, if there is another.
+    /// Takes a page of the changes of a chat after `after`, as [`Self::take_messages`] does. Returns after which the next one begins, if any.
     pub fn take_changes(
         &mut self,
         key: Recipient,

@@ -19,7 +19,7 @@ fn group() -> Recipient {
     Recipient::Group(GROUP.try_into().unwrap())
 }
 
-/// Has synced, and knows everything below offset 10.
+/// A device that has synced, and knows everything below offset 10.
 fn device() -> DeviceState {
     let mut device = DeviceState::new(user(ME));
     assert!(!device.take_sync(answer(json!({}))));
@@ -182,7 +182,7 @@ fn changes_show_in_messages_and_in_the_newest() {
         .collect();
     assert_eq!(mids, [2]);
     assert_eq!(device.chats()[&peer()].missing(), None);
-    // One in between was of the other user alone, and is not sent.
+    // A change in between was for the other user alone, and is not sent.
     take(&mut device, 24, change("edit", 2, 6, 1001, ME));
     assert!(device.chats()[&peer()].missing().is_some());
 }
@@ -345,7 +345,7 @@ fn a_page_without_items_is_not_the_last() {
     assert_eq!(missing.after_mid.get(), 5);
 }
 
-/// Between two syncs he left and joined again.
+/// Between two syncs the user left and joined again.
 #[test]
 fn what_was_before_the_last_join_is_dropped() {
     let mut device = device();
@@ -425,7 +425,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         let page = json!({"items": [known(1, 2, "edit"), known(1, 3, kind)], "next": null});
         let after = device.chats()[&peer()].missing().unwrap().after_changes;
         device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
-        // A sync that is behind the page.
+        // A sync that is older than the page.
         device.take_sync(answer(json!({"conversations": [row_of(1, 1, "edited")]})));
         take(&mut device, 12, change("edit", 1, 2, 1001, ME));
         let chat = &device.chats()[&peer()];
@@ -439,7 +439,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
                 (text, kind == "recall")
             );
         }
-        // The other user's is not sent.
+        // The other user's own change is not sent.
         take(&mut device, 13, change("edit", 1, 5, 1001, ME));
         let missing = device.chats()[&peer()].missing().unwrap();
         assert_eq!(missing.after_changes.chg.get(), 3);
@@ -502,7 +502,7 @@ fn a_recalled_message_does_not_get_its_text_back() {
     assert_eq!(chat.last.as_ref().unwrap().msg, "");
 }
 
-/// A head says nothing of a message, and the sync before it may be behind a page.
+/// A head says nothing of a message, and the sync before it may be older than a page.
 #[test]
 fn a_head_of_what_is_there_shows_the_newest_message() {
     let mut device = device();
@@ -609,7 +609,7 @@ fn who_has_joined_again_fetches_what_a_page_left_out() {
         })
     };
     device.take_sync(answer(json!({"groups": [row(0, false)]})));
-    // The user has joined again behind the second message, which the device does not know yet.
+    // The user has joined again after the second message, which the device does not know yet.
     let fetched = json!({"items": [{
         "mid": 3, "srcid": "1001", "gid": GROUP.to_string(), "msg": "text 3", "ts": "2026-11-26T00:00:00Z", "client_msg_id": "id-3",
     }], "next": null});
@@ -620,7 +620,7 @@ fn who_has_joined_again_fetches_what_a_page_left_out() {
     assert_eq!(missing.unwrap().after_mid, Mid::ZERO);
 }
 
-/// The group has been switched to its whole history, or back, and the device has yet to hear of it; or it never does, since a sync is behind both.
+/// The group has been switched to its whole history, or back, and the device has yet to hear of it; or it never does, since a sync comes after both.
 #[test]
 fn a_page_of_another_part_of_the_history_is_not_taken() {
     let mut device = device();

@@ -13,13 +13,13 @@ pub enum Update {
     Chat(Recipient),
     /// The user's own profile has changed.
     Profile,
-    /// A sync has changed several, and the profile perhaps.
+    /// A sync has changed several chats, and the profile perhaps.
     Synced,
     /// A send is a message with this number; `None` for a repeat whose number is not known any more.
     Sent(ClientMsgId, Option<Mid>),
     /// A send will not be done.
     Refused {
-        /// Of the send.
+        /// The id of the send.
         client_msg_id: ClientMsgId,
         /// `not-a-member`, `blocked` …
         reason: String,
