@@ -1,4 +1,4 @@
-//! How many messages each consumer has still before it.
+//! How many messages each consumer has yet to take in.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -7,7 +7,7 @@ use event_log::LogReader;
 use schemas::topics::Topic;
 use system_tests::TestEnv;
 
-/// Those that read `chat.events`.
+/// The consumer groups that read `chat.events`.
 const GROUPS: [&str; 4] = [
     "projector-mysql-messages",
     "projector-mysql-reads",
@@ -16,8 +16,8 @@ const GROUPS: [&str; 4] = [
 ];
 const SEQUENCER: &str = "sequencer";
 
-/// By consumer group: how many records of `chat.inbound` it has not taken in, of those there ever were. A projection has taken in what it
-/// holds to write it later. The absolute figure counts what became no event, too, and nothing grows by that.
+/// By consumer group: how many of all records of `chat.inbound` it has not taken in. A projection has taken in records that it holds to write later.
+/// The absolute figure includes records that caused no event; these do not make it grow.
 pub(crate) type Backlog = BTreeMap<String, f64>;
 
 /// Reads the backlog of the consumers of a test environment, each of which was started once.
@@ -30,16 +30,16 @@ impl<'a> BacklogReader<'a> {
     /// Connects.
     ///
     /// # Errors
-    /// librdkafka refuses a setting.
+    /// If librdkafka refuses a setting.
     pub(crate) fn at(env: &'a TestEnv) -> Result<Self> {
         let log = Arc::new(LogReader::new(env.events.config())?);
         Ok(Self { env, log })
     }
 
-    /// As the services tell it now.
+    /// The backlog according to the services.
     ///
     /// # Errors
-    /// One does not answer.
+    /// If a service does not answer.
     pub(crate) async fn backlog(&self) -> Result<Backlog> {
         let mut taken = self.taken_by_projections().await?;
         taken.insert(SEQUENCER.to_owned(), self.sequenced().await?);

@@ -1,4 +1,4 @@
-//! Waiting for what a stage began, with a deadline.
+//! Waiting, with a deadline, for a stage to be done.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use tokio::time::{Instant, sleep};
 /// How often a stage checks whether something is done.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What takes longer than this is stuck: minutes on a slow machine are usual.
+/// Work that takes longer than this is stuck: minutes on a slow machine are usual.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Asks until it is done.
+/// Repeats `done` until it is true.
 ///
 /// # Errors
-/// Those of `done`, and that it is not done after [`TIMEOUT`].
+/// Those of `done`, and a timeout after [`TIMEOUT`].
 pub(crate) async fn wait_until(what: &str, done: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     poll_until(what, POLL_INTERVAL, done).await
 }
 
-/// The same, with another poll interval.
+/// As [`wait_until`], with another poll interval.
 ///
 /// # Errors
 /// As [`wait_until`].

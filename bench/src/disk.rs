@@ -1,4 +1,4 @@
-//! What the stores keep on disk.
+//! The disk usage of the stores.
 
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
@@ -23,10 +23,10 @@ pub(crate) fn bytes(env: &TestEnv, server: &str, directories: &str, files: &str)
     Ok(total)
 }
 
-/// What is allocated, not what is promised: sparse files count for what they hold.
+/// The allocated size: sparse files count only for what they hold.
 fn below(path: &Path, files: &str) -> io::Result<u64> {
     let metadata = match fs::symlink_metadata(path) {
-        // A segment or a table may go at any time.
+        // A segment or a table may be deleted at any time.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         metadata => metadata?,
     };

@@ -1,4 +1,4 @@
-//! On what, when and of which sources the figures were taken.
+//! The machine, the date and the sources of the figures.
 
 use std::{fs, process::Command};
 
@@ -6,14 +6,14 @@ use anyhow::Result;
 use serde::Serialize;
 use time::{OffsetDateTime, format_description::well_known::Iso8601};
 
-/// What belongs to every figure.
+/// The circumstances that belong to every figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Machine {
-    /// Of the start, in UTC.
+    /// The date of the start, in UTC.
     pub(crate) date: String,
-    /// Of the sources, with `+` where they were changed since.
+    /// The commit of the sources, with `+` if they were changed since.
     pub(crate) commit: String,
-    /// What measured it.
+    /// The command that measured.
     pub(crate) command: String,
     pub(crate) cpu: String,
     pub(crate) cores: usize,
@@ -22,10 +22,10 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// This one, and the command that measures.
+    /// This machine, and the command that measures.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not tell.
     pub(crate) fn here(command: String) -> Result<Self> {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo")?;
         let meminfo = fs::read_to_string("/proc/meminfo")?;

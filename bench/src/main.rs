@@ -74,13 +74,13 @@ enum Part {
 }
 
 impl Args {
-    /// Of the files: for the day, and for the stages where it is not all of them.
+    /// The name of the files: the date, and the stages if they are not all.
     fn name(&self, date: &str) -> String {
         let only = self.only.iter().map(|stage| format!("-{stage}"));
         format!("{date}{}", only.collect::<String>())
     }
 
-    /// What gives such figures again, wherever they are written.
+    /// The command that measures such figures again, without the place where they are written.
     fn command(&self) -> String {
         let Self {
             rounds,
@@ -124,7 +124,7 @@ async fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// While stages are still to come, the file has a name of its own, and what an earlier run found stays.
+/// Measures the stages. Until the last is done, the results have a file of their own, and the file of an earlier run stays.
 async fn measure(args: &Args) -> Result<()> {
     let mut results = Results {
         machine: Machine::here(args.command())?,
@@ -152,7 +152,7 @@ async fn measure(args: &Args) -> Result<()> {
                 results.failed.push(stage);
             }
         }
-        // Whatever becomes of a later stage; and that is not to hang on this.
+        // Results are kept even if a later stage fails, and the stages do not depend on this write.
         if let Err(error) = results.write(&unfinished) {
             eprintln!("bench: {error:#}");
         }

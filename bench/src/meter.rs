@@ -1,4 +1,4 @@
-//! What processes use, as Linux counts it.
+//! The resources that processes use, as Linux counts them.
 
 use std::{collections::BTreeMap, ffi::OsString, fs, path::Path, time::Instant};
 
@@ -7,7 +7,7 @@ use system_tests::TestEnv;
 
 use crate::sample::Sample;
 
-/// The services that every message passes, and queries: what a deployment without devices runs.
+/// The services through which every message passes, and queries: those of a deployment without devices.
 pub(crate) const FIVE: [&str; 5] = [
     "sequencer",
     "projector-mysql",
@@ -16,17 +16,17 @@ pub(crate) const FIVE: [&str; 5] = [
     "ingest",
 ];
 
-/// This program, and the programs that it ran to their end, among the processes.
+/// The name, among the processes, for this program and the programs that it ran to their end.
 pub(crate) const CLIENT: &str = "client";
 
 /// Fields of `stat` (proc(5)): user and system time of its own, and of its children that have ended.
 const OWN: [usize; 2] = [14, 15];
 const CHILDREN: [usize; 2] = [16, 17];
 
-/// How the names of the threads begin that compile in a Java process.
+/// The first letters of the names of the compiler threads of a Java process.
 const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
-/// Counts from its start on.
+/// Counts from its creation on.
 pub(crate) struct Meter<'a> {
     env: &'a TestEnv,
     before: BTreeMap<String, f64>,
@@ -34,10 +34,10 @@ pub(crate) struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Starts to count.
+    /// Starts counting.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not tell.
     pub(crate) fn start(env: &'a TestEnv) -> Result<Self> {
         let before = spent(env)?;
         Ok(Self {
@@ -47,10 +47,10 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// What `count` of them took since the start.
+    /// The sample of `count` items since the start.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// If the kernel does not tell.
     pub(crate) fn stop(self, count: u64) -> Result<Sample> {
         let seconds = self.began.elapsed().as_secs_f64();
         let cpu_s = spent(self.env)?
@@ -74,7 +74,7 @@ fn processes(env: &TestEnv) -> impl Iterator<Item = (String, u32)> {
     env.processes().into_iter().chain([this])
 }
 
-/// What each process has used so far, seconds of CPU.
+/// How much CPU each process has used so far, seconds.
 fn spent(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
     let mut all: BTreeMap<String, f64> = processes(env)
         .map(|(name, pid)| Ok((name, cpu_s(pid)?)))
@@ -84,17 +84,17 @@ fn spent(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
     Ok(all)
 }
 
-/// What each process holds in memory, MiB.
+/// How much memory each process holds, MiB.
 pub(crate) fn resident_mib(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
     processes(env)
         .map(|(name, pid)| Ok((name, resident_of(pid, SharedPages::Proportional)?)))
         .collect()
 }
 
-/// What our five services hold together, MiB.
+/// How much memory our five services hold together, MiB.
 ///
 /// # Errors
-/// One of them does not run.
+/// If one of the services does not run.
 pub(crate) fn services_mib(env: &TestEnv, shared: SharedPages) -> Result<f64> {
     let services = processes(env).filter(|(name, _)| FIVE.contains(&name.as_str()));
     let each: Vec<f64> = services
@@ -108,29 +108,29 @@ pub(crate) fn services_mib(env: &TestEnv, shared: SharedPages) -> Result<f64> {
     Ok(each.into_iter().sum())
 }
 
-/// User and system time of all threads that a process has and had, seconds.
+/// User and system time of all threads that a process has or had, seconds.
 ///
 /// # Errors
-/// It does not run.
+/// If the process does not run.
 pub(crate) fn cpu_s(pid: u32) -> Result<f64> {
     seconds_in(format!("/proc/{pid}/stat"), OWN)
 }
 
-/// The same of what this process started and saw end.
+/// As [`cpu_s`], for the ended child processes of this one.
 fn cpu_s_of_children() -> Result<f64> {
     seconds_in("/proc/self/stat", CHILDREN)
 }
 
-/// What each of Java's compilers has used so far in an environment's broker, seconds by thread. Those that have nothing to do end.
+/// How much CPU each of Java's compilers in an environment's broker has used so far, seconds by thread. Idle compilers end.
 ///
 /// # Errors
-/// The broker does not run.
+/// If the broker does not run.
 pub(crate) fn compilers(env: &TestEnv) -> Result<BTreeMap<OsString, f64>> {
     let pid = env.pid("kafka").context("no broker runs")?;
     let mut used = BTreeMap::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let thread = thread?;
-        // It may end meanwhile.
+        // The thread may end meanwhile.
         let name = fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
         if COMPILERS.iter().any(|compiler| name.starts_with(compiler)) {
             let cpu_s = seconds_in(thread.path().join("stat"), OWN).unwrap_or_default();
@@ -143,7 +143,7 @@ pub(crate) fn compilers(env: &TestEnv) -> Result<BTreeMap<OsString, f64>> {
 /// The sum of two counters of a process or a thread.
 fn seconds_in(stat: impl AsRef<Path>, counters: [usize; 2]) -> Result<f64> {
     let stat = fs::read_to_string(stat)?;
-    // The name, in parentheses, may hold anything.
+    // The name, in parentheses, may have any characters.
     let (_, after_name) = stat.rsplit_once(')').context("no stat")?;
     let fields: Vec<&str> = after_name.split_whitespace().collect();
     let ticks = |field: usize| -> Result<u64> {
@@ -155,16 +155,16 @@ fn seconds_in(stat: impl AsRef<Path>, counters: [usize; 2]) -> Result<f64> {
     Ok(total as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// How pages count that several processes have mapped, as five services have those of one program.
+/// How to count pages that several processes have mapped, as five services have those of one program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SharedPages {
-    /// Each process has its share of them (PSS), so that the sum is what all have together.
+    /// For each process its share of them (PSS), so that the sum is the memory of all together.
     Proportional,
-    /// Each process has all of them (RSS).
+    /// For each process all of them (RSS).
     Resident,
 }
 
-/// What a process holds in memory, MiB (proc(5), `smaps_rollup`).
+/// How much memory a process holds, MiB (proc(5), `smaps_rollup`).
 pub(crate) fn resident_of(pid: u32, shared: SharedPages) -> Result<f64> {
     let field = match shared {
         SharedPages::Proportional => "Pss:",

@@ -1,14 +1,14 @@
-//! Sides in turn, so that all meet the same moods of the machine.
+//! Runs sides in turn, so that the state of the machine affects all of them equally.
 
 use anyhow::Result;
 use serde::Serialize;
 
 use crate::sample::{Sample, Spread};
 
-/// Runs each side, then each again, …; a first round warms everything up and does not count. Gives the samples of each side.
+/// Runs each side, then each again, …; a first round warms everything up and does not count. Returns the samples of each side.
 ///
 /// # Errors
-/// One of them fails.
+/// If a run fails.
 pub(crate) async fn in_turn<S: Copy, const N: usize>(
     rounds: usize,
     sides: [S; N],
@@ -26,7 +26,7 @@ pub(crate) async fn in_turn<S: Copy, const N: usize>(
     Ok(samples)
 }
 
-/// What came of two sides.
+/// The samples of two sides.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pair {
     pub(crate) ours: Vec<Sample>,
@@ -34,7 +34,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Of samples that were taken in turn.
+    /// A pair of samples that were taken in turn.
     pub(crate) fn of(ours: &[Sample], baseline: &[Sample]) -> Self {
         Self {
             ours: ours.to_vec(),
@@ -45,7 +45,7 @@ impl Pair {
     /// Runs ours, the baseline, ours, the baseline, … as [`in_turn`].
     ///
     /// # Errors
-    /// One of them fails.
+    /// If a run fails.
     pub(crate) async fn run(
         rounds: usize,
         mut ours: impl AsyncFnMut() -> Result<Sample>,
@@ -60,7 +60,7 @@ impl Pair {
         Ok(Self { ours, baseline })
     }
 
-    /// Ours over the baseline, round by round.
+    /// The ratio of ours to the baseline, round by round.
     pub(crate) fn ratio(&self) -> Spread {
         let rounds = self.ours.iter().zip(&self.baseline);
         Spread::of(rounds.map(|(ours, baseline)| ours.rate() / baseline.rate()))

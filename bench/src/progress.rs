@@ -11,7 +11,7 @@ use unread_store::{RedisConfig, UnreadStore, lowest_positions};
 
 use crate::deadline::wait_until;
 
-/// Who takes events into a store.
+/// The projections that take events into a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Projection {
     /// Into Redis.
@@ -29,10 +29,10 @@ impl Projection {
     ];
 }
 
-/// A store of messages at an address, with the tables that there are by default.
+/// A store of messages at an address, with the default tables.
 ///
 /// # Errors
-/// The address is none.
+/// If the address is invalid.
 pub(crate) fn message_store(mysql_url: &str) -> Result<MessageStore> {
     Ok(MessageStore::connect(&MySqlConfig {
         servers: vec![mysql_url.parse().map_err(anyhow::Error::msg)?],
@@ -43,7 +43,7 @@ pub(crate) fn message_store(mysql_url: &str) -> Result<MessageStore> {
 /// A Redis at an address.
 ///
 /// # Errors
-/// The address is none.
+/// If the address is invalid.
 pub(crate) fn unread_store(redis_url: &str) -> Result<UnreadStore> {
     Ok(UnreadStore::new(&RedisConfig {
         url: redis_url.to_owned(),
@@ -60,10 +60,10 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Connects to those of an environment.
+    /// Connects to the stores of an environment.
     ///
     /// # Errors
-    /// One does not answer.
+    /// If a store does not answer.
     pub(crate) async fn of(env: &TestEnv) -> Result<Self> {
         let kafka = env.events.config();
         Ok(Self {
@@ -74,29 +74,29 @@ impl Progress {
         })
     }
 
-    /// How many records `chat.events` has, those that are no messages among them.
+    /// How many records `chat.events` has, including those that are not messages.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub(crate) async fn appended(&self) -> Result<u64> {
         let ends = self.log.ends(Topic::Events).await?;
         Ok(ends.values().map(|end| end.cast_unsigned()).sum())
     }
 
-    /// How many of them a projection has written.
+    /// How many of these records a projection has written.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// If the store does not answer.
     pub(crate) async fn written(&self, by: Projection) -> Result<u64> {
         let reached = self.reached(by).await?;
         let next = reached.values().map(|at| at.next.get().cast_unsigned());
         Ok(next.sum())
     }
 
-    /// How far a projection has come in each partition: where rows of one lie in several stores, no further than in each of them.
+    /// How far a projection has come in each partition. If rows of a partition are in several stores, the lowest position counts.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// If the store does not answer.
     pub(crate) async fn reached(&self, by: Projection) -> Result<PartitionMap<LogPosition>> {
         let sink = match by {
             Projection::Unread => return Ok(lowest_positions(&self.unread).await?),
@@ -119,20 +119,20 @@ impl Progress {
         Ok(lowest)
     }
 
-    /// Waits until a projection, which runs, has written so many records.
+    /// Waits until a running projection has written `count` records.
     ///
     /// # Errors
-    /// It has not in time.
+    /// If it has not in time.
     pub(crate) async fn has_written(&self, projection: Projection, count: u64) -> Result<()> {
         let what = format!("{projection:?} has {count} records");
         let has_all = async || Ok(self.written(projection).await? >= count);
         wait_until(&what, has_all).await
     }
 
-    /// Waits until all projections, which run, have written what is on `chat.events` by now.
+    /// Waits until all projections, which must be running, have written what is on `chat.events` by now.
     ///
     /// # Errors
-    /// They have not in time.
+    /// If they have not in time.
     pub(crate) async fn all_written(&self) -> Result<()> {
         let end = self.appended().await?;
         for projection in Projection::ALL {
@@ -142,10 +142,10 @@ impl Progress {
     }
 }
 
-/// Waits until everything that was posted to an environment has passed the sequencer and is in all of its stores.
+/// Waits until everything that was posted to an environment has passed the sequencer and is in all stores.
 ///
 /// # Errors
-/// It is not in time, or a message does not come through.
+/// If it is not in time, or a message does not pass.
 pub(crate) async fn everywhere(env: &TestEnv) -> Result<()> {
     env.check_all_partitions().await?;
     Progress::of(env).await?.all_written().await

@@ -1,4 +1,4 @@
-//! What a run of the benchmarks found, as JSON. `bench/report` makes tables and pictures of it.
+//! The results of a run of the benchmarks, as JSON. `bench/report` makes tables and pictures of them.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -12,47 +12,47 @@ use crate::{
     sample::{Sample, Spread},
 };
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
     pub(crate) rows: Vec<Row>,
-    /// Stages without figures, since something failed in them.
+    /// Stages without figures, because they failed.
     pub(crate) failed: Vec<&'static str>,
 }
 
 impl Results {
-    /// Writes what was found by now.
+    /// Writes the results so far.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn write(&self, file: &Path) -> Result<()> {
         let json = serde_json::to_string_pretty(self)?;
         fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
-/// What was measured.
+/// One result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// Of which stage, by the name that `--only` takes: who runs the stage says so.
+    /// The stage, by the name that `--only` takes; set by the caller that runs the stage.
     pub(crate) stage: &'static str,
-    /// What of it.
+    /// The measured quantity.
     what: String,
     figure: Figure,
-    /// What each process spends on 10,000 messages, seconds of CPU: the middle of all runs.
+    /// The CPU that each process uses for 10,000 messages, seconds: the median of all runs.
     cpu_s_per_10_000: BTreeMap<String, f64>,
-    /// The same of the raw part, where there is one.
+    /// The same for the raw part, if there is one.
     baseline_cpu_s_per_10_000: BTreeMap<String, f64>,
-    /// What each process holds at the end, MiB: the most of all runs.
+    /// The memory that each process holds at the end, MiB: the maximum of all runs.
     resident_mib: BTreeMap<String, f64>,
 }
 
-/// What was found, and what it must be.
+/// The measured values, and their bounds.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Figure {
-    /// Rates, a second, against those of a raw part.
+    /// Rates per second, compared with those of a raw part.
     Ratio {
         baseline: String,
         ours_a_second: Spread,
@@ -60,13 +60,13 @@ enum Figure {
         ratio: Spread,
         at_least: f64,
     },
-    /// A value by itself.
+    /// A single value.
     Value {
         unit: &'static str,
         value: Spread,
         bound: Option<Bound>,
     },
-    /// What comes of loads that grow, from the smallest on; its pictures have this name in theirs.
+    /// Results for increasing loads, the smallest first; the names of its pictures contain this one.
     Curve {
         file: &'static str,
         points: Vec<Point>,
@@ -81,19 +81,19 @@ pub(crate) enum Bound {
     AtMost(f64),
 }
 
-/// What was measured at one load.
+/// The result of one load.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Point {
     /// How many messages a second clients had to post by their schedule.
     pub(crate) offered: f64,
     /// How many were accepted, a second.
     pub(crate) accepted: f64,
-    /// From when a request was due until it was answered.
+    /// The time from when a request was due until it was answered.
     pub(crate) waited: Percentiles,
 }
 
 impl Row {
-    /// Of a pair, whose ratio is to be so much at least.
+    /// The result of a pair, whose ratio must be at least this.
     pub(crate) fn of_pair(
         what: impl Into<String>,
         baseline: impl Into<String>,
@@ -111,7 +111,7 @@ impl Row {
         Self::new(what, figure, &pair.ours).beside(&pair.baseline)
     }
 
-    /// Of a value that several runs gave.
+    /// The result of a value measured in several runs.
     pub(crate) fn of_value(
         what: impl Into<String>,
         unit: &'static str,
@@ -123,7 +123,7 @@ impl Row {
         Self::new(what, figure, samples)
     }
 
-    /// Beside what the raw part used meanwhile.
+    /// Adds the resources that the raw part used.
     pub(crate) fn beside(self, baseline: &[Sample]) -> Self {
         Self {
             baseline_cpu_s_per_10_000: cpu_of_each(baseline),
@@ -131,7 +131,7 @@ impl Row {
         }
     }
 
-    /// Of a value by itself.
+    /// The result of a single value.
     pub(crate) fn of_one(
         what: impl Into<String>,
         unit: &'static str,
@@ -141,7 +141,7 @@ impl Row {
         Self::of_value(what, unit, Spread::of([value]), bound, &[])
     }
 
-    /// Of loads that grow.
+    /// The result of increasing loads.
     pub(crate) fn of_curve(what: &str, file: &'static str, points: Vec<Point>) -> Self {
         Self::new(what, Figure::Curve { file, points }, &[])
     }
@@ -162,7 +162,7 @@ fn cpu_of_each(samples: &[Sample]) -> BTreeMap<String, f64> {
     of_each(samples, Sample::cpu_per_10_000, |spread| spread.median)
 }
 
-/// One number for each process, of what the samples have for it.
+/// One number for each process, from its values in the samples.
 fn of_each<'a, I: Iterator<Item = (&'a str, f64)>>(
     samples: &'a [Sample],
     values: impl Fn(&'a Sample) -> I,

@@ -1,4 +1,4 @@
-//! What one run of one side of a pair took.
+//! The result of one run of one side of a pair.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,18 +7,18 @@ use serde::Serialize;
 /// One run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Sample {
-    /// How many messages, records or calls were done.
+    /// How many messages, records or calls were processed.
     pub(crate) count: u64,
-    /// How long that took, seconds.
+    /// How long the run took, seconds.
     pub(crate) seconds: f64,
-    /// What each process used meanwhile, seconds of CPU; `client` is this program.
+    /// The CPU that each process used meanwhile, seconds; `client` is this program.
     pub(crate) cpu_s: BTreeMap<String, f64>,
-    /// What each process held at the end, MiB.
+    /// The memory that each process held at the end, MiB.
     pub(crate) resident_mib: BTreeMap<String, f64>,
 }
 
 impl Sample {
-    /// Of a run of which only the rate is known.
+    /// The sample of a run of which only the rate is known.
     pub(crate) fn of_rate(count: u64, took: Duration) -> Self {
         Self {
             count,
@@ -27,7 +27,7 @@ impl Sample {
         }
     }
 
-    /// Of the same run, with the rate that it measured itself.
+    /// The same sample, with the rate that the run measured itself.
     pub(crate) fn at_rate(self, rate: f64) -> Self {
         Self {
             seconds: self.count as f64 / rate,
@@ -35,7 +35,7 @@ impl Sample {
         }
     }
 
-    /// Without what every process used of its own accord during so many seconds of it, as `idle` has it.
+    /// Subtracts the CPU that every process uses when idle, according to `idle`, for `seconds` of the run.
     pub(crate) fn without(mut self, idle: &Self, seconds: f64) -> Self {
         for (name, spent) in &mut self.cpu_s {
             let of_its_own = idle.cpu_s.get(name).copied().unwrap_or_default();
@@ -44,17 +44,17 @@ impl Sample {
         self
     }
 
-    /// How many a second.
+    /// The number of items per second.
     pub(crate) fn rate(&self) -> f64 {
         self.count as f64 / self.seconds
     }
 
-    /// What all processes together used for one of them, seconds of CPU.
+    /// The CPU that all processes together used for one item, seconds.
     pub(crate) fn cpu_of_one(&self) -> f64 {
         self.cpu_s.values().sum::<f64>() / self.count as f64
     }
 
-    /// What each process used for 10,000 of them, seconds of CPU.
+    /// The CPU that each process used for 10,000 items, seconds.
     pub(crate) fn cpu_per_10_000(&self) -> impl Iterator<Item = (&str, f64)> {
         let ten_thousands = self.count as f64 / 10_000.0;
         self.cpu_s
@@ -62,7 +62,7 @@ impl Sample {
             .map(move |(name, spent)| (name.as_str(), spent / ten_thousands))
     }
 
-    /// What each process held at the end, MiB.
+    /// The memory that each process held at the end, MiB.
     pub(crate) fn resident(&self) -> impl Iterator<Item = (&str, f64)> {
         self.resident_mib
             .iter()
@@ -70,7 +70,7 @@ impl Sample {
     }
 }
 
-/// The least, the middle and the most of several runs.
+/// The minimum, the median and the maximum of several runs.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {
     pub(crate) min: f64,
@@ -79,7 +79,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value; of none, all is NaN, which is within no bound.
+    /// The spread of at least one value. Without values everything is NaN, which is within no bound.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! A broker whose Java has compiled what a stage makes it do.
+//! Warms up a broker: its Java compiles the code that a stage uses.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use system_tests::TestEnv;
 
 use crate::meter::compilers;
 
-/// Java goes on compiling what a broker does for a minute or two, which takes up to half a core from everything else.
+/// For a minute or two, Java compiles the code that a broker uses, which takes up to half a core from everything else.
 const AT_MOST: Duration = Duration::from_secs(120);
 /// A compiler that is done uses less than this of a core.
 const COMPILED_SHARE: f64 = 0.05;
 
-/// Does what is to be measured, again and again, until an environment's broker is warm.
+/// Repeats the work that is to be measured until an environment's broker is warm.
 ///
 /// # Errors
-/// It fails, or the broker does not run.
+/// If the work fails, or the broker does not run.
 pub(crate) async fn warm_up(
     env: &TestEnv,
     mut step: impl AsyncFnMut() -> Result<()>,

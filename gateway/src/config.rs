@@ -14,7 +14,7 @@ use unread_store::RedisConfig;
 
 use crate::{hub::HubLimits, page::PageConfig};
 
-/// So many entries of rings, and groups, are looked at before the hub is free for others: some ten microseconds' work.
+/// How many ring entries and groups the hub looks at before it is free for others: some ten microseconds' work.
 const TURN: usize = 256;
 
 /// The configuration of the gateway.
@@ -62,22 +62,24 @@ pub struct GatewayConfig {
     /// For how long events are kept for devices that come back, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub ring_seconds: u64,
-    /// How much memory they take at most, bytes.
+    /// The most memory that these events take, bytes.
     #[garde(range(min = 1 << 20, max = 1 << 40))]
     pub ring_bytes: usize,
-    /// What one account's events take of that at most, bytes. Of its earlier ones the ring keeps no more than where they were: who missed one of them syncs, or is told how far its group has come.
+    /// The most of that memory that one account's events take, bytes. Of the account's earlier events the ring keeps only where they were: a device
+    /// that missed one of them syncs, or is told how far its group has come.
     #[garde(range(min = 1 << 16, max = 1 << 40))]
     pub ring_bytes_of_account: usize,
-    /// How much may wait for one connection, bytes. Beyond it messages of groups collapse into heads, and beyond that the connection is closed.
+    /// How much may wait for one connection, bytes. If more waits, messages of groups collapse into heads; if that is too much, the connection is
+    /// closed.
     #[garde(range(min = 1 << 14, max = 1 << 30))]
     pub queue_bytes: usize,
     /// The most connections; more are answered 503.
     #[garde(range(min = 1, max = 10_000_000))]
     pub max_connections: usize,
-    /// The most devices of one user and class that are connected, over all gateways; for another one the oldest is closed.
+    /// The most devices of one user and class that are connected, over all gateways. If another one connects, the oldest is closed.
     #[garde(range(min = 1, max = 1_000))]
     pub max_devices: usize,
-    /// Frames a second that one user's devices may send, in the long run; for ten seconds' worth at once.
+    /// Frames a second that one user's devices may send, in the long run; ten seconds' worth may come at once.
     #[garde(range(min = 1, max = 1_000_000))]
     pub user_frames_per_s: u32,
     /// Bytes a second that one user's devices may send.
@@ -89,16 +91,17 @@ pub struct GatewayConfig {
     /// Bytes a second that all devices may send.
     #[garde(range(min = 1_024, max = u32::MAX))]
     pub bytes_per_s: u32,
-    /// Lease of a gateway's entries in Redis (presence), milliseconds; it is renewed every third of it, and the entries of a gateway that has died count until its end.
+    /// Lease of a gateway's entries in Redis (presence), milliseconds. The gateway renews it after every third of it; the entries of a gateway that
+    /// has died count until the lease ends.
     #[garde(range(min = 300, max = 600_000))]
     pub lease_ms: u64,
-    /// How often a connection gets a ping with a token, seconds. Devices are told, and give up their connection after that and some more.
+    /// How often a connection gets a ping with a token, seconds. Devices are told, and give up a connection that is silent for longer.
     #[garde(range(min = 1, max = 600))]
     pub ping_seconds: u32,
     /// How long a device may take for its hello, a pong, and to take a frame, seconds.
     #[garde(range(min = 1, max = 600))]
     pub answer_seconds: u64,
-    /// The small chat at `/`, and where it finds the other services. Without this there is none.
+    /// The small chat at `/`, and where it finds the other services. If absent, there is no such page.
     #[garde(dive)]
     pub page: Option<PageConfig>,
     /// At a stop: over how much time the devices come to other gateways, milliseconds.
@@ -142,12 +145,12 @@ impl GatewayConfig {
         }
     }
 
-    /// Its devices of all classes, twice: those that are replaced end while others begin.
+    /// Twice a user's devices of all classes: those that are replaced end while others begin.
     pub(crate) fn max_connections_of_user(&self) -> usize {
         2 * DeviceClass::ALL.len() * self.max_devices
     }
 
-    /// What is read of a connection, at most: enough that the limit of messages is met first. It holds for fragments, which nobody else counts.
+    /// The most that is read of a connection: so much that the limit of messages is met first. It also limits fragments, which nothing else counts.
     pub fn read_bytes_per_s(&self) -> u32 {
         2 * self.user_bytes_per_s
     }

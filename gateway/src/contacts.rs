@@ -1,4 +1,4 @@
-//! What users say about each other, as far as MySQL and the tail of the log have it: who is told that somebody types, or is there.
+//! What users say about each other, as far as MySQL and the tail of the log have it. It decides who is told that a user types, or is connected.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,13 +18,13 @@ use crate::{expiring_map, shared_reads::SharedReads};
 
 /// A row is read again after this.
 const ROW_TTL: Duration = Duration::from_secs(30);
-/// So long after an event the row may not say it yet.
+/// How long after an event the row may not reflect it yet.
 const PROJECTED_IN: Duration = Duration::from_secs(2);
-/// A block that an event says is no row's business for so long, however far MySQL lags; that it ends is said by an event, too.
+/// How long a block from an event overrides the row, however far MySQL lags. The end of a block comes as an event, too.
 const BLOCK_TTL: Duration = Duration::from_secs(3_600);
 /// How long MySQL may take; after that nothing is known.
 const READ_TIME: Duration = Duration::from_secs(1);
-/// So many pairs are read with one statement.
+/// How many pairs one statement reads.
 const READ_AT_ONCE: usize = 256;
 
 /// What a user, `of`, is to another one.
@@ -44,7 +44,7 @@ pub(crate) enum Relation {
     Blocked,
 }
 
-/// Until when something is known; where it is `None`, until when rows that are read may be older than an event.
+/// Until when a relation is known. If it is `None`, rows that are read until then may be older than an event.
 #[derive(Clone, Copy)]
 struct Known {
     relation: Option<Relation>,
@@ -67,12 +67,12 @@ impl Contacts {
         }
     }
 
-    /// `None` where MySQL does not answer in time.
+    /// `None` if MySQL does not answer in time.
     pub(crate) async fn relation(&self, pair: Pair) -> Option<Relation> {
         self.relations_of(&[pair]).await.remove(&pair)
     }
 
-    /// Those of so many pairs that are known; all others where MySQL does not answer in time.
+    /// The relations of these pairs. Those that are not known here are missing if MySQL does not answer in time.
     pub(crate) async fn relations_of(&self, pairs: &[Pair]) -> HashMap<Pair, Relation> {
         let begun = Instant::now();
         let mut found = HashMap::new();
@@ -102,7 +102,8 @@ impl Contacts {
         found
     }
 
-    /// An event says before MySQL does whether a user blocks another one, or that he has written to him. Returns the user whom others may see now, or no more.
+    /// Takes from an event, before MySQL has it, whether a user blocks another one or has written to them. Returns the user whom others may now see,
+    /// or no longer see.
     pub(crate) fn learn(&self, event: &Event) -> Option<UserId> {
         let pair = pair_of(&event.body)?;
         self.relations()
@@ -157,7 +158,7 @@ impl Relations {
         known.relation
     }
 
-    /// Keeps a row whose read began at this time, unless something newer was learned since then or it may be older than an event; what counts then.
+    /// Keeps a row whose read began at `begun`, unless something newer is known or the row may be older than an event. Returns what counts.
     fn take_row(&mut self, pair: Pair, row: Relation, begun: Instant) -> Relation {
         match self.0.get(&pair) {
             Some(known) if begun < known.until => known.relation.unwrap_or(row),
@@ -185,7 +186,7 @@ impl Relations {
     }
 }
 
-/// The relation of which an event may say something.
+/// The pair whose relation an event may change.
 fn pair_of(body: &Body) -> Option<Pair> {
     match body {
         Body::ContactChange(change) => Some(Pair {
@@ -204,7 +205,7 @@ fn pair_of(body: &Body) -> Option<Pair> {
     }
 }
 
-/// What an event makes of the relation of its pair and for how long that counts. `None` where it changes nothing, and as the relation where the
+/// What an event makes of the relation of its pair, and for how long that counts. `None` if it changes nothing. The relation is `None` if only the
 /// row says what it is, once the event is projected.
 fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>, Duration)> {
     use Relation::{Blocked, Contact, Stranger};
@@ -212,11 +213,11 @@ fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>
         (Body::ContactChange(change), _) if change.flags.blocked => {
             Some((Some(Blocked), BLOCK_TTL))
         }
-        // Whether he has written is in the row, which may still say that he blocks him.
+        // Only the row says whether the user has written, and it may still say that the user blocks the peer.
         (Body::ContactChange(_), Some(Blocked)) => Some((Some(Stranger), PROJECTED_IN)),
         (Body::ContactChange(_), None) => Some((None, PROJECTED_IN)),
         (Body::Message(_), Some(Stranger)) => Some((Some(Contact), ROW_TTL)),
-        // He may block whom he writes to.
+        // The user may block the peer to whom they write.
         (Body::Message(message), None) if message.n.get() == 1 => Some((None, PROJECTED_IN)),
         _ => None,
     }
@@ -238,7 +239,7 @@ mod tests {
         }
     }
 
-    /// The user 1 pins the chat with the user 2, and blocks him or does not.
+    /// The user 1 pins the chat with the user 2, and blocks that user or does not.
     fn change(blocked: bool) -> Body {
         Body::ContactChange(ContactChange {
             uid: uid(1),

@@ -17,7 +17,7 @@ use crate::{hub::Refusal, reading::poll, state::Gateway};
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Where they end. Dead letters of what devices send from now on are behind.
+/// The ends of the topic: dead letters of what devices send from now on come after them.
 pub(crate) async fn begin(reader: &Arc<LogReader>) -> anyhow::Result<PartitionMap<NextOffset>> {
     let ends = reader.ends(Topic::DeadLetters).await?;
     Ok(ends.map(|_, end| NextOffset::new(end)))
@@ -64,7 +64,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// Partitions whose next dead letter is not on the log: it was deleted, or the log was truncated. Those with the rest of the log go on.
+/// Partitions whose next dead letter is not on the log: it was deleted, or the log was truncated. They go on with the rest of the log.
 #[derive(Default)]
 struct Lost {
     partitions: Vec<Partition>,
@@ -114,7 +114,7 @@ impl Lost {
     }
 }
 
-/// The refusal of a record of `chat.inbound`, where the dead letter is of one.
+/// The refusal of a record of `chat.inbound`, if the dead letter is of such a record.
 fn refusal(inbound_topic: &str, record: &RecordRef<'_>) -> Option<(InboundPosition, Refusal)> {
     let headers = record.headers();
     let dead_letter = DeadLetterHeaders::read(|name| {
@@ -132,7 +132,7 @@ fn refusal(inbound_topic: &str, record: &RecordRef<'_>) -> Option<(InboundPositi
     (dead_letter.topic == inbound_topic).then_some((at, refusal))
 }
 
-/// Where a send has no event, its dead letter is below the end now, if it has one (PROTOCOL S7).
+/// If a send has no event, its dead letter, if there is one, is below the current end (PROTOCOL S7).
 fn ask_for_ends(gateway: &Gateway, reader: &LogReader) -> Result<(), EventLogError> {
     let without_event = gateway.hub().sends_without_event();
     let mut partitions: Vec<Partition> = without_event.iter().map(|at| at.partition).collect();

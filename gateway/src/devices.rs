@@ -13,7 +13,7 @@ use crate::hub::DeviceOf;
 /// Devices whose newest token is not in MySQL yet.
 pub(crate) struct Devices {
     unsaved: Mutex<HashMap<(UserId, DeviceId), DeviceRow>>,
-    /// While MySQL is away: more are not kept.
+    /// How many are kept while MySQL is away.
     max: usize,
 }
 
@@ -25,7 +25,7 @@ impl Devices {
         }
     }
 
-    /// A device had handled everything that its token covers at that time.
+    /// A device had handled everything that `token` covers at `seen_at`.
     pub(crate) fn save(&self, device: &DeviceOf, name: &str, token: &str, seen_at: TimestampMs) {
         self.add(DeviceRow {
             uid: device.uid,
@@ -37,7 +37,7 @@ impl Devices {
         });
     }
 
-    /// Of two rows of a device the later one is kept: a connection that ends says what it knew, and another may have gone on from there.
+    /// Keeps the later of two rows of a device: a connection that ends saves what it knew, and another one may have gone on from there.
     fn add(&self, row: DeviceRow) {
         let mut unsaved = self.unsaved();
         let has_room = unsaved.len() < self.max;

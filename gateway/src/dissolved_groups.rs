@@ -1,4 +1,5 @@
-//! Which groups are dissolved, as far as MySQL and the tail of the log have it: their members stay members, but nobody is told that somebody types there.
+//! Which groups are dissolved, as far as MySQL and the tail of the log have it. Their members stay members, but nobody is told that a user types
+//! there.
 
 use std::{
     collections::HashMap,
@@ -17,9 +18,9 @@ use crate::{expiring_map, shared_reads::SharedReads};
 
 /// A row is read again after this.
 const ROW_TTL: Duration = Duration::from_secs(30);
-/// A dissolution that an event says is no row's business for so long, however far MySQL lags.
+/// How long a dissolution from an event overrides the row, however far MySQL lags.
 const DISSOLVED_TTL: Duration = Duration::from_secs(3_600);
-/// How long MySQL may take; after that it is not known.
+/// How long MySQL may take; after that it is not known whether a group is dissolved.
 const READ_TIME: Duration = Duration::from_secs(1);
 
 pub(crate) struct DissolvedGroups {
@@ -44,7 +45,7 @@ impl DissolvedGroups {
         }
     }
 
-    /// Asks MySQL where it is not known. `None` where that does not answer in time.
+    /// Asks MySQL if it is not known here. `None` if MySQL does not answer in time.
     pub(crate) async fn contain(&self, gid: GroupId) -> Option<bool> {
         let begun = Instant::now();
         let known = self.groups().get(gid, begun);
@@ -61,12 +62,12 @@ impl DissolvedGroups {
         }
     }
 
-    /// Asks nobody.
+    /// What is known here, without asking MySQL.
     pub(crate) fn known(&self, gid: GroupId) -> Option<bool> {
         self.groups().get(gid, Instant::now())
     }
 
-    /// An event may say that a group is dissolved, before MySQL does.
+    /// Takes from an event, before MySQL has it, that a group is dissolved.
     pub(crate) fn learn(&self, event: &Event) {
         if let Body::GroupChange(change) = &event.body
             && change.settings.dissolved
@@ -94,7 +95,7 @@ impl Groups {
         Some(known.is_dissolved)
     }
 
-    /// Keeps a row whose read began at this time, unless the group is known to be dissolved: that is for good. What counts then.
+    /// Keeps a row whose read began at `begun`, unless the group is known to be dissolved: that is for good. Returns what counts.
     fn take_row(&mut self, gid: GroupId, is_dissolved: bool, begun: Instant) -> bool {
         if self.get(gid, begun) == Some(true) {
             return true;
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(groups.get(gid, begun), Some(false));
         groups.learn(gid, begun);
         assert_eq!(groups.get(gid, begun), Some(true));
-        // Read before the event was, or of a MySQL that lags.
+        // A row that was read before the event, or from a MySQL that lags.
         for read in [begun, begun + 100 * ROW_TTL] {
             assert!(groups.take_row(gid, false, read));
             assert_eq!(groups.get(gid, read), Some(true));

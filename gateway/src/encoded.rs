@@ -1,4 +1,4 @@
-//! Frames as they are written. Nobody looks into one any more: the hub counts their bytes.
+//! Frames as they are written. Nothing looks into one any more: the hub only counts their bytes.
 
 use axum::extract::ws::{Message, Utf8Bytes};
 

@@ -1,11 +1,11 @@
-//! Maps of what is worth something for a while only.
+//! Maps whose entries expire.
 
 use std::{collections::HashMap, hash::Hash};
 
-/// By so many entries a map grows at least.
+/// How many entries a map grows by, at least.
 const MIN: usize = 1_024;
 
-/// Inserts an entry. Before the map grows, what has expired is dropped; so it has at most twice as many as have not.
+/// Inserts an entry. Before the map grows, expired entries are dropped, so it has at most twice as many as have not expired.
 pub(crate) fn insert<K: Eq + Hash, V>(
     map: &mut HashMap<K, V>,
     key: K,

@@ -29,7 +29,7 @@ struct Watcher {
 }
 
 impl Focus {
-    /// A connection looks at this, in place of what it was before.
+    /// A connection looks at `at`, in place of what it looked at before.
     pub(crate) fn set(&self, connection: &Arc<Connection>, at: Option<Recipient>) {
         let mut state = self.state();
         let number = connection.number();
@@ -62,12 +62,12 @@ impl Focus {
             .collect()
     }
 
-    /// Whether any looks at this.
+    /// Whether any connection looks at this.
     pub(crate) fn is_watched(&self, at: Recipient) -> bool {
         self.state().watchers.contains_key(&at)
     }
 
-    /// The users that any looks at.
+    /// The users that any connection looks at.
     pub(crate) fn watched_users(&self) -> Vec<UserId> {
         let state = self.state();
         let users = state.watchers.keys().filter_map(|at| match at {
@@ -77,7 +77,7 @@ impl Focus {
         users.collect()
     }
 
-    /// Notifies a connection that looks at this of who is there, unless it was of the same before. What does not fit is for the next time.
+    /// Notifies a connection that looks at this of who is there, unless its last notice said the same. What does not fit is left for the next time.
     pub(crate) fn notify(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
         let mut state = self.state();
         let watchers = state.watchers.get_mut(&at);

@@ -12,7 +12,7 @@ use axum::{
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 
-/// Where the page reaches the services that are not here: `http.allowed_origins` of these has to name the gateway.
+/// Where the page reaches the other services, whose `http.allowed_origins` has to name the gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct PageConfig {
@@ -29,7 +29,7 @@ pub struct PageConfig {
 struct Settings {
     ingest: String,
     query: String,
-    /// Callers have tokens; otherwise a user is chosen.
+    /// Callers have tokens; if not, the page lets one choose a user.
     authenticates: bool,
     max_msg_bytes: usize,
 }
@@ -107,7 +107,7 @@ fn headers(config: &PageConfig) -> [(HeaderName, HeaderValue); 4] {
     ]
 }
 
-/// Scheme, host and port of a URL, where nothing in them could end a directive of a policy.
+/// Scheme, host and port of a URL, if nothing in them could end a directive of the policy.
 fn origin(url: &str) -> Option<String> {
     let uri: Uri = url.parse().ok()?;
     let scheme = uri

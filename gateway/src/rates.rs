@@ -11,13 +11,13 @@ use service_runtime::Rate;
 
 use crate::{config::GatewayConfig, expiring_map};
 
-/// A pause of so long lets a device send at once what it may send in that time.
+/// After a pause of this length a device may send at once what it may send in that time.
 const BURST: Duration = Duration::from_secs(10);
-/// Of what all may send at once, half is for users who send less than a tenth of what they may: who causes that it is too much is closed first.
+/// Half of what all may send at once is for users who send less than a tenth of their limit: the users who cause the overload are closed first.
 const BURST_OF_HEAVY: Duration = Duration::from_secs(5);
 const HEAVY_FRACTION: u64 = 10;
 
-/// To look up what a device missed costs as much as so many frames.
+/// How many frames it counts as to look up what a device missed.
 const BEGIN_FRAMES: u64 = 4;
 
 /// What has been sent, by user and in all.
@@ -27,7 +27,7 @@ pub(crate) struct Rates {
     spent: Mutex<Spent>,
 }
 
-/// A user, and whether it is not his devices but readers for him: what they send leaves him what is his.
+/// A user, and whether the sender is a reader for the user and not one of the user's devices: readers do not use up the devices' limit.
 type Sender = (UserId, bool);
 
 /// Whose limit is reached.
@@ -54,7 +54,7 @@ struct Spent {
 struct Times {
     frames: Duration,
     bytes: Duration,
-    /// The same of a tenth of the limit: a user is heavy from the end of its burst on.
+    /// The same for a tenth of the limit: a user is heavy once that burst is used up.
     of_tenth: Duration,
 }
 
@@ -71,7 +71,7 @@ impl Rates {
         }
     }
 
-    /// Counts a frame that a user's devices have sent, or his readers.
+    /// Counts a frame that a user's devices or readers have sent.
     ///
     /// # Errors
     /// It is too much; then it is not counted.
@@ -91,7 +91,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Counts a hello or a resume of a user, which costs as much as some frames more.
+    /// Counts a hello or a resume of a user as several more frames.
     ///
     /// # Errors
     /// It is too much; then it is not counted.
@@ -126,7 +126,7 @@ impl Limits {
         Some(Times {
             frames: after(of_frames, spent.frames, frames)?,
             bytes: after(of_bytes, spent.bytes, bytes)?,
-            // No more than is needed to know it, or a burst would be remembered for minutes.
+            // Capped at what `is_heavy` needs, or a burst would be remembered for minutes.
             of_tenth: of_tenth.min(now + 2 * BURST),
         })
     }
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(rates.charge(user(61), 1, 0), Err(TooMuch::InAll));
     }
 
-    /// Whoever they are: a device that sends little goes on while others take all that there is.
+    /// A device that sends little goes on while others take all that there is.
     #[test]
     fn who_causes_that_all_send_too_much_is_closed_and_nobody_else() {
         let rates = Rates::new(&GatewayConfig {

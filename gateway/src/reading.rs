@@ -26,7 +26,7 @@ pub(crate) async fn beginning<T, F: Future<Output = anyhow::Result<T>>>(
     }
 }
 
-/// Hands to `take` what comes within `timeout`; false where nothing did. Blocks.
+/// Hands to `take` what comes within `timeout`; false if nothing did. Blocks.
 ///
 /// # Errors
 /// Those of `take`; Kafka's client is no longer usable, or what is to be read is gone.

@@ -34,11 +34,11 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the readers of the logs and returns the calls behind `access`, without probes and middleware. Until MySQL says where to read from,
-/// and while Kafka is down, connections are refused with 503.
+/// Starts the readers of the logs and returns the calls, guarded by `access`, without probes and middleware. Until MySQL says where to read from, and
+/// while Kafka is down, connections are refused with 503.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting, the dictionary of words is not right, or the URL or the files for TLS of Redis cannot be used.
+/// librdkafka refuses a setting, the dictionary of words is not right, or the URL or the files for TLS of Redis cannot be used.
 pub async fn start(
     config: Config,
     access: &Access,

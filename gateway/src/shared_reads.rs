@@ -1,4 +1,4 @@
-//! Reads of MySQL that many devices cause at once, for presence and typing: half of the connections to each server is left to those who say hello.
+//! Reads of MySQL that many devices cause at once, for presence and typing: half of the connections to each server is left to devices that say hello.
 
 use message_store::{MessageStore, MySqlConfig, ReadTx, Shard, StoreError};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -23,7 +23,7 @@ impl SharedReads {
         &self.store
     }
 
-    /// Waits until fewer than that read. The permit is to be kept as long as the snapshot.
+    /// Waits until fewer than `of_server` allows read. Keep the permit as long as the snapshot.
     ///
     /// # Errors
     /// Those of the store.
@@ -32,7 +32,7 @@ impl SharedReads {
         shard: Shard,
     ) -> Result<(ReadTx, Option<SemaphorePermit<'_>>), StoreError> {
         let server = self.store.layout().server_of(shard);
-        // It is never closed.
+        // The semaphore is never closed.
         let permit = self.of_server[server].acquire().await.ok();
         Ok((self.store.snapshot(shard).await?, permit))
     }

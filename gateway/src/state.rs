@@ -46,11 +46,11 @@ pub(crate) struct Gateway {
     pub(crate) presence: Arc<Presence>,
     pub(crate) rates: Rates,
     pub(crate) shutdown: Shutdown,
-    /// Another one, without connections, until it is known where to read from.
+    /// Until it is known where to read from, an empty hub without connections.
     hub: Mutex<Hub>,
     is_reading: AtomicBool,
     connections: watch::Sender<usize>,
-    /// What one user may have of them, with a stream or without.
+    /// The connections that one user may have, with a stream or without.
     pub(crate) places: Arc<CallerQuota>,
     next_connection: AtomicU64,
     started: Instant,
@@ -148,7 +148,7 @@ impl Gateway {
         *self.connections.borrow()
     }
 
-    /// `None` where there are as many connections as there may be.
+    /// `None` if there are as many connections as there may be.
     pub(crate) fn connection_permit(&self) -> Option<ConnectionPermit<'_>> {
         let is_permitted = self.connections.send_if_modified(|count| {
             let is_permitted = *count < self.config.max_connections;

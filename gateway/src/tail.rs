@@ -26,19 +26,19 @@ use crate::{
 };
 
 const POLL: Duration = Duration::from_millis(100);
-/// Connections are woken at the latest after so many records: less than a millisecond's work.
+/// After how many records connections are woken at the latest: less than a millisecond's work.
 const WOKEN_FOR: usize = 64;
 /// How often what is too old is dropped, milliseconds.
 const DROP_EVERY_MS: u64 = 1_000;
-/// Connections are taken once the rings are read up to where MySQL is, or so much later.
+/// Connections are taken once the rings are read up to where MySQL is, at the latest after this time.
 const CATCH_UP: Duration = Duration::from_secs(5);
 
 /// Where the reader begins.
 pub(crate) struct TailStart {
-    /// Where MySQL's contacts are, in the database that is furthest behind. The watermark that is stored with it says which records behind it count
-    /// (PROTOCOL S10), and every membership is known from there on (W2).
+    /// The position of MySQL's contacts, in the database that lags most. The watermark that is stored with the position says which records after it
+    /// count (PROTOCOL S10), and every membership is known from there on (W2).
     stored: PartitionMap<LogPosition>,
-    /// Where the rings begin: there, or at the first record of this time if that is earlier.
+    /// Where the rings begin: at `stored`, or at the first record since `since` if that is earlier.
     rings: PartitionMap<NextOffset>,
     since: TimestampMs,
 }
@@ -115,12 +115,12 @@ struct Tail<'a> {
     begun: Instant,
     watermarks: PartitionMap<SourceWatermark>,
     halted: HaltedPartitions,
-    /// Those that are halted, and when to look whether they can be read again; not for a record that needs another program.
+    /// The halted partitions, and when to look whether they can be read again; `None` if a record needs another program.
     retries: PartitionMap<Option<Instant>>,
     /// Where a halted partition can be read from again, once that is known.
     found: Option<oneshot::Receiver<PartitionMap<LogPosition>>>,
     dropped_ms: u64,
-    /// Records for which nobody has been woken.
+    /// Records for which no connection has been woken yet.
     unwoken: usize,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Tail<'a> {
     }
 
     fn step(&mut self) -> anyhow::Result<()> {
-        // What has been fetched already is handed out before anybody is woken for it, but for so many at most.
+        // Records that are fetched already are handed out before connections are woken for them, at most `WOKEN_FOR` at a time.
         let timeout = if self.unwoken > 0 {
             Duration::ZERO
         } else {
@@ -176,7 +176,7 @@ impl<'a> Tail<'a> {
         self.retry()
     }
 
-    /// Takes connections once what MySQL has is read: before that every device would be ahead of the rings.
+    /// Takes connections once the rings reach what MySQL has, or after [`CATCH_UP`]: before that every device would be ahead of the rings.
     fn open(&self) {
         let read_to = self.gateway.hub().read_to();
         let stored = |(partition, next): (Partition, &NextOffset)| {
@@ -189,7 +189,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// Whether something was there.
+    /// Takes what Kafka has next; false if there was nothing.
     fn take_next(&mut self, timeout: Duration) -> anyhow::Result<bool> {
         let Self {
             gateway,
@@ -207,7 +207,7 @@ impl<'a> Tail<'a> {
                     read = Some((record.partition, taken));
                 }
                 Fetched::EndOfPartition(partition) => read = Some((partition, Ok(()))),
-                // The log may have been truncated meanwhile (PROTOCOL S13): whoever goes on from an event that is gone has to sync.
+                // The log may have been truncated meanwhile (PROTOCOL S13): a device that goes on from an event that is gone has to sync.
                 Fetched::BackInRange(partition) => gateway.hub().forget_events(partition),
             }
             Ok(())
@@ -234,7 +234,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// Reads nothing of a partition, and all others: no token moves beyond where it is.
+    /// Stops reading a partition, while the others go on: no token moves beyond where it stopped.
     fn halt(
         &mut self,
         partition: Partition,
@@ -298,7 +298,7 @@ impl<'a> Tail<'a> {
         Ok(())
     }
 
-    /// A partition is read from where MySQL is on. Who is connected missed what was before.
+    /// Partitions are read from MySQL's position on. Devices that are connected missed what was before it.
     fn begin_again(&mut self, found: PartitionMap<LogPosition>) -> anyhow::Result<()> {
         for (partition, position) in found {
             let mut hub = self.gateway.hub();
@@ -315,7 +315,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// Those of some partitions that the log has at MySQL's position.
+/// The partitions whose position in MySQL is on the log, with that position.
 async fn readable(
     gateway: &Gateway,
     reader: Arc<LogReader>,
@@ -332,7 +332,7 @@ async fn readable(
 }
 
 /// # Errors
-/// Why it cannot be read: a newer program wrote it.
+/// Why the record cannot be read: a newer program wrote it.
 fn take(
     gateway: &Gateway,
     begin: &TailStart,
@@ -354,7 +354,7 @@ fn take(
             let event = RingEvent::new(at, event, record.bytes().len());
             hub.apply(event, gateway.now_ms());
         }
-        // The projections report what is no event.
+        // The projections report records that are not events.
         Ok(_) | Err(ReadError::Skipped(_)) => {
             hub.advance(partition, NextOffset::after(record.offset));
         }
@@ -365,8 +365,8 @@ fn take(
     Ok(())
 }
 
-/// Whether an event counts (PROTOCOL S10). Below MySQL's position no watermark is known at first. A repeat there of a record from before the ring is as
-/// old as that, so it is told by its time: the ring begins at the first record of a time, and no repeat has another time than its first one.
+/// Whether an event counts (PROTOCOL S10). Below MySQL's position no watermark is known at first. A repeat there of a record from before the ring has
+/// the time of that record, which is before `since`, where the ring begins.
 fn admits(
     begin: &TailStart,
     watermark: &mut SourceWatermark,
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
     use crate::hub::test_events::{event, message_body};
 
-    /// Offsets, causes and times are the same, but for those of a former owner that appends its decisions once more.
+    /// An event's offset, cause and time are the same, but for the repeats of a former owner, which appends its decisions once more.
     #[test]
     fn below_mysqls_position_repeats_of_what_was_before_the_ring_do_not_count() {
         let stored = LogPosition {

@@ -24,8 +24,8 @@ pub(crate) struct RequestBody {
     chunks: BodyDataStream,
     /// The length by its header, if it has one.
     declared_bytes: Option<u64>,
-    /// Its client sends it when it is asked to (`Expect: 100-continue`), and was not yet. hyper asks when the body is read, unless the
-    /// response has begun.
+    /// The client sends the body when it is asked to (`Expect: 100-continue`), and has not been asked yet. hyper asks when the body is read, unless
+    /// the response has begun.
     awaits_continue: bool,
     /// What was read ahead.
     first: Option<Result<Bytes, Problem>>,
@@ -62,8 +62,8 @@ impl RequestBody {
         Some(chunk.map_err(|_error| incomplete()))
     }
 
-    /// Has a client that waits to be asked for its body send it, which it never would once the response has begun. Returns when the body
-    /// has begun, or at the deadline.
+    /// Has a client that waits to be asked for its body send it; it never would once the response has begun. Returns when the body has begun, or at
+    /// the deadline.
     pub(crate) async fn await_expected(&mut self, deadline: Instant) {
         if self.awaits_continue
             && let Ok(first) = timeout_at(deadline, self.next()).await
@@ -97,9 +97,9 @@ impl RequestBody {
         }
     }
 
-    /// What is left of the body of a request that is refused: a client that is sending it is read on, within limits, beyond which the server
-    /// closes the connection. One that waits to be asked is not asked, and the response closes the connection: else the server would take
-    /// the next request for the body.
+    /// Discards the rest of the body of a refused request. A client that is sending it is read on, within limits, beyond which the server closes the
+    /// connection. A client that waits to be asked is not asked, and the response closes the connection: otherwise the server would take the next
+    /// request for the body.
     pub(crate) fn discard(self) {
         if !self.awaits_continue {
             tokio::spawn(self.drain());

@@ -16,7 +16,7 @@ pub struct Config {
     pub auth: AuthConfig,
     /// Section `groups`: who may be added to them.
     pub groups: GroupsConfig,
-    /// Section `mysql`: what users have done and say about that. Without anything in `groups` nothing connects to it.
+    /// Section `mysql`: what users have done and say about that. If `groups` sets nothing, ingest does not connect to it.
     pub mysql: MySqlConfig,
 }
 

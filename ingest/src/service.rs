@@ -29,7 +29,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// respond with 503.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting, or the dictionary of words is not right.
+/// librdkafka refuses a setting, or the dictionary of words is not right.
 pub async fn start(
     config: Config,
     access: &Access,

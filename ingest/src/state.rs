@@ -13,7 +13,7 @@ pub(crate) struct Ingest {
     pub(crate) poster: Poster,
     /// The full name of `chat.inbound`.
     pub(crate) topic: String,
-    /// Of the lines of batches, with a short linger; that of single posts has none.
+    /// The producer of the lines of batches, with a short linger; that of single posts has none.
     pub(crate) lines: LogProducer<LineDelivery>,
     /// The bytes of the lines and results of batches.
     pub(crate) batches: ByteBudget,

@@ -62,8 +62,8 @@ pub struct ProjectorMySqlConfig {
     /// How long a message may wait for others of its batch, milliseconds.
     #[garde(range(min = 1, max = 60_000))]
     pub messages_interval_ms: u32,
-    /// How many sessions write into each database at the same time, each for its share of the tables. One keeps about one core of
-    /// the database's server busy; several take more transactions for the same rows where few come.
+    /// How many sessions write into each database at the same time, each for its share of the tables. One keeps about one core of the database's
+    /// server busy; several take more transactions for the same rows if few come.
     #[garde(range(min = 1, max = 16))]
     pub messages_writers: u8,
     /// How much may wait for one writer before it is written at once, bytes of text and row.
@@ -90,7 +90,8 @@ pub struct ProjectorMySqlConfig {
     /// How many months after the current one every `chat_msg_<n>` is to have.
     #[garde(range(min = 1, max = 60))]
     pub months_ahead: u8,
-    /// How many months before that of the newest message are kept: older ones are dropped, for good, with all their messages. Absent: nothing is dropped.
+    /// How many months before that of the newest message are kept: older ones are dropped, for good, with all their messages. Absent: nothing is
+    /// dropped.
     #[garde(inner(range(min = 1, max = 1_200)))]
     pub months_kept: Option<u16>,
     /// For how many days a device is remembered that no gateway has seen. One that comes back later syncs from the start.
@@ -184,7 +185,7 @@ impl ProjectorMySqlConfig {
     }
 }
 
-/// Where each table is built from one partition.
+/// The command for a table that is built from one partition.
 fn rebuild(what: &str, partition: Partition) -> String {
     build_again(&format!(
         "`tidemark rebuild {what} --partition {partition}`"

@@ -14,24 +14,24 @@ use crate::metrics;
 /// The interval of retries after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Of a user's devices the newest stay.
+/// How many of a user's devices stay: the newest.
 const DEVICES_OF_USER: u32 = 100;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones where configured. Changes
-/// go with the months of messages, whoever dropped those, hidden messages once they are cleared, devices that nobody has seen for long, and rows of
-/// who left a group long ago.
+/// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones if configured. It also deletes
+/// changes whose months of messages were dropped, by whatever program, hidden messages once they are cleared, devices that have not been seen for
+/// long, and rows of users who left a group long ago.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
     /// How many months before that of the newest message stay; `None`: all.
     pub(crate) months_kept: Option<u16>,
-    /// For how many days devices stay that are not seen.
+    /// For how many days devices that are not seen stay.
     pub(crate) devices_kept_days: u16,
-    /// For how many days of log time rows of who left a group stay.
+    /// For how many days of log time rows of users who left a group stay.
     pub(crate) left_kept_days: u16,
-    /// Where the log says which offsets are so old.
+    /// The log, which says which offsets are that old.
     pub(crate) kafka: KafkaConfig,
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
@@ -76,7 +76,7 @@ impl Janitor {
         Ok(())
     }
 
-    /// Deletes rows of who left a group so long before the newest message (PROTOCOL Y8).
+    /// Deletes rows of users who left a group more than `left_kept_days` before the newest message (PROTOCOL Y8).
     async fn forget_left(&self, now: TimestampMs) -> anyhow::Result<u64> {
         let Some(present) = self.store.present(now).await? else {
             return Ok(0);
@@ -90,7 +90,7 @@ impl Janitor {
         Ok(self.store.forget_left(&topic, &below).await?)
     }
 
-    /// Adds missing months; where that fails, reports those that stay missing.
+    /// Adds missing months; if that fails, reports those that stay missing.
     async fn maintain(&mut self, now: TimestampMs) -> Result<(), String> {
         let added = self.store.ensure_months(now, self.months_ahead).await;
         if let Ok(added) = &added
@@ -373,7 +373,7 @@ mod tests {
         };
         let written = janitor.store.write_messages(shard, "t", &newest, &[]);
         written.await.unwrap();
-        // A clock that is ahead makes nobody forget, nor one that is behind.
+        // With a clock that is behind nobody is forgotten, and with one that is ahead nobody too early.
         for (now, deleted) in [(NEW_YEAR - 2 * DAY, 0), (NEW_YEAR + 365 * DAY, 2)] {
             assert_eq!(forget(now).await, deleted);
         }
@@ -457,7 +457,7 @@ mod tests {
         );
         assert_eq!(env.ids().await, [3, 5]);
 
-        // Whoever reads the log again, and has not heard of it.
+        // A projector reads the log again, and does not know that the months were dropped.
         let late = [
             row(1, year_before),
             row(2, NEW_YEAR - 40 * DAY),
@@ -487,7 +487,7 @@ mod tests {
         env.janitor.maintain(a_year_ahead).await.unwrap();
         env.write(&[row(2, NEW_YEAR - 1)]).await.unwrap();
         assert_eq!(env.ids().await, [1, 2]);
-        // The log's may be ahead, too.
+        // The log's clock may be ahead, too.
         env.write(&[row(3, a_year_ahead.0)]).await.unwrap();
         env.janitor.maintain(TimestampMs(NEW_YEAR)).await.unwrap();
         assert_eq!(env.ids().await, [1, 2, 3]);

@@ -12,14 +12,14 @@ use unread_store::{ProfileUpdate, UserUpdate, slot_index};
 /// What a count takes, roughly.
 const COUNT_BYTES: usize = 64;
 
-/// Events folded to one update per user, and the positions behind them.
+/// Events folded to one update per user, and the positions after them.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// By slot.
     updates: Vec<Vec<UserUpdate>>,
     /// The newest of each user, by slot.
     profiles: Vec<BTreeMap<UserId, ProfileUpdate>>,
-    /// Of a user's update among those of the slot.
+    /// The index of a user's update among those of the slot.
     index: HashMap<UserId, usize>,
     behind: PartitionMap<LogPosition>,
     counts: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// An empty one for so many slots.
+    /// An empty batch for this many slots.
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             updates: vec![Vec::new(); slots],
@@ -114,12 +114,12 @@ impl Batch {
         }
     }
 
-    /// Those of the users of a slot.
+    /// The updates of the users of a slot.
     pub(crate) fn updates(&self, slot: usize) -> &[UserUpdate] {
         &self.updates[slot]
     }
 
-    /// The position behind the events of each partition.
+    /// The position after the events of each partition.
     pub(crate) fn behind(&self) -> &PartitionMap<LogPosition> {
         &self.behind
     }

@@ -24,7 +24,7 @@ impl LogEnd {
     }
 
     /// # Errors
-    /// [`EventLogError`] where a leader does not answer within 30 s.
+    /// [`EventLogError`] if a leader does not answer within 30 s.
     pub(crate) async fn get(&self) -> Result<&PartitionMap<LogPosition>, EventLogError> {
         self.end
             .get_or_try_init(|| self.log.blocking(read_end))

@@ -25,7 +25,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// Starts the projection and the rebuilds; the API is empty beside the probes. Servers may be away: then `/readyz` says so.
 ///
 /// # Errors
-/// A URL of Redis that cannot be used, or where librdkafka refuses a setting.
+/// A URL of Redis cannot be used, or librdkafka refuses a setting.
 pub async fn start(
     config: Config,
     supervisor: &Supervisor,

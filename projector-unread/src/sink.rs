@@ -12,8 +12,8 @@ use unread_store::UnreadStore;
 
 use crate::{batch::Batch, log_end::LogEnd, metrics::SinkMetrics, slot_writer::SlotWriter};
 
-/// Writes batches to all slots, each by itself and with all its positions. Where there are several, one that fails is left out. Once it
-/// can be used again, everything resumes from the lowest positions.
+/// Writes batches to all slots, each by itself and with all its positions. If there are several, one that fails is left out. Once it can be used
+/// again, everything resumes from the lowest positions.
 pub(crate) struct UnreadSink {
     slots: Vec<SlotWriter>,
     log: Arc<LogReader>,
@@ -21,7 +21,7 @@ pub(crate) struct UnreadSink {
     gate: ReadinessCheck,
     metrics: SinkMetrics,
     batch: Batch,
-    /// All slots have refused the batch. That they can be read, as a full Redis can, does not say that they take it now.
+    /// All slots have refused the batch. If they can be read, as a full Redis can, that does not say that they take it now.
     is_refused: bool,
 }
 
@@ -46,7 +46,7 @@ impl UnreadSink {
         }
     }
 
-    /// Everything is read again from the positions of a slot that has recovered.
+    /// Fails if a slot has recovered: everything is read again from its positions.
     fn check_recovered(&self) -> Result<(), SinkError> {
         if self.slots.iter().any(SlotWriter::has_recovered) {
             return Err(SinkError::Moved("slots of Redis have recovered".to_owned()));
@@ -54,8 +54,8 @@ impl UnreadSink {
         Ok(())
     }
 
-    /// Slots that are left out come back if every partition in use is resumed now: of others, what they lack would not be read again. So
-    /// where one has recovered, everything is to be resumed.
+    /// Slots that are left out come back only if every partition in use is resumed now: what they lack of other partitions would not be read again.
+    /// So if a slot has recovered, everything is to be resumed.
     fn resumable(
         &mut self,
         partitions: &[Partition],
@@ -121,7 +121,7 @@ impl Sink for UnreadSink {
         let resumes = slots.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
         let outcomes = join_all(resumes).await;
         self.settle(outcomes)?;
-        // Of the lowest position, with the watermark stored beside it. What a slot has already changes nothing when it is applied again.
+        // The lowest position, with the watermark stored beside it. What a slot has already changes nothing when it is applied again.
         let lowest = |partition: &Partition| {
             let stored = self
                 .slots

@@ -105,7 +105,7 @@ impl SlotWriter {
             None => self.connect().await?,
         };
         let found = self.complete_positions(&connection, end).await?;
-        // Only now: the plan compares with the former ones.
+        // Only now: the plan compares with the former positions.
         for partition in partitions {
             if let Some(stored) = found.get(*partition) {
                 self.remembered.insert(*partition, stored);
@@ -118,7 +118,7 @@ impl SlotWriter {
         Ok(())
     }
 
-    /// Applies updates and caches profiles, and moves the positions to what is behind them.
+    /// Applies updates and caches profiles, and moves the positions to `behind`.
     pub(crate) async fn apply(
         &mut self,
         updates: &[UserUpdate],
@@ -127,7 +127,7 @@ impl SlotWriter {
     ) -> Result<BatchOutcome, SinkError> {
         let moves = self.moves(behind)?;
         let Some(generation) = moves.first().map(|first| first.from.generation) else {
-            // It has them already, and perhaps others: reading has resumed at what another slot lacks.
+            // The slot has the events already, and perhaps others: reading has resumed at what another slot lacks.
             return Ok(BatchOutcome::default());
         };
         let mut connection = self.verified_connection().await?;
@@ -221,8 +221,7 @@ impl SlotWriter {
         )))
     }
 
-    /// Writes positions that are missing. Where the log no longer has the start from which a partition would be read again, a new
-    /// generation begins.
+    /// Writes positions that are missing. If the log no longer has the start from which a partition would be read again, a new generation begins.
     async fn repair(
         &mut self,
         connection: &Connection,
@@ -263,7 +262,7 @@ impl SlotWriter {
         Ok(())
     }
 
-    /// The moves of the positions that are before those.
+    /// The moves of the positions that are before `behind`.
     fn moves(&self, behind: &PartitionMap<LogPosition>) -> Result<Vec<PositionMove>, SinkError> {
         let mut moves = Vec::with_capacity(behind.len());
         for (partition, behind) in behind.iter() {

@@ -1,5 +1,5 @@
-//! `after=`: the events that a response has to reflect, by `<partition>:<offset>` of a 202 or by a device's token, and `as_of`, the events that it
-//! reflects (PROTOCOL A).
+//! `after=`: the events that a response has to reflect, given as `<partition>:<offset>` of a 202 or as a device's token. `as_of`: the events that the
+//! response reflects (PROTOCOL A).
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use schemas::{
     event::SourceOffset,
 };
 
-/// The maximum of values in a call: a position for each partition.
+/// The maximum number of values in a call: a position for each partition.
 const MAX_POSITIONS: usize = 64;
 
-/// What a store must have reached: watermarks, which positions of `after=` ask for, and next offsets, which tokens ask for.
+/// The positions that a store must have reached: watermarks for the positions in `after=`, next offsets for the tokens in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RequiredWatermarks(PartitionMap<LogPosition>);
 
@@ -25,7 +25,8 @@ pub(crate) struct Watermarks(PartitionMap<LogPosition>);
 pub(crate) struct AsOf(PartitionMap<SourceOffset>);
 
 impl RequiredWatermarks {
-    /// Parses the values of `after`. Positions are of `epoch`, the current one. What a token has are offsets of `chat.events`, which goes on through epochs.
+    /// Parses the values of `after`. Positions belong to `epoch`, the current one. A token has offsets of `chat.events`, which do not restart with an
+    /// epoch.
     ///
     /// # Errors
     /// A problem that names the parameter.
@@ -52,7 +53,7 @@ impl RequiredWatermarks {
         Ok(required)
     }
 
-    /// Every event of a partition below `next`.
+    /// Requires every event of a partition below `next`.
     pub(crate) fn below(partition: Partition, next: NextOffset) -> Self {
         let mut required = Self::default();
         required.require_next(partition, next);
@@ -66,7 +67,7 @@ impl RequiredWatermarks {
         }
     }
 
-    /// Only the partitions that `affects` selects: events of the others cannot change the response.
+    /// Keeps only the partitions that `affects` selects: events of the others cannot change the response.
     pub(crate) fn restrict_to(mut self, affects: impl Fn(Partition) -> bool) -> Self {
         self.0.retain(|partition, _| affects(partition));
         self
@@ -80,28 +81,28 @@ impl RequiredWatermarks {
         self.0.partitions().collect()
     }
 
-    /// The watermarks: the start where only the next offset counts.
+    /// The watermarks; [`SourceOffset::START`] if only the next offset is required.
     pub(crate) fn to_vec(&self) -> Vec<(Partition, SourceOffset)> {
         let all = self.0.iter();
         all.map(|(partition, at)| (partition, at.watermark))
             .collect()
     }
 
-    /// Where `chat.inbound` has to end at least for its watermarks.
+    /// The lowest end of each partition of `chat.inbound` with which the watermarks can be reached.
     pub(crate) fn least_inbound_ends(&self) -> PartitionMap<i64> {
         let ends = self.0.iter();
         ends.map(|(partition, at)| (partition, at.watermark.offset.saturating_add(1)))
             .collect()
     }
 
-    /// Where `chat.events` has to end at least for its next offsets.
+    /// The lowest end of each partition of `chat.events` with which the next offsets can be reached.
     pub(crate) fn least_events_ends(&self) -> PartitionMap<i64> {
         let ends = self.0.iter();
         ends.map(|(partition, at)| (partition, at.next.get()))
             .collect()
     }
 
-    /// What of it `watermarks` have not reached.
+    /// The requirements that `watermarks` have not reached.
     pub(crate) fn missing_in(&self, watermarks: &Watermarks) -> Self {
         let mut missing = self.clone();
         missing.0.retain(|partition, required| {
@@ -125,14 +126,14 @@ impl fmt::Display for RequiredWatermarks {
 }
 
 impl Watermarks {
-    /// Only the partitions of `required`.
+    /// Keeps only the partitions of `required`.
     pub(crate) fn restrict_to(mut self, required: &RequiredWatermarks) -> Self {
         self.0
             .retain(|partition, _| required.0.get(partition).is_some());
         self
     }
 
-    /// The larger watermark of each partition, for two stores of which one is enough.
+    /// The larger watermark of each partition: of these two stores one is enough.
     pub(crate) fn or(mut self, other: Self) -> Self {
         for (partition, watermark) in other.0 {
             let larger = self.0.get_or_insert_with(partition, || watermark);
@@ -158,7 +159,7 @@ impl AsOf {
         self
     }
 
-    /// As answers have it: written as positions of `after=` are.
+    /// The positions as an answer has them: in the format of `after=`.
     pub(crate) fn positions(&self) -> Vec<InboundPosition> {
         let all = self.0.iter();
         all.map(|(partition, at)| position(partition, *at))
@@ -250,7 +251,7 @@ mod tests {
             let missing_in = required.missing_in(&watermarks(of)).to_string();
             assert!(missing_in.starts_with(missing), "{missing_in}");
         }
-        // A device that stays connected has it from before an epoch was raised.
+        // A device that stays connected has a token from before the epoch was raised.
         let in_epoch =
             |epoch| RequiredWatermarks::parse(std::slice::from_ref(&of_token), epoch).unwrap();
         assert_eq!(in_epoch(2), in_epoch(1));

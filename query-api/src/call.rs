@@ -1,4 +1,4 @@
-//! A call: what all calls share, and on whose account this one reads.
+//! A call: what all calls share, and the account that this one reads for.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -21,11 +21,11 @@ use crate::{
     state::QueryApi,
 };
 
-/// An extractor: calls behind the limits have one.
+/// An extractor; only calls inside the limits have one.
 pub(crate) struct Call {
     shared: Arc<QueryApi>,
     slot: Arc<CallSlot>,
-    /// The user, by the token; services and callers without authentication read for many.
+    /// The user of the token; `None` for services and for callers without authentication, which read for many users.
     account: Option<UserId>,
 }
 
@@ -71,7 +71,7 @@ impl Call {
         Ok(Snapshot::new(self.store.snapshot(shard).await?, place))
     }
 
-    /// A place among the connections to a database's server; `None` if the call is not a user's. Whoever has to wait does so without the slot.
+    /// A place among the connections to a database's server; `None` if the call is not a user's. A call that has to wait gives up its slot meanwhile.
     pub(crate) async fn connection(&self, shard: Shard) -> Option<QuotaPermit> {
         let caller = Caller::User(self.account?);
         let places = &self.connections[self.store.layout().server_of(shard)];
@@ -81,18 +81,18 @@ impl Call {
         }
     }
 
-    /// Waits for something that is not read on this call's account, without its slot.
+    /// Waits, without the call's slot, for something that is not read on this call's account.
     pub(crate) async fn waiting<T>(&self, wait: impl Future<Output = T>) -> T {
         self.slot.without(wait).await
     }
 
-    /// Goes on after a wait that was dropped, with a slot.
+    /// Takes a slot again after a wait that was dropped.
     pub(crate) async fn go_on(&self) {
         self.slot.again().await;
     }
 
-    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition. Ends at once if no store will ever have
-    /// what is required, since the log has not.
+    /// Repeats `attempt` until no store lags, and waits for the store that lags before each repetition. Ends at once if the log lacks what is
+    /// required, since no store will ever have it then.
     ///
     /// # Errors
     /// Those of `attempt`; 504 at the deadline, or if the log lacks what is required.

@@ -1,4 +1,5 @@
-//! The slots of the calls that are worked on. A call that waits (for a store, or for an earlier call of the same user) gives its slot back meanwhile.
+//! The slots of calls that are being processed. A call that waits (for a store, or for an earlier call of the same user) gives its slot back
+//! meanwhile.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,8 +21,8 @@ impl CallSlot {
         }))
     }
 
-    /// Waits without the slot, and takes one again afterwards; for one wait of a call at a time. If it is dropped before, the call is to take one
-    /// ([`Self::again`]).
+    /// Waits without the slot, and takes one again afterwards. A call may have one such wait at a time. If the wait is dropped, the call has to take
+    /// a slot with [`Self::again`].
     pub(crate) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
         drop(self.lock().take());
         let waited = wait.await;
@@ -29,7 +30,7 @@ impl CallSlot {
         waited
     }
 
-    /// Takes a slot again, if there is none since a wait was dropped.
+    /// Takes a slot again, if the call has none because a wait was dropped.
     pub(crate) async fn again(&self) {
         if self.lock().is_none() {
             let again = Arc::clone(&self.all).acquire_owned().await;

@@ -47,29 +47,30 @@ pub struct QueryApiConfig {
     /// Address of the API, `address:port`.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// How many calls are worked on at a time; more are answered 429. A call that waits (for a store that lags, for a reader of the log, or for an
-    /// earlier call of its user) is not among them.
+    /// How many calls are processed at a time; more are answered 429. A call that waits (for a store that lags, for a reader of the log, or for an
+    /// earlier call of its user) does not count.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests: usize,
-    /// How many calls may wait beside them; more are answered 429. A call that waits has its place at the listener, so this is to be well below
-    /// `http.max_connections`.
+    /// How many calls may wait beside those of `max_requests`; more are answered 429. A waiting call keeps its connection at the listener, so this
+    /// should be well below `http.max_connections`.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_waiting: usize,
     /// How many calls one user, by their token, may have under way, waiting or not; more are answered 429.
     #[garde(range(min = 1, max = 100_000))]
     pub max_requests_of_user: usize,
-    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own, and a quarter of them
-    /// for one user, by their token, one at least; more wait, and next is the account that has read for the shortest time. Two at least, so that no user has
+    /// How many calls of `/v1/inbound` read the log at a time, each over a Kafka connection of its own. One user (by the token) may have a quarter of
+    /// them, at least one. More calls wait; next is the account that has read for the shortest time. The minimum is two, so that one user never has
     /// all of them.
     #[garde(range(min = 2, max = 64))]
     pub inbound_lookups: usize,
     /// How many records one call of `/v1/inbound` reads at most before it gives up.
     #[garde(range(min = 1, max = 100_000_000))]
     pub inbound_scan_records: usize,
-    /// A projection that has not moved for so long, while the log did, is stalled: unread counts are then those of the contact rows. Milliseconds.
+    /// After this time a projection that has not moved, while the log did, is stalled: unread counts are then those of the contact rows.
+    /// Milliseconds.
     #[garde(range(min = 1_000, max = 3_600_000))]
     pub stalled_after_ms: u64,
-    /// How users whom Redis does not have are rebuilt.
+    /// How users that Redis lacks are rebuilt.
     #[garde(dive)]
     pub rebuild: RebuildConfig,
 }

@@ -19,7 +19,7 @@ fn conversation_of(row: &ContactRow) -> DirectConversation {
     DirectConversation::new(row.contact.uid, row.contact.peer)
 }
 
-/// The newest message; where its row is missing, the preview is shown. Either of the two may be older than a recall.
+/// The newest message: its row or, if the row is missing, the preview. Either may be older than a recall.
 fn last_item(
     last: LastMessage,
     row: Option<MessageRow>,
@@ -85,7 +85,7 @@ pub(crate) fn of_group(group: ListedGroup) -> ConversationItem {
     }
 }
 
-/// The other side, or in a group the sender of the newest message.
+/// The peer, or in a group the sender of the newest message.
 pub(crate) fn user(item: &ConversationItem) -> Option<UserId> {
     let sender = || item.last.as_ref().map(|last| last.srcid);
     item.peer.or_else(sender)

@@ -14,11 +14,11 @@ pub(crate) enum RedisRead {
     Large,
     /// The user has to be rebuilt first.
     Absent,
-    /// Redis fails, with the reason.
+    /// Redis failed; the reason.
     Failed(String),
 }
 
-/// A user's unread messages on one class of device, as they are answered. A clone costs little.
+/// A user's unread messages on one class of device, as in the answer. A clone costs little.
 #[derive(Clone)]
 pub(crate) struct Counts {
     /// How many, by sender.
@@ -29,7 +29,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// # Errors
-    /// [`QueryError::Defect`] where they cannot be encoded as JSON.
+    /// [`QueryError::Defect`] if they cannot be encoded as JSON.
     pub(crate) fn new(
         by_sender: &BTreeMap<UserId, i64>,
         unknown: Vec<UserId>,

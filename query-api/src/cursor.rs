@@ -1,28 +1,28 @@
-//! The cursor of the conversation list: opaque to callers, versioned, and bound to the user whose list it is of.
+//! The cursor of the conversation list: opaque to callers, versioned, and bound to the user to whom the list belongs.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use message_store::ContactCursor;
 use problem::Problem;
 use schemas::{GroupId, TimestampMs, UserId};
 
-/// A cursor has the version, flags, the time, the number and the checksum.
+/// A cursor consists of the version, flags, the time, the number and the checksum.
 const VERSION: u8 = 2;
 
-/// The version before contacts could be pinned, and without that byte. Its cursors go on where they ended, among those that are not pinned: a list
-/// that was begun before an upgrade is read to its end, but for what was pinned since.
+/// The version before contacts could be pinned; its cursors have no byte of flags. They go on where they ended, among the contacts that are not
+/// pinned: a list begun before an upgrade is read to its end, except for contacts pinned since.
 const UNPINNED_VERSION: u8 = 1;
 
-/// The last millisecond that a message may be of: that of the year 9999.
+/// The largest time of a message: the last millisecond of the year 9999.
 const LAST_TS: i64 = 253_402_300_799_999;
 
 const PINNED: u8 = 1;
 const GROUP: u8 = 2;
 
-/// The checksum detects a damaged cursor, and that of another user. It is not a secret: a cursor gives no access that its user lacks.
+/// The checksum detects a damaged cursor, and a cursor of another user. It is not a secret: a cursor gives no access that its user lacks.
 const CHECK_BYTES: usize = 8;
 
-/// A position in a user's conversation list, which goes from the largest to the smallest: pinned ones come first, then the newest message, then
-/// the largest number, and of a user and a group with the same number the user.
+/// A position in a user's conversation list, which is in descending order: pinned ones first, then by the newest message, then by number; if a user
+/// and a group have the same number, the user comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListPosition {
     pub(crate) pinned: bool,
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl ListPosition {
-    /// That of a group, which nobody pins.
+    /// The position of a group, which cannot be pinned.
     pub(crate) fn of_group(gid: GroupId, last_ts: TimestampMs) -> Self {
         Self {
             pinned: false,
@@ -61,7 +61,7 @@ impl From<ContactCursor> for ListPosition {
     }
 }
 
-/// The contacts behind it are those behind the position: the user with a group's number comes before the group.
+/// The contacts after the cursor are those after the position: the user with a group's number comes before the group.
 impl From<ListPosition> for ContactCursor {
     fn from(position: ListPosition) -> Self {
         Self {
@@ -88,7 +88,7 @@ pub(crate) fn encode(uid: UserId, position: ListPosition) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Decodes a cursor of the same user.
+/// Decodes a cursor of `uid`.
 ///
 /// # Errors
 /// A problem that names the parameter.
@@ -112,7 +112,7 @@ fn parse(uid: UserId, text: &str) -> Option<ListPosition> {
     };
     let (last_ts, number) = position.split_first_chunk::<8>()?;
     let number = i64::from_be_bytes(number.try_into().ok()?);
-    // The check is no secret, so whoever asks can make one of any time.
+    // The check is not secret, so a caller can make a cursor with any time.
     let last_ts = Some(i64::from_be_bytes(*last_ts)).filter(|ms| (0..=LAST_TS).contains(ms))?;
     Some(ListPosition {
         pinned: flags & PINNED != 0,

@@ -1,4 +1,4 @@
-//! The deadline of a call, and waiting until it.
+//! The deadline of a call, and waiting until the deadline.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl Deadline {
             .map_err(|_elapsed| self.timed_out())
     }
 
-    /// Repeats `attempt` until no store lags; `lag` is what the first one found. Before each repetition `wait` has to finish, which is given a pause
-    /// and the lag.
+    /// Repeats `attempt` until no store lags; `lag` is what the first attempt found. Before each repetition `wait`, which is given a pause and the
+    /// lag, has to finish.
     ///
     /// # Errors
     /// Those of `attempt` and `wait`; at the deadline, which store lags ([`QueryError::StoreLags`]).

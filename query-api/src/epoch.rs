@@ -8,7 +8,7 @@ use std::{
 use event_log::{EventLogError, LogReader};
 use schemas::{Partition, topics::Topic};
 
-/// The highest epoch seen on `chat.events`. An operator who raises it appends to every partition (PROTOCOL S13).
+/// The highest epoch seen on `chat.events`. An operator who raises the epoch appends to every partition (PROTOCOL S13).
 #[derive(Debug, Default)]
 pub(crate) struct CurrentEpoch {
     highest: AtomicU32,

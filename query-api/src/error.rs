@@ -22,13 +22,13 @@ pub(crate) enum QueryError {
     /// A store has not reached `after=` or `since=`. The call is repeated until its deadline.
     #[error("{0}")]
     Lagging(Lag),
-    /// Of what happened since `since=` rows are deleted (PROTOCOL Y8): everything is returned.
+    /// Rows of changes after `since=` are deleted (PROTOCOL Y8): everything is returned.
     #[error("since is from before what is still known")]
     Forgotten,
-    /// A store had not reached it at the deadline.
+    /// A store had not reached `after=` or `since=` at the deadline.
     #[error("{lag} within {timeout_ms} ms")]
     StoreLags { lag: Lag, timeout_ms: u16 },
-    /// The log has not what `after=` requires, so no store will: there is nothing to wait for.
+    /// The log lacks what `after=` requires, so no store will have it: there is nothing to wait for.
     #[error("{0} is above the end of the log, so there is nothing to wait for")]
     NotOnTheLog(RequiredWatermarks),
     /// A store did not respond in time.
@@ -53,7 +53,7 @@ pub(crate) enum QueryError {
 }
 
 impl QueryError {
-    /// That of a call, or a part of it, which waits for nothing but MySQL.
+    /// The error of a call, or a part of one, that waits for nothing but MySQL.
     pub(crate) fn of_mysql(self) -> Self {
         match self {
             Self::TimedOut { timeout_ms } => {

@@ -23,7 +23,7 @@ pub fn cursor(data: &[u8]) {
     };
     if let Ok(decoded) = cursor::decode(uid, text) {
         let encoded = cursor::encode(uid, decoded);
-        // One of the version before is shorter.
+        // A cursor of the previous version is shorter.
         assert!(encoded == text || text.len() < encoded.len());
         if let Ok(other) = UserId::try_from(uid.get() ^ 1) {
             assert!(

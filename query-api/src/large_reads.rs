@@ -1,5 +1,5 @@
-//! Reads of users with very many peers. However many calls ask for a user, one read at a time serves them all, so what they cost Redis and
-//! this process does not grow with their number.
+//! Reads of users with very many peers. One read at a time serves all calls for a user, so the cost for Redis and for this process does not grow with
+//! the number of calls.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -22,9 +22,9 @@ use crate::{
     error::QueryError,
 };
 
-/// How many reads are under way, over all users: each has all counts of a user in memory.
+/// How many reads run at the same time, over all users: each has all counts of a user in memory.
 const CONCURRENT_READS: usize = 2;
-/// After a read its user is not read again for so many times as long as it took, at most for two seconds.
+/// After a read its user is not read again for this multiple of the time that the read took, at most for two seconds.
 const PAUSE: u32 = 4;
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_AFTER_S: u64 = 1;
@@ -34,8 +34,8 @@ type Waiter = (DeviceClass, oneshot::Sender<RedisRead>);
 pub(crate) struct LargeReads {
     redis: Arc<SharedConnections>,
     places: Semaphore,
-    /// Who waits for a user's next read. There is a task for each of these users, which reads one class of devices after the other: a user has one
-    /// place at most.
+    /// The calls that wait for a user's next read. Each of these users has one task, which reads one class of devices after the other and takes one
+    /// of the places at most.
     waiting: Mutex<HashMap<UserId, Vec<Waiter>>>,
 }
 
@@ -51,7 +51,7 @@ impl LargeReads {
     /// The result of a read that begins after this call, with the watermarks of all partitions.
     ///
     /// # Errors
-    /// 429 where there was no such read until the deadline.
+    /// 429 if there was no such read until the deadline.
     pub(crate) async fn read(
         self: &Arc<Self>,
         uid: UserId,
@@ -76,11 +76,11 @@ impl LargeReads {
         }
     }
 
-    /// Reads for as long as somebody waits.
+    /// Reads for as long as a call waits.
     async fn serve(self: Arc<Self>, uid: UserId) {
         loop {
             let place = self.places.acquire().await;
-            // Who comes from now on waits for the next read: this one may pass what that caller has to see.
+            // A call that comes after this waits for the next read: the read that starts now may miss what that call has to see.
             let Some(waiters) = self.take_waiters(uid) else {
                 return;
             };
@@ -102,7 +102,7 @@ impl LargeReads {
         }
     }
 
-    /// `None` where nobody waits; then the user's task has to end.
+    /// `None` if no call waits; then the user's task has to end.
     fn take_waiters(&self, uid: UserId) -> Option<Vec<Waiter>> {
         let mut waiting = self.lock();
         let waiters = waiting.get_mut(&uid)?;
@@ -125,7 +125,7 @@ impl LargeReads {
             .iter()
             .map(|(partition, stored)| (partition, stored.position))
             .collect();
-        // It takes some milliseconds, in which other calls would wait.
+        // The encoding takes some milliseconds, in which other calls would wait.
         Ok(
             match spawn_blocking(move || Counts::new(&counts, unknown)).await {
                 Ok(Ok(counts)) => RedisRead::Complete(counts, watermarks),

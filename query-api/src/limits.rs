@@ -1,4 +1,5 @@
-//! Limits of every call: the length of its URI, the number of calls of all callers and of one user, how many are worked on, the time it may take.
+//! Limits of every call: the length of its URI, the number of calls (of all callers and of one user), how many are processed, and how long it may
+//! take.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 const RETRY_AFTER_S: u64 = 1;
 
-/// Puts the limits around `calls`. They have to run behind [`access::Access::guard`], which identifies the caller.
+/// Puts the limits around `calls`. They have to run after [`access::Access::guard`], which identifies the caller.
 pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
     calls: OpenApiRouter<S>,
     config: &QueryApiConfig,
@@ -33,7 +34,7 @@ pub(crate) fn apply<S: Clone + Send + Sync + 'static>(
 struct Limits {
     /// The calls under way, also those that wait.
     calls: Arc<CallerQuota>,
-    /// Of those that are worked on.
+    /// The slots of the calls that are being processed.
     slots: Arc<Semaphore>,
 }
 

@@ -1,4 +1,4 @@
-//! Groups in a user's lists: the membership, which is in the user's database, and the group, which is in its own.
+//! Groups in a user's lists: the membership is in the user's database, the group in its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ pub(crate) struct ListedGroup {
     last_is_hidden: bool,
 }
 
-/// The groups of these memberships, in their order, in one statement for each database that holds some of them. Groups that the user has left
-/// are left out, and those that are not in their database yet: the two sinks are independent.
+/// Reads the groups of these memberships, in their order, with one statement for each database that holds some of them. The result lacks groups that
+/// the user has left, and groups that are not in their database yet: the two sinks are independent.
 pub(crate) async fn read(
     call: &Call,
     uid: UserId,
@@ -50,7 +50,7 @@ pub(crate) async fn read(
     Ok((memberships.into_iter().filter_map(listed).collect(), as_of))
 }
 
-/// Of these memberships, part by part, the groups that a list has after `begin`; no further part once there are `enough`.
+/// Reads the memberships part by part, and returns the groups that a list has after `begin`. Reads no further part once there are `enough`.
 ///
 /// # Errors
 /// As [`read`].
@@ -89,7 +89,8 @@ async fn heads_of(
     Ok((tx.group_heads(uid, gids).await?, watermarks))
 }
 
-/// Reads, in one statement, in which of these groups the user has hidden the newest message. Where nothing was changed, none is.
+/// Reads, in one statement, in which of these groups the user has hidden the newest message. A group without changes is not read: nothing is hidden
+/// in it.
 pub(crate) async fn read_hidden<'a>(
     call: &Call,
     uid: UserId,
@@ -134,13 +135,13 @@ impl ListedGroup {
         }
     }
 
-    /// Whether a list has it after `begin`: there is a message that is not from before joining.
+    /// Whether a list has the group after `begin`: the group has a message that the user may see, and its position is after `begin`.
     fn is_listed(&self, begin: Option<ListPosition>) -> bool {
         self.head.last_mid() > self.head.unseen_mid()
             && begin.is_none_or(|begin| self.position() < begin)
     }
 
-    /// Where it is in a list.
+    /// The position of the group in a list.
     pub(crate) fn position(&self) -> ListPosition {
         ListPosition::of_group(self.head.gid, self.last_ts())
     }
@@ -151,7 +152,7 @@ impl ListedGroup {
         last.map_or(TimestampMs(0), |last| last.ts)
     }
 
-    /// The beginning of the newest message; `None` where the user does not see it, or nobody.
+    /// The preview of the newest message; `None` if it is deleted, or the user does not see it.
     pub(crate) fn last(&self) -> Option<MessageItem> {
         let floor = self.head.unseen_mid().max(self.membership.clear_mid);
         let is_shown = |last: &&LastMessage| {
@@ -164,7 +165,7 @@ impl ListedGroup {
         ))
     }
 
-    /// Up to where nothing counts as unread (PROTOCOL G4). A message of the user's own may be in the group before it is in the membership.
+    /// The last message that counts as read (PROTOCOL G4). A message of the user's own may be in the group before it is in the membership.
     pub(crate) fn read_mids(&self) -> PerDevice<Mid> {
         let last = self.head.last.as_ref();
         let own = last.filter(|last| last.srcid == self.membership.uid);
@@ -172,7 +173,7 @@ impl ListedGroup {
         self.membership.read_mids().map(|mid| mid.max(own))
     }
 
-    /// How many messages are behind [`Self::read_mids`]; none in a group that was dissolved, where nobody can say that he has read.
+    /// The number of messages after [`Self::read_mids`]; 0 in a dissolved group, where members can no longer move their read positions.
     pub(crate) fn unread(&self) -> PerDevice<i64> {
         if self.head.settings.dissolved {
             return PerDevice::default();

@@ -4,7 +4,7 @@ use api::{MessageItem, utc};
 use message_store::{LastMessage, MessageRow, MessageState};
 use schemas::Recipient;
 
-/// The beginning of a message whose row is not there, or not read.
+/// The preview of a message whose row is missing or was not read.
 pub(crate) fn preview(last: LastMessage, to: Recipient) -> MessageItem {
     let (destid, gid) = to.uid_or_gid();
     MessageItem {

@@ -1,4 +1,4 @@
-//! The newest groups of a user who is in very many: read by an index of the groups, not by way of all memberships.
+//! The newest groups of a user with very many: read by an index of the groups, not through all memberships.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -15,16 +15,16 @@ use crate::{
     sink_watermarks,
 };
 
-/// A user with so many memberships is in very many groups.
+/// A user with this number of memberships or more is in very many groups.
 pub(crate) const VERY_MANY: u32 = 500;
 
-/// How many groups of each table are looked at, whoever is in them; then more, and no more than these.
+/// How many groups of each table are read at first, with or without the user as a member; and how many at the second, last attempt.
 const GROUPS_OF_TABLE: [usize; 2] = [8, 256];
 
 /// The end of a list's order: the last millisecond that a DATETIME has.
 const FIRST: (TimestampMs, i64) = (TimestampMs(253_402_300_799_999), i64::MAX);
 
-/// The next `count` groups after `begin` in the user's list, or all that are left; `None` if the user's are too rare among those of everybody.
+/// The next `count` groups after `begin` in the user's list, or all that are left; `None` if the user's groups are too rare among all groups.
 pub(crate) async fn read(
     call: &Call,
     uid: UserId,
@@ -86,8 +86,8 @@ async fn newest_of(
     Ok((tx.newest_groups(begin, of_table).await?, watermarks))
 }
 
-/// The next groups after `begin`, as far as nothing that was not looked at comes before them: of a table with more, that is below the last that was. And
-/// whether these are all.
+/// The next groups after `begin`, up to the first place where a group that was not read may come: if a table has more groups, below its last one that
+/// was read. Also says whether these are all.
 fn known(
     newest: Vec<(GroupId, TimestampMs)>,
     of_table: usize,
@@ -125,7 +125,7 @@ mod tests {
         };
         let all: (Vec<i64>, bool) = first(3, None);
         assert_eq!(all, (vec![65, 66, 129, 130, 67], true));
-        // Table 1 may have another one of 65, and table 2 one of 55.
+        // Table 1 may have another group at 65, and table 2 one at 55.
         assert_eq!(first(2, None), (vec![65, 66, 129], false));
         let begin = ListPosition::of_group(groups[2].0, groups[2].1);
         assert_eq!(first(2, Some(begin)), (vec![129], false));

@@ -1,4 +1,4 @@
-//! What `/openapi.json` says.
+//! The content of `/openapi.json`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Profiles: read from the cache in Redis, and where that has none from `user_<n>` (PROTOCOL K6).
+//! Profiles: read from the cache in Redis, or from `user_<n>` if the cache lacks them (PROTOCOL K6).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ use crate::{
 /// How long Redis may take: MySQL has every profile, too.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Reads the profiles of these users, as of now or later. Only those of their own partitions among `required` count.
+/// Reads the profiles of these users, as of now or later. Of `required`, only the partitions of these users count.
 pub(crate) async fn read(
     call: &Call,
     uids: &BTreeSet<UserId>,
@@ -54,7 +54,7 @@ pub(crate) async fn read(
     Ok((found, as_of))
 }
 
-/// The profiles of the users in an answer, where they were asked for, and how far the stores had come for all of it.
+/// The profiles of the users in an answer, if the caller asked for them, and how far the stores had come for the whole answer.
 pub(crate) async fn join(
     call: &Call,
     Switch(wanted): Switch,
@@ -79,7 +79,7 @@ fn into_items(profiles: impl IntoIterator<Item = StoredProfile>) -> ProfileItems
 /// What the cache has.
 struct Cached {
     profiles: Vec<StoredProfile>,
-    /// Of the required partitions whose users are among them.
+    /// The watermarks of the required partitions that have users among the profiles.
     watermarks: Watermarks,
     /// Whether every slot that was asked has answered.
     responds: bool,
@@ -100,7 +100,7 @@ async fn from_cache(call: &Call, uids: &BTreeSet<UserId>, required: &RequiredWat
     for read in join_all(reads).await {
         match read {
             Ok(Ok(read)) => cached.add(read, required),
-            // MySQL has what the cache does not say.
+            // MySQL has the profiles that the cache does not return.
             Ok(Err(_)) | Err(_) => cached.responds = false,
         }
     }
@@ -124,7 +124,7 @@ impl Cached {
     }
 }
 
-/// Rows of one database, and how far the partition of each was projected into it.
+/// Rows of one database, and how far the partition of each row was projected into it.
 async fn from_rows(
     call: &Call,
     shard: Shard,
@@ -153,7 +153,7 @@ async fn from_rows(
     ))
 }
 
-/// Caches rows. Redis refuses those that could be older than what it has applied; where it does not answer, they are not cached.
+/// Caches rows. Redis refuses those that could be older than what it has applied; if Redis does not answer, they are not cached.
 async fn fill(call: &Call, rows: &[ProfileUpdate]) {
     let uid = |row: &ProfileUpdate| row.stored.profile.uid;
     let by_slot = call.redis.store().by_slot(rows.iter().cloned(), uid);

@@ -66,7 +66,7 @@ impl HealthChecks {
         }
     }
 
-    /// Where Kafka or a store does not answer, the others of these say so.
+    /// If Kafka or a store does not answer, the other checks report it.
     async fn watch_projections(&self) {
         loop {
             if let Ok(ends) = self.api.log_ends.now().await {

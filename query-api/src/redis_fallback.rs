@@ -26,7 +26,7 @@ impl RedisFallback {
     }
 
     pub(crate) fn redis_responded(&self, slot: usize) {
-        // Read first: many calls at a time share this.
+        // Loaded before the swap, since many calls at a time share this flag.
         if self.0[slot].load(Ordering::Relaxed) && self.0[slot].swap(false, Ordering::Relaxed) {
             tracing::info!(slot, "unread counts come from Redis again");
         }

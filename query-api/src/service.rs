@@ -9,7 +9,7 @@ use service_runtime::{Health, Process, Supervisor, described};
 
 use crate::{config::Config, limits, openapi, readiness::HealthChecks, state::QueryApi};
 
-/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+/// Reads the configuration, then starts the query API and serves it on its own address; for a process of its own.
 ///
 /// # Errors
 /// Configuration, the address, and those of [`start`].
@@ -25,11 +25,11 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the query API and returns its calls behind `access`, without probes and middleware. Kafka, Redis and MySQL may be down: calls
-/// that need them are then answered 503, and `/readyz` shows which are.
+/// Starts the query API and returns its calls protected by `access`, without probes and middleware. Kafka, Redis and MySQL may be down: calls that
+/// need them are then answered 503, and `/readyz` shows which are.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting, or the URL of Redis cannot be used.
+/// If librdkafka refuses a setting, or the URL of Redis cannot be used.
 pub async fn start(
     config: Config,
     access: &Access,

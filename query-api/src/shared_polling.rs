@@ -1,4 +1,4 @@
-//! Waiting for a MySQL sink. However many calls wait for a sink, one of them polls it.
+//! Waiting for a MySQL sink. One of the calls that wait for a sink polls it for all.
 
 use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 

@@ -41,7 +41,7 @@ pub(crate) async fn next(
 /// Opens a snapshot of a database, and reads the watermarks of a sink in it.
 ///
 /// # Errors
-/// [`QueryError::Lagging`] where they have not reached `required`; those of the store.
+/// [`QueryError::Lagging`] if the watermarks have not reached `required`; those of the store.
 pub(crate) async fn snapshot(
     call: &Call,
     shard: Shard,

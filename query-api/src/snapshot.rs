@@ -3,7 +3,7 @@ use std::ops::{Deref, DerefMut};
 use access::QuotaPermit;
 use message_store::ReadTx;
 
-/// A snapshot of a database, with the place that its connection has among those to the database server.
+/// A snapshot of a database, with its connection's place in the quota of the database server.
 pub(crate) struct Snapshot {
     tx: ReadTx,
     _place: Option<QuotaPermit>,

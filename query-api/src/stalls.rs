@@ -1,5 +1,5 @@
 //! Projections that answer reads and no longer move while the log does: a Redis that is full, a database that takes no writes, a projector that has
-//! halted. What such a store says is old, and nothing else tells.
+//! halted. Such a store returns old data, and nothing else shows it.
 
 use std::{
     collections::BTreeMap,
@@ -33,14 +33,14 @@ impl fmt::Display for Projection {
 
 /// How long each projection has not moved.
 pub(crate) struct Stalls {
-    /// From then on a projection is stalled.
+    /// After this time a projection is stalled.
     bound: Duration,
     projections: Mutex<BTreeMap<Projection, Watched>>,
 }
 
 #[derive(Default)]
 struct Watched {
-    /// Where a partition is, while the log has more, and since when.
+    /// The position of a partition while the log has more, and since when it is there.
     behind: PartitionMap<(NextOffset, Instant)>,
     is_stalled: bool,
 }
@@ -57,7 +57,7 @@ impl Stalls {
         }
     }
 
-    /// Compares the positions of a projection with `ends`, where the log ended before they were read.
+    /// Compares the positions of a projection with `ends`, the ends of the log before the positions were read.
     pub(crate) fn observe(
         &self,
         projection: Projection,

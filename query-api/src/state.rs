@@ -1,4 +1,4 @@
-//! What all calls share.
+//! The state that all calls share.
 
 use std::{future::pending, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ pub(crate) struct QueryApi {
     pub(crate) rebuilder: Rebuilder,
     pub(crate) reader_pool: Arc<ReaderPool>,
     pub(crate) epoch: CurrentEpoch,
-    /// The connections to each database server, of which a user's calls have a quarter at a time.
+    /// The connections to each database server; the calls of one user have a quarter of them at most.
     pub(crate) connections: Vec<Arc<CallerQuota>>,
     pub(crate) log_ends: LogEnds,
     inbound_ends: LogEnds,
@@ -71,7 +71,7 @@ impl QueryApi {
         })
     }
 
-    /// The current epoch. Right after the start, and as long as Kafka is away, it is that of a database.
+    /// The current epoch. Right after the start, and as long as Kafka is away, it is the epoch that a database has.
     pub(crate) async fn current_epoch(&self, shard: Shard) -> Result<u32, StoreError> {
         if !self.epoch.is_read() {
             let all: Vec<Partition> = Partition::all().collect();
@@ -85,7 +85,7 @@ impl QueryApi {
         Ok(self.epoch.get())
     }
 
-    /// Returns once it is known that the log lacks something that is required, which no store will have then.
+    /// Returns once it is known that the log lacks something that is required: no store will ever have that.
     pub(crate) async fn log_lacks(&self, required: &RequiredWatermarks) -> QueryError {
         let (inbound, events) = (required.least_inbound_ends(), required.least_events_ends());
         let lacking = try_join(
@@ -103,7 +103,7 @@ impl QueryApi {
         pending().await
     }
 
-    /// Waits until a MySQL sink has caught up; Redis is simply read again.
+    /// Waits until a MySQL sink has caught up; for Redis it returns at once.
     pub(crate) async fn catch_up(&self, lag: Lag) -> Result<(), QueryError> {
         if let LaggingStore::Sink(shard, sink) = lag.store {
             self.polling.reached(shard, sink, &lag.missing).await?;

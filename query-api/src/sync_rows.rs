@@ -17,10 +17,10 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// How many memberships are looked at together.
+/// How many memberships are read at a time.
 const MEMBERSHIPS_AT_ONCE: usize = 1_000;
 
-/// If no more groups of a table have moved, whoever is in them, the user's are found among these.
+/// If no more groups of a table than this have moved, with or without the user as a member, the user's are found among them.
 const MOVED_GROUPS: u32 = 200;
 
 /// A row of an answer.
@@ -58,17 +58,17 @@ fn key_of(gid: GroupId) -> RowKey {
 /// Rows of a page, in the order of their keys.
 pub(crate) struct Page {
     pub(crate) rows: Vec<Row>,
-    /// The last row's key, where there are more.
+    /// The last row's key, if there are more rows.
     pub(crate) end: Option<RowKey>,
-    /// The user's own profile, where it has changed.
+    /// The user's own profile, if it has changed.
     pub(crate) profile: Option<StoredProfile>,
     pub(crate) applied: Applied,
 }
 
-/// Reads a page of up to `limit` rows. Of the user's memberships no more are in memory than [`MEMBERSHIPS_AT_ONCE`].
+/// Reads a page of up to `limit` rows, with no more than [`MEMBERSHIPS_AT_ONCE`] of the user's memberships in memory.
 ///
 /// # Errors
-/// [`QueryError::Lagging`] where a store has not applied what the device knows (PROTOCOL Y7), [`QueryError::Forgotten`] where one has deleted what the
+/// [`QueryError::Lagging`] if a store has not applied what the device knows (PROTOCOL Y7), [`QueryError::Forgotten`] if a store has deleted what the
 /// device has to know (Y8); those of the stores.
 pub(crate) async fn read(
     call: &Call,
@@ -92,7 +92,7 @@ pub(crate) async fn read(
     let mut rows = read.contacts(&mut tx, limit + 1).await?;
     if !cursor.full && is_in_very_many {
         let memberships = read.moved_memberships(&mut tx).await?;
-        // Its connection may be the one that the groups need.
+        // This snapshot's connection may be the one that the groups need.
         drop(tx);
         if let Some(groups) = read.moved_groups(memberships).await? {
             rows.extend(groups);
@@ -104,7 +104,7 @@ pub(crate) async fn read(
     let mut after = cursor.begin();
     loop {
         let memberships = read.memberships(&mut tx, after, chunk).await?;
-        // Its connection may be the one that the groups need.
+        // This snapshot's connection may be the one that the groups need.
         drop(tx);
         let seen_to = memberships.last().map(|row| key_of(row.gid));
         let seen_to = seen_to.filter(|_| memberships.len() == chunk);
@@ -178,7 +178,7 @@ impl Reading<'_> {
         Ok((tx, of_store))
     }
 
-    /// On every page that does not end before the profile's partition is done: its entry of the token moves with the last of them.
+    /// The profile is on every page up to the end of its partition: the partition's entry in the token moves only with the last of these pages.
     fn has_moved(&self, profile: &StoredProfile) -> bool {
         let partition = Partition::of_user(self.uid);
         let (first, ..) = self.cursor.begin();
@@ -207,9 +207,9 @@ impl Reading<'_> {
         Ok(rows.await?)
     }
 
-    /// What has changed of these groups: the membership, or the group (PROTOCOL Y4). A group that is not in its database yet, or whose database has
-    /// not heard that the user joined, comes later: its entry of the token is below that event. One whose database has heard that the user left, which
-    /// that of the memberships has not, is left already: the token covers messages of it that no row announces.
+    /// The rows of these groups that have changed: the membership, or the group (PROTOCOL Y4). A group comes later if it is not in its database yet,
+    /// or if that database has not applied that the user joined: the token's entry is then below that event. A group counts as left if its database
+    /// has applied that the user left and the user's database has not: the token covers messages of the group that no row announces.
     async fn groups(&mut self, memberships: Vec<Membership>) -> Result<Vec<Row>, QueryError> {
         let (heads, left) = self.heads(&memberships).await?;
         Ok(self.rows_of(memberships, heads, &left))
@@ -248,8 +248,8 @@ impl Reading<'_> {
         Ok(Some(moved).filter(|moved| moved.len() < VERY_MANY as usize))
     }
 
-    /// As [`Self::groups`], of a user who is in very many: those that have moved, found among everybody's. `None` if these are too many, or the
-    /// memberships that have moved.
+    /// As [`Self::groups`], for a user in very many groups: finds those that have moved among the moved groups of all users. `None` if these, or the
+    /// memberships that have moved, are too many.
     async fn moved_groups(
         &mut self,
         moved: Option<Vec<Membership>>,
@@ -281,7 +281,8 @@ impl Reading<'_> {
         Ok(Some(rows))
     }
 
-    /// Of one database the user's groups that have moved, and those of `gids`; and those that the user has left as far as it has heard.
+    /// From one database: the user's groups that have moved and those of `gids`; and the groups that, as far as this database knows, the user has
+    /// left.
     async fn moved_heads(
         &mut self,
         shard: Shard,
@@ -303,8 +304,8 @@ impl Reading<'_> {
         Ok(Some((heads, left)))
     }
 
-    /// The groups that have moved, and those whose membership has, from each database that has some of the user's; and those that the user has left as
-    /// far as these have heard.
+    /// From each database that has some of these groups: the groups that have moved, and those whose membership has moved; and the groups that, as
+    /// far as these databases know, the user has left.
     async fn heads(
         &mut self,
         memberships: &[Membership],

@@ -1,4 +1,4 @@
-//! What a user sees of a conversation: nothing that the user has cleared or hidden and, of a group, nothing from before joining, unless the
+//! The part of a conversation that a user sees: nothing that the user has cleared or hidden and, in a group, nothing from before joining, unless the
 //! group shows its whole history.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::{
 /// How many hides and clears [`View::catch_up`] reads; with more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
-/// Opens a group for who has not read his membership before.
+/// Opens a group for a user whose membership has not been read yet.
 ///
 /// # Errors
 /// Those of [`View::open_group`].
@@ -38,21 +38,21 @@ pub(crate) struct View {
     conversation: ConversationId,
     /// The user's database.
     shard: Shard,
-    /// If the user is no member of the group there: the end of the events of the group's partition that say so.
+    /// If the user is not a member of the group there: that database has applied the events of the group's partition below this offset.
     not_a_member_below: Option<NextOffset>,
     /// The read positions of the contact row.
     pub(crate) read_mids: PerDevice<Mid>,
-    /// The newest message that the user has cleared, or does not see because it was there before; nothing up to it is shown.
+    /// The newest message that the user has cleared, or that is from before joining; nothing up to it is shown.
     pub(crate) floor: Mid,
-    /// The changes of the conversation that the contact row reflects; all of a group.
+    /// The number of the last change that the contact row reflects; for a group, of its last change.
     chg: Chg,
-    /// What the user has hidden and cleared without a number, as far as the row reflects it.
+    /// The offset of the user's last hide or clear without a number that the row reflects.
     own_pos: i64,
     hidden: BTreeSet<Mid>,
 }
 
 impl View {
-    /// Reads the user's contact row or membership, and the watermarks of its sink. Of a group, [`Self::restrict_to`] belongs to it.
+    /// Reads the user's contact row or membership, and the watermarks of its sink. For a group, [`Self::restrict_to`] has to follow.
     pub(crate) async fn read(
         call: &Call,
         uid: UserId,
@@ -97,13 +97,14 @@ impl View {
         Ok((view, watermarks))
     }
 
-    /// Opens a snapshot of the group's database in which the messages have reached `required`, and reads the group from it.
+    /// Opens a snapshot of the group's database in which the messages sink has reached `required`, and reads the group from it.
     ///
-    /// Both databases know the members, and the one that has read more events is right. Messages that are read again have the members of
-    /// earlier days, of whom those who left may be forgotten.
+    /// Both databases know the members; the one that has applied more events is right. While the messages sink re-reads the log, it has the members
+    /// of earlier days, and members who have left since may have been forgotten.
     ///
     /// # Errors
-    /// The same 404 for a group that there is not and for one of which the user is no member: who is not in a group does not learn of it.
+    /// The same 404 for a group that does not exist and for a group of which the user is not a member: a stranger does not learn that the group
+    /// exists.
     pub(crate) async fn open_group(
         &self,
         call: &Call,
@@ -128,19 +129,19 @@ impl View {
         Ok((tx, head, watermarks))
     }
 
-    /// Adds what the group says of its member.
+    /// Adds what the group says about its member.
     pub(crate) fn restrict_to(&mut self, head: &GroupHead) {
         self.floor = self.floor.max(head.unseen_mid());
         self.chg = head.chg;
     }
 
-    /// The store that it is read from.
+    /// The store that the view is read from.
     pub(crate) fn store(&self) -> LaggingStore {
         LaggingStore::Sink(self.shard, Sink::Contacts)
     }
 
-    /// Adds what the user has cleared and hidden since the contact row, and says whether that is all of it. The changes are in the
-    /// conversation's own database, with its messages.
+    /// Adds what the user has cleared and hidden since the contact row, and returns whether that is all. The changes are in the conversation's own
+    /// database, with its messages.
     pub(crate) async fn catch_up(&mut self, tx: &mut ReadTx) -> Result<bool, QueryError> {
         let after = (Some(self.chg), self.own_pos);
         let changes = tx
@@ -158,7 +159,7 @@ impl View {
         Ok(changes.len() < CATCH_UP_LIMIT as usize)
     }
 
-    /// Reads which of these messages are hidden. Where nothing in the conversation was changed, by nobody or the user alone, none is.
+    /// Reads which of these messages are hidden. None is if the conversation has no changes, neither for all members nor for this user alone.
     pub(crate) async fn read_hidden(
         &mut self,
         call: &Call,
@@ -176,7 +177,7 @@ impl View {
         Ok(())
     }
 
-    /// Whether the user sees this message, if it is among those of [`Self::read_hidden`].
+    /// Whether the user sees this message, provided that [`Self::read_hidden`] has read it.
     pub(crate) fn shows(&self, mid: Mid) -> bool {
         mid > self.floor && !self.hidden.contains(&mid)
     }

@@ -1,4 +1,4 @@
-//! By what a repeat of a command other than a send is recognised (PROTOCOL S15).
+//! How a repeat of a command other than a send is recognised (PROTOCOL S15).
 
 use crate::{CommandId, malformed::Malformed, proto};
 

@@ -1,4 +1,4 @@
-/// Serde of a type that is written as a text: what its `Display` says and its `FromStr` reads.
+/// Serde of a type that is written as text: `Display` writes it, `FromStr` reads it.
 #[macro_export]
 macro_rules! serde_as_text {
     ($name:ty) => {

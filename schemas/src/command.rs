@@ -36,7 +36,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// What its kind says of it.
+    /// The command as its kind.
     #[must_use]
     pub fn kind(&self) -> &dyn CommandKind {
         match self {
@@ -50,7 +50,7 @@ impl Command {
         }
     }
 
-    /// The same, to change it.
+    /// The command as its kind, mutable.
     pub fn kind_mut(&mut self) -> &mut dyn CommandKind {
         match self {
             Self::Send(send) => send,
@@ -63,7 +63,7 @@ impl Command {
         }
     }
 
-    /// Within what its id is unique.
+    /// The scope in which the command's id is unique.
     #[must_use]
     pub fn scope(&self) -> CommandScope {
         self.kind().scope()
@@ -104,21 +104,21 @@ impl Command {
         }
     }
 
-    /// Parses a record's value, without its id and what the filter of words did with its text.
+    /// Parses a record's value. The id and the verdict of the word filter are dropped.
     ///
     /// # Errors
-    /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
+    /// [`Malformed`] if the bytes are not a command, or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
         InboundValue::parse(value).map(|parsed| parsed.command)
     }
 
-    /// The record's value, without an id, and of a text without words of a dictionary.
+    /// The record's value, without an id and without a verdict of the word filter.
     #[must_use]
     pub fn encode(self) -> Vec<u8> {
         InboundValue::from(self).encode()
     }
 
-    /// What the command asks for, as bytes that are equal where that is: whether its author posted it himself does not count.
+    /// What the command asks for, as bytes: equal for equal requests. Whether the author posted it is left out.
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         let mut command = self.clone();
@@ -168,9 +168,9 @@ impl From<Profile> for Command {
 pub struct InboundValue {
     /// The command.
     pub command: Command,
-    /// Its id as it was given, which may be none; empty if there is none. See [`Self::command_id`].
+    /// The command's id as it was given, valid or not; empty if there is none. See [`Self::command_id`].
     pub id: String,
-    /// What the filter of words did with the text; `None` where nothing.
+    /// What the word filter did with the text; `None` if nothing.
     pub words: Option<WordVerdict>,
 }
 
@@ -188,7 +188,7 @@ impl InboundValue {
     /// Parses a record's value.
     ///
     /// # Errors
-    /// [`Malformed`] where the bytes are no command or a field is outside what its docs allow.
+    /// [`Malformed`] if the bytes are not a command, or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let decoded = match fast_decoder::command(value) {
             Some(command) => Ok(command),
@@ -220,10 +220,10 @@ impl InboundValue {
         .encode_to_vec()
     }
 
-    /// The id by which a repeat is recognised (PROTOCOL S15); `None` where none is given, and for a send, which has its client_msg_id.
+    /// The id by which a repeat is recognised (PROTOCOL S15); `None` if none is given, and for a send, which has a client_msg_id.
     ///
     /// # Errors
-    /// [`Malformed`] where it is no id. Below rule version 4 that does not count.
+    /// [`Malformed`] if the id is not valid. Below rule version 4 callers ignore that.
     pub fn command_id(&self) -> Result<Option<CommandId>, Malformed> {
         if self.id.is_empty() || matches!(self.command, Command::Send(_)) {
             return Ok(None);
@@ -268,7 +268,7 @@ impl TryFrom<inbound_command::Command> for Command {
 /// Decodes an item of a protobuf batch.
 ///
 /// # Errors
-/// prost's error, where the bytes are no `IngestEvent`.
+/// prost's error, if the bytes are not an `IngestEvent`.
 pub fn ingest_event(item: &[u8]) -> Result<proto::IngestEvent, DecodeError> {
     match fast_decoder::ingest_event(item) {
         Some(event) => Ok(event),
@@ -354,7 +354,7 @@ mod tests {
                 b"\x22\x0d\x32\x01a\x08\xe9\x07\x10\xe8\x07\x20\x07\x28\x03",
                 b"\x22\x0d\x08\xe9\x07\x10\xe8\x07\x20\x07\x28\x03\x32\x01a",
             ),
-            // By the user himself, which does not count.
+            // Posted by the user, which is left out.
             (
                 b"\x2a\x0a\x08\xe9\x07\x10\xe8\x07\x20\x01\x40\x01",
                 b"\x2a\x08\x08\xe9\x07\x10\xe8\x07\x20\x01",

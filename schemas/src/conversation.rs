@@ -63,20 +63,20 @@ impl FromStr for ConversationId {
     }
 }
 
-/// To whom a user says something.
+/// The addressee of a message, a change or a read position.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Recipient {
-    /// To a user; in a note to oneself to the same.
+    /// A user; in a note to oneself, the author.
     User(UserId),
-    /// To the members of a group.
+    /// The members of a group.
     Group(GroupId),
 }
 
 impl Recipient {
-    /// The conversation of what `uid` says.
+    /// The conversation in which `uid` addresses this recipient.
     #[must_use]
     pub fn conversation_with(self, uid: UserId) -> ConversationId {
         match self {
@@ -94,7 +94,7 @@ impl Recipient {
         }
     }
 
-    /// From `gid` of a protobuf message, and from `field` in its place; 0 where a field is absent.
+    /// From the uid and the gid of a protobuf message, of which one must be 0. `field` is the name of the uid's field.
     pub(crate) fn from_proto(field: &'static str, uid: i64, gid: i64) -> Result<Self, Malformed> {
         match (uid, gid) {
             (_, 0) => malformed::uid(field, uid).map(Self::User),

@@ -51,7 +51,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Its value is no valid command or event.
+    /// Its value is not a valid command or event.
     Malformed = "malformed",
     /// Its partition is not the partition of its conversation.
     WrongPartition = "wrong-partition",
@@ -65,11 +65,11 @@ reasons! {
     TooManyConversations = "too-many-conversations",
     /// Its receiver has blocked its sender.
     Blocked = "blocked",
-    /// It changes a message that is not there.
+    /// It changes a message that does not exist.
     UnknownMessage = "unknown-message",
-    /// It changes a message of somebody else.
+    /// It changes another user's message.
     NotTheAuthor = "not-the-author",
-    /// It recalls a message whose time for that is over.
+    /// It recalls a message after the recall window.
     TooLate = "too-late",
     /// It recalls or edits a message that is not among the newest 4,096 of its conversation.
     TooOld = "too-old",
@@ -77,25 +77,25 @@ reasons! {
     Recalled = "recalled",
     /// The rules do not allow it.
     NotAllowed = "not-allowed",
-    /// It names a group that there is not.
+    /// It names a group that does not exist.
     UnknownGroup = "unknown-group",
-    /// It creates a group whose gid is that of another one.
+    /// It creates a group with the gid of another group.
     GroupExists = "group-exists",
-    /// Its user is no member of the group, or it names somebody who is none.
+    /// Its user, or a user that it names, is not a member of the group.
     NotAMember = "not-a-member",
     /// Its user may not do that in the group.
     NoRight = "no-right",
     /// Its user is muted in the group.
     Muted = "muted",
-    /// The group has as many members as it may have.
+    /// The group already has the maximum number of members.
     GroupFull = "group-full",
     /// The group was dissolved.
     Dissolved = "dissolved",
     /// It creates a group whose gid its user may not choose.
     WrongGid = "wrong-gid",
-    /// It makes more users members of groups than its user may in a day, or one whom others have made a member of as many as they may.
+    /// It makes more users members of groups than its user may in a day, or adds a user who has the maximum number of memberships by others.
     TooManyMemberships = "too-many-memberships",
-    /// It adds a user to a group that he left by himself.
+    /// It adds a user who left the group voluntarily.
     HasLeft = "has-left",
 }
 
@@ -152,7 +152,7 @@ impl<'a> Origin<'a> {
 /// The original may have headers of the same names, so of each name the last header counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetterRecord {
-    /// The key; empty where the original has none.
+    /// The key; empty if the original has none.
     pub key: Vec<u8>,
     /// The value; `None` for a null one.
     pub value: Option<Vec<u8>>,
@@ -257,7 +257,7 @@ pub struct DeadLetterHeaders {
 }
 
 impl DeadLetterHeaders {
-    /// Parses the headers. `header` returns the last header of a name. `None` where they are not those of a dead-letter record of ours.
+    /// Parses the headers. `header` returns the last header of a name. `None` if they are not those of a dead-letter record of ours.
     pub fn read<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         let number = |name| header(name)?.parse::<i64>().ok();
         Some(Self {

@@ -173,7 +173,7 @@ impl<T> IndexMut<DeviceClass> for PerDevice<T> {
 /// A device class from its number in the `.proto` files.
 ///
 /// # Errors
-/// [`Malformed`] where there is none.
+/// [`Malformed`] if there is no such class.
 pub fn device_class(value: i32) -> Result<DeviceClass, Malformed> {
     match proto::DeviceClass::try_from(value) {
         Ok(proto::DeviceClass::Pc) => Ok(DeviceClass::Pc),

@@ -51,15 +51,15 @@ impl Default for SourceOffset {
 pub struct Source {
     /// Its offset in `chat.inbound`.
     pub offset: SourceOffset,
-    /// Kafka's leader epoch of that record; −1 where it was not known.
+    /// Kafka's leader epoch of that record; −1 if unknown.
     pub leader_epoch: i32,
 }
 
-/// The newest rule version that this program knows. Version 2 brings hashes with a key, version 3 groups, profiles, and changes to messages and contacts,
-/// version 4 commands that are applied once.
+/// The newest rule version that this program knows. Version 2 adds hashes with a key; version 3 adds groups, profiles, and changes to messages and
+/// contacts; version 4 applies commands once.
 pub const KNOWN_RULE_VERSION: u32 = 4;
 
-/// What a newer program wrote. Whoever folds `chat.events` stops before it (PROTOCOL S5).
+/// Something that a newer program wrote. A reader that folds `chat.events` stops before it (PROTOCOL S5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownRules {
     /// Rules of this version are in force from here on.
@@ -67,12 +67,12 @@ pub enum UnknownRules {
         "rule version {0} is in force from here on, and this program knows versions up to {KNOWN_RULE_VERSION}: run a newer one"
     )]
     Version(u32),
-    /// An event with a source offset and something else.
+    /// An event whose body this program does not know.
     #[error("it is an event of a kind that this program does not know: run a newer one")]
     EventKind,
 }
 
-/// Whether this program can follow rules of this version. To be asked first: a field may mean something else then.
+/// Whether this program can follow rules of this version. Check this before reading other fields, whose meaning may have changed.
 ///
 /// # Errors
 /// [`UnknownRules::Version`].
@@ -105,7 +105,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// What its kind says of it; `None` for progress.
+    /// The event as its kind; `None` for progress.
     #[must_use]
     pub fn kind(&self) -> Option<&dyn EventKind> {
         Some(match self {
@@ -120,14 +120,14 @@ impl Body {
         })
     }
 
-    /// Within what the id of the command that led to it is unique; `None` for progress, to which none leads.
+    /// The scope in which the id of the event's command is unique; `None` for progress, which has no command.
     #[must_use]
     pub fn scope(&self) -> Option<CommandScope> {
         self.kind().map(EventKind::scope)
     }
 
-    /// The read positions between two users that it moves up, unless they are higher: one of a read position, both of a user who clears a
-    /// history or deletes a contact. Of a note to oneself there is none.
+    /// The read positions between two users that the event raises, unless they are higher already: one for a read position, both for a user who
+    /// clears a history or deletes a contact. None in a note to oneself.
     pub fn read_positions(&self) -> impl Iterator<Item = ReadPosition> {
         let positions = self.kind().map(EventKind::read_positions);
         positions.into_iter().flatten().flatten()
@@ -143,13 +143,13 @@ pub struct Event {
     pub ts: TimestampMs,
     /// What it says.
     pub body: Body,
-    /// The command that it answers, where a repeat of that is recognised by its id; boxed, since most events have none.
+    /// The command that it answers, if a repeat of that command is recognised by its id; boxed, since most events have none.
     pub command: Option<Box<AppliedCommand>>,
-    /// What the filter of words did with its text, as the inbound record says; `None` where nothing.
+    /// What the word filter did with the text, as in the inbound record; `None` if nothing.
     pub words: Option<WordVerdict>,
 }
 
-/// A record of `chat.events` that every reader skips. Its source offset does not count either.
+/// A record of `chat.events` that every reader skips. Readers ignore its source offset too.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
 pub struct SkippedRecord {
@@ -165,7 +165,7 @@ pub enum ReadError {
     /// Every reader skips it.
     #[error(transparent)]
     Skipped(#[from] SkippedRecord),
-    /// A reader that folds does not go on behind it.
+    /// A reader that folds stops before it.
     #[error(transparent)]
     UnknownRules(#[from] UnknownRules),
 }
@@ -180,8 +180,8 @@ impl From<Malformed> for ReadError {
 }
 
 impl Event {
-    /// Parses a record of `partition`. All readers use this, so that they skip the same records (those that are no events, and those that
-    /// are in another partition than their conversation's) and stop before the same ones.
+    /// Parses a record of `partition`. All readers use this, so they skip the same records (not an event, or not in the partition of its
+    /// conversation) and stop before the same ones.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -199,7 +199,7 @@ impl Event {
     /// Reads a record's value; `ts` is its CreateTime.
     ///
     /// # Errors
-    /// [`ReadError`], malformed where the bytes are no event or a field is outside what its docs allow.
+    /// [`ReadError`]; malformed if the bytes are not an event, or a field is outside what its docs allow.
     pub fn parse(value: &[u8], ts: TimestampMs) -> Result<Self, ReadError> {
         let decoded = match fast_decoder::event(value) {
             Some(event) => Ok(event),
@@ -267,13 +267,13 @@ impl Event {
         event.encode(buffer).expect("a vector grows as needed");
     }
 
-    /// The conversation it belongs to; `None` for a profile, control and progress.
+    /// The event's conversation; `None` for a profile, control and progress.
     #[must_use]
     pub fn conversation(&self) -> Option<ConversationId> {
         self.body.scope()?.conversation()
     }
 
-    /// The partition that it belongs to; `None` for control and progress, which belong to every one.
+    /// The event's partition; `None` for control and progress, which belong to every partition.
     #[must_use]
     pub fn partition(&self) -> Option<Partition> {
         self.body.scope()?.partition()

@@ -1,8 +1,8 @@
 //! A fast decoder for the protobuf that our own encoder writes: every field at most once, in the order of the field numbers, and no
 //! unknown fields. Such an encoding is called canonical here.
 //!
-//! Each function returns `None` for any other encoding, and its caller uses prost instead. Where it returns a value, prost would return
-//! the same. Nearly all values on the topics are canonical, and every consumer decodes every one of them.
+//! Each function returns `None` for any other encoding, and its caller uses prost instead. If it returns a value, prost would return the same. Nearly
+//! all values on the topics are canonical, and every consumer decodes every one of them.
 
 use crate::proto::{
     AppliedCommand, DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved,
@@ -121,7 +121,7 @@ fn send_message(mut fields: Fields<'_>) -> Option<SendMessage> {
     fields.end(send)
 }
 
-/// The fields of a message that are not read yet. Every method returns `None` where the encoding is not canonical.
+/// The fields of a message that are not read yet. Every method returns `None` if the encoding is not canonical.
 struct Fields<'a>(&'a [u8]);
 
 const VARINT: u8 = 0;
@@ -130,7 +130,7 @@ const LENGTH_DELIMITED: u8 = 2;
 const FIXED_32: u8 = 5;
 
 impl<'a> Fields<'a> {
-    /// A number; 0 where the field is absent.
+    /// A number; 0 if the field is absent.
     fn varint(&mut self, field: u8) -> Option<u64> {
         Some(self.optional_varint(field)?.unwrap_or(0))
     }
@@ -143,17 +143,17 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Eight bytes; 0 where the field is absent.
+    /// Eight bytes; 0 if the field is absent.
     fn fixed64(&mut self, field: u8) -> Option<u64> {
         self.fixed(field, FIXED_64).map(u64::from_le_bytes)
     }
 
-    /// Four bytes; 0 where the field is absent.
+    /// Four bytes; 0 if the field is absent.
     fn fixed32(&mut self, field: u8) -> Option<u32> {
         self.fixed(field, FIXED_32).map(u32::from_le_bytes)
     }
 
-    /// So many bytes, all of them 0 where the field is absent.
+    /// `N` bytes, all 0 if the field is absent.
     fn fixed<const N: usize>(&mut self, field: u8, wire_type: u8) -> Option<[u8; N]> {
         if !self.next_is(field, wire_type) {
             return Some([0; N]);
@@ -163,7 +163,7 @@ impl<'a> Fields<'a> {
         Some(*bytes)
     }
 
-    /// A text; empty where the field is absent.
+    /// A text; empty if the field is absent.
     fn text(&mut self, field: u8) -> Option<&'a str> {
         match self.bytes(field)? {
             Some(bytes) => str::from_utf8(bytes).ok(),

@@ -2,8 +2,8 @@ use std::fmt;
 
 use crate::InvalidValue;
 
-/// The key of the sequencer's hashes (PROTOCOL S3). It comes from the log, so that all owners of a partition agree; whoever knows it could
-/// search for messages whose hashes are equal, so it is not printed.
+/// The key of the sequencer's hashes (PROTOCOL S3). It comes from the log, so that all owners of a partition agree. It is never printed: anybody who
+/// knows it could search for messages with equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey([u8; Self::BYTES]);
 

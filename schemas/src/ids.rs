@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
-/// A value outside its type's range. The text says what is wrong and what would be right.
+/// A value outside its type's range. The text says what is wrong and what is valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidValue(String);
@@ -215,8 +215,8 @@ counter! {
 }
 
 counter! {
-    /// A change's number among the recalls, deletes and edits of its conversation, and the hides and clears from before rule version 4: 1, 2, 3 …;
-    /// 0 is before the first. A device that has a conversation up to (mid, chg) has all of it that others have, too.
+    /// A change's number among the recalls, deletes and edits of its conversation, and the hides and clears from before rule version 4: 1, 2, 3 …; 0
+    /// is before the first. A device that has a conversation up to (mid, chg) has all of it that other devices have.
     Chg
 }
 
@@ -239,7 +239,7 @@ impl TimestampMs {
     }
 }
 
-/// The time of a wall clock, which must not be used where the log decides. 0 before 1970.
+/// The wall-clock time; never use it for what the log decides. 0 before 1970.
 impl From<SystemTime> for TimestampMs {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::event::SourceOffset;
 pub struct NextOffset(i64);
 
 impl NextOffset {
-    /// The first record comes next.
+    /// The position before the first record.
     pub const START: Self = Self(0);
 
     /// `next` is the offset of the record to read next, at least 0.
@@ -53,12 +53,12 @@ impl fmt::Display for NextOffset {
 pub struct OffsetRange {
     /// The first offset retained.
     pub start: i64,
-    /// The one that the next record will take.
+    /// The offset that the next record will take.
     pub end: i64,
 }
 
 impl OffsetRange {
-    /// The last offsets, at most `records` of them.
+    /// The offsets of the last `records` records, or fewer.
     #[must_use]
     pub fn last(self, records: i64) -> Range<i64> {
         self.start.max(self.end.saturating_sub(records))..self.end
@@ -74,8 +74,8 @@ pub struct LogPosition {
     pub watermark: SourceOffset,
 }
 
-/// The readers' rule (PROTOCOL S10): a reader takes a record of `chat.events` only if its source offset is above the highest so far.
-/// A former owner of a partition that wakes up appends its decisions once more, and this rule skips them.
+/// The readers' rule (PROTOCOL S10): a reader takes a record of `chat.events` only if its source offset is above the highest so far. A former owner
+/// of a partition that resumes may append its decisions again; this rule skips them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SourceWatermark {
     highest: Option<SourceOffset>,

@@ -2,18 +2,18 @@
 
 use crate::{Mid, Ordinal, UserId};
 
-/// A record's value is no valid command or event.
+/// A record's value that is not a valid command or event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {problem}")]
 pub struct Malformed {
     /// The field at fault by its name in the `.proto` file, or `value` for the whole value.
     pub field: &'static str,
-    /// What is wrong with the field and what would be right.
+    /// What is wrong with the field and what is allowed.
     pub problem: String,
 }
 
 impl Malformed {
-    /// `problem` says what is wrong with `field` and what would be right.
+    /// `problem` says what is wrong with `field` and what is allowed.
     pub fn new(field: &'static str, problem: impl ToString) -> Self {
         Self {
             field,
@@ -57,7 +57,7 @@ pub(crate) fn ordinal(value: i64) -> Result<Ordinal, Malformed> {
     Ordinal::try_from(value).map_err(|e| Malformed::new("n", e))
 }
 
-/// In a group nobody counts.
+/// Checks an ordinal; `None` in a group, where messages are not counted by sender.
 pub(crate) fn ordinal_between_users(
     n: Option<i64>,
     gid: i64,

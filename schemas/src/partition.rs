@@ -30,7 +30,7 @@ impl Partition {
         Self((number % u64::from(PARTITIONS)) as u8)
     }
 
-    /// The partition of what belongs to a user and to no conversation: uid mod 64.
+    /// The partition of what belongs to a user and not to a conversation: uid mod 64.
     #[must_use]
     pub fn of_user(uid: UserId) -> Self {
         Self::of_number(uid.get().unsigned_abs())
@@ -122,7 +122,7 @@ position! {
 }
 
 impl EventPosition {
-    /// The offset behind it.
+    /// The offset after it.
     #[must_use]
     pub fn next(self) -> NextOffset {
         NextOffset::after(self.offset)
@@ -130,7 +130,7 @@ impl EventPosition {
 }
 
 impl InboundPosition {
-    /// The newest of each partition: who waits for these has waited for all.
+    /// The newest position of each partition: a reader that waits for these has waited for all.
     pub fn newest(positions: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let ascending: BTreeSet<Self> = positions.into_iter().collect();
         let newest: BTreeMap<Partition, Self> = ascending

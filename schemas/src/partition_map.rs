@@ -25,7 +25,7 @@ impl<T> PartitionMap<T> {
             .collect()
     }
 
-    /// The entry of `partition`, where there is one.
+    /// The entry of `partition`, if there is one.
     #[must_use]
     pub fn get(&self, partition: Partition) -> Option<&T> {
         self.0[partition.index()].as_ref()
@@ -36,7 +36,7 @@ impl<T> PartitionMap<T> {
         self.0[partition.index()].as_mut()
     }
 
-    /// The entry of `partition`, made by `value` where there is none.
+    /// The entry of `partition`; `value` makes it if there is none.
     pub fn get_or_insert_with(
         &mut self,
         partition: Partition,

@@ -1,16 +1,16 @@
-//! Where an answer of a sync begins and ends: what its token says, and the token of the next one. No I/O.
+//! Where an answer of a sync begins and ends: what its token says, and the token of the next answer. No I/O.
 
 use crate::{NextOffset, Partition, PartitionMap, SyncPage, SyncToken};
 
 /// What rows are ordered by: the partition, direct conversations before groups, then the peer or the gid.
 pub type RowKey = (Partition, bool, i64);
 
-/// Up to where the stores had applied each partition when they were read (PROTOCOL Y2).
+/// The offset up to which the stores had applied each partition when they were read (PROTOCOL Y2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied(PartitionMap<NextOffset>);
 
 impl Applied {
-    /// Adds a store, or a later snapshot of one: of a partition the lowest counts.
+    /// Adds a store, or a later snapshot of one. The lowest offset of each partition is kept.
     pub fn add(&mut self, store: Self) {
         for (partition, next) in store.0 {
             let lowest = self.0.get_or_insert_with(partition, || next);
@@ -18,7 +18,7 @@ impl Applied {
         }
     }
 
-    /// Up to where a partition is applied.
+    /// The offset up to which a partition is applied.
     #[must_use]
     pub fn get(&self, partition: Partition) -> NextOffset {
         self.0.get(partition).copied().unwrap_or_default()
@@ -35,12 +35,12 @@ impl FromIterator<(Partition, NextOffset)> for Applied {
 #[derive(Clone, Debug)]
 pub struct SyncCursor {
     since: SyncToken,
-    /// Everything is returned, not only what has changed.
+    /// Whether everything is returned, not only what has changed.
     pub full: bool,
 }
 
 impl SyncCursor {
-    /// Without a token, and with one of another epoch, everything is returned.
+    /// Without a token, or with one of another epoch, everything is returned.
     #[must_use]
     pub fn new(since: Option<SyncToken>, epoch: u32) -> Self {
         match since.filter(|token| token.epoch() == epoch) {
@@ -55,7 +55,7 @@ impl SyncCursor {
         }
     }
 
-    /// Rows behind this key are still to be returned.
+    /// Rows after this key are still to be returned.
     #[must_use]
     pub fn begin(&self) -> RowKey {
         match self.since.page() {
@@ -64,7 +64,8 @@ impl SyncCursor {
         }
     }
 
-    /// A row is returned if its `pos` is at least this: entries are next offsets (PROTOCOL Y3). A row that is older than positions has −1.
+    /// A row is returned if its `pos` is at least this: entries of a token are next offsets (PROTOCOL Y3). A row from before positions were stored
+    /// has −1.
     #[must_use]
     pub fn least_pos(&self, partition: Partition) -> i64 {
         if self.full {
@@ -73,8 +74,8 @@ impl SyncCursor {
         self.since.get(partition).get()
     }
 
-    /// The first partition of which a store has not applied what the device knows already (PROTOCOL Y7). Of the one that a page goes on in, that
-    /// is what its entry was fixed to.
+    /// The first partition of which a store has not applied what the device knows already (PROTOCOL Y7). In the partition in which a page continues,
+    /// the device knows up to the offset that the page fixed.
     #[must_use]
     pub fn first_behind(&self, applied: &Applied) -> Option<(Partition, NextOffset)> {
         let mut known = applied.0.iter().map(|(partition, next)| {
@@ -86,8 +87,8 @@ impl SyncCursor {
         Some((partition, since))
     }
 
-    /// Whether the device may lack a leave of which the store has no row any more: those below these offsets may be deleted (PROTOCOL Y8). Who is
-    /// told everything needs none of them.
+    /// Whether the store may have deleted a leave that the device lacks: rows of leaves below these offsets may be deleted (PROTOCOL Y8). Never if
+    /// everything is returned.
     #[must_use]
     pub fn precedes(&self, forgotten_below: &PartitionMap<i64>) -> bool {
         let (first, ..) = self.begin();
@@ -97,8 +98,8 @@ impl SyncCursor {
         !self.full && forgotten_below.iter().any(lacks)
     }
 
-    /// The token behind an answer that ended at `end`, or with the last row. An entry is what was applied when its partition was begun: what
-    /// moves meanwhile comes at the next sync (PROTOCOL Y2, Y5, Y6).
+    /// The token after an answer that ended at `end`, or with the last row. An entry is the offset that was applied when its partition was begun:
+    /// later changes come with the next sync (PROTOCOL Y2, Y5, Y6).
     #[must_use]
     pub fn next(&self, end: Option<RowKey>, applied: &Applied) -> SyncToken {
         let fixed = |partition| match self.page_of(partition) {
@@ -178,7 +179,7 @@ mod tests {
         let second = SyncCursor::new(Some(first), 3);
         assert!(second.full);
         assert_eq!(second.begin(), end);
-        // The page ends in the same partition, and then behind it.
+        // The page ends in the same partition, and then after it.
         let same = second.next(Some((partition(5), true, 78)), &applied(20));
         assert_eq!(entries(&same), [10, 10, 0, 0, 0]);
         let third = SyncCursor::new(Some(same), 3);
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(cursor.first_behind(&applied(10)), None);
         let behind = Some((partition(0), NextOffset::new(10)));
         assert_eq!(cursor.first_behind(&applied(9)), behind);
-        // A store that is read for one partition is asked for that one only.
+        // A store that was read for one partition is checked for that one only.
         let one = of_one(6, 12);
         assert_eq!(cursor.first_behind(&one), None);
 
@@ -213,7 +214,7 @@ mod tests {
         let token = SyncCursor::new(None, 0).next(None, &applied(9));
         let cursor = SyncCursor::new(Some(token), 0);
         assert!(cursor.precedes(&below));
-        // Between pages it matters until the partition is done, and never where everything is returned.
+        // Between pages the offset matters until its partition is done, and never if everything is returned.
         for (end, precedes) in [(5, true), (6, false)] {
             let page = cursor.next(Some((partition(end), true, 1)), &applied(20));
             assert_eq!(SyncCursor::new(Some(page), 0).precedes(&below), precedes);

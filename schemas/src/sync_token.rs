@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{InvalidValue, NextOffset, PARTITIONS, Partition, PartitionMap};
 
-/// Another version is another format.
+/// Another version has another format.
 const VERSION: u8 = 1;
-/// Versions up to here may come from another program. What begins with another byte is no token.
+/// Versions up to this one may come from another version of the program. Bytes that begin with another number are not a token.
 const LAST_VERSION: u8 = 15;
-/// Version, epoch, and how many bytes an offset has.
+/// Version, epoch, and the number of bytes of an offset.
 const HEADER_BYTES: usize = 6;
 
 /// How far a device has followed each partition of `chat.events`: it knows everything of its user below these offsets. Opaque to devices: at most 512
@@ -23,18 +23,18 @@ pub struct SyncToken {
     page: Option<SyncPage>,
 }
 
-/// Where a sync that has more pages goes on. Partitions below `partition` are done; those above are as they were before it.
+/// Where a sync with more pages continues. Partitions below `partition` are done; those above are as they were before the sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPage {
     /// The partition whose rows come next.
     pub partition: Partition,
     /// Whether its direct conversations are done, and groups come next.
     pub in_groups: bool,
-    /// The peer or gid of the last row of it that was returned; 0 before the first.
+    /// The peer or gid of the partition's last row that was returned; 0 before the first.
     pub after: i64,
-    /// What the token says of the partition once it is done: how far the stores were when it was begun.
+    /// The partition's entry in the token once it is done: how far the stores were when it was begun.
     pub applied: NextOffset,
-    /// The sync returns everything, not only what has changed.
+    /// Whether the sync returns everything, not only what has changed.
     pub full: bool,
 }
 
@@ -50,10 +50,10 @@ impl SyncToken {
         }
     }
 
-    /// Parses a token that may be of another version of this program: `None` for one of a version that is not known here.
+    /// Parses a token that another version of this program may have made: `None` if its version is not known here.
     ///
     /// # Errors
-    /// What is no token of any version.
+    /// [`InvalidValue`] if the text is not a token of any version.
     pub fn parse_any_version(text: &str) -> Result<Option<Self>, InvalidValue> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| no_token())?;
         match bytes.first() {
@@ -69,7 +69,7 @@ impl SyncToken {
         Self { page, ..self }
     }
 
-    /// Where the sync under way goes on; `None` where none is under way.
+    /// Where the current sync continues; `None` if no sync is under way.
     #[must_use]
     pub fn page(&self) -> Option<SyncPage> {
         self.page
@@ -81,7 +81,7 @@ impl SyncToken {
         self.page.is_some_and(|page| page.full)
     }
 
-    /// The epoch of `chat.inbound` under which it was made. A token of another one is worth nothing.
+    /// The epoch of `chat.inbound` under which the token was made. A token of another epoch is worthless.
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
@@ -93,13 +93,13 @@ impl SyncToken {
         self.next[partition]
     }
 
-    /// Whether the device knows the event at `offset`, if it is one of its user.
+    /// Whether the device knows the event at `offset`, if the event concerns its user.
     #[must_use]
     pub fn covers(&self, partition: Partition, offset: i64) -> bool {
         offset < self.get(partition).get()
     }
 
-    /// Everything of a partition below `next` is known. A token never goes back.
+    /// Marks everything of a partition below `next` as known. A token never goes back.
     pub fn advance(&mut self, partition: Partition, next: NextOffset) {
         let known = &mut self.next[partition];
         *known = next.max(*known);
@@ -127,7 +127,7 @@ impl fmt::Display for SyncToken {
     }
 }
 
-/// Only a token of this version.
+/// Parses a token of this version only.
 impl FromStr for SyncToken {
     type Err = InvalidValue;
 

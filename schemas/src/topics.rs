@@ -2,10 +2,10 @@
 
 use crate::PARTITIONS;
 
-/// The setting for how many copies a record is on before it is acknowledged.
+/// The setting for how many replicas must have a record before it is acknowledged.
 pub const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
 
-/// A replica that is not in sync never becomes the leader: acknowledged records that it does not have would be gone.
+/// A replica that is not in sync never becomes the leader: the acknowledged records that it lacks would be lost.
 pub const NO_UNCLEAN_ELECTION: (&str, &str) = ("unclean.leader.election.enable", "false");
 
 /// A topic.
@@ -47,7 +47,7 @@ impl Topic {
         PARTITIONS
     }
 
-    /// The least [`MIN_INSYNC_REPLICAS`] of a topic with so many copies: with three or more, no acknowledged record is on one disk only.
+    /// The least [`MIN_INSYNC_REPLICAS`] of a topic with this many copies: with three or more, no acknowledged record is on one disk only.
     #[must_use]
     pub fn min_insync_replicas(copies: usize) -> u32 {
         if copies < 3 { 1 } else { 2 }

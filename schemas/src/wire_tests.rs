@@ -1,5 +1,5 @@
-//! Holds every field of every command and event to its place in the `.proto` files. The other side is prost-reflect, which knows the files
-//! by their descriptors and none of our types.
+//! Checks every field of every command and event against the `.proto` files. The reference is prost-reflect, which knows the files by their
+//! descriptors and none of our types.
 
 mod commands;
 mod coverage;
@@ -37,7 +37,7 @@ fn message(name: &str, fields: &Value) -> DynamicMessage {
     DynamicMessage::deserialize(descriptor(name), fields).unwrap()
 }
 
-/// The fields of a value have to be those of `wire`.
+/// Asserts that the fields of a value are those of `wire`.
 fn is_written(value: &[u8], wire: &DynamicMessage) {
     let text = |value: &[u8]| {
         let message = DynamicMessage::decode(wire.descriptor(), value);
@@ -46,7 +46,7 @@ fn is_written(value: &[u8], wire: &DynamicMessage) {
     assert_eq!(text(value), text(&wire.encode_to_vec()));
 }
 
-/// What is read of a command, by the fast decoder too where it is a send.
+/// Reads a command; if it is a send, with the fast decoder too.
 fn read_command(wire: &DynamicMessage) -> InboundValue {
     let value = wire.encode_to_vec();
     let by_prost = proto::InboundCommand::decode(&*value).unwrap();
@@ -62,7 +62,7 @@ fn read_command(wire: &DynamicMessage) -> InboundValue {
     read.unwrap_or_else(|e| panic!("{e}: {wire}"))
 }
 
-/// What is read of an event, by the fast decoder too where it is a message or a read position.
+/// Reads an event; if it is a message or a read position, with the fast decoder too.
 fn read_event(wire: &DynamicMessage) -> Event {
     use sequenced_event::Event::{Message, ReadPosition};
 

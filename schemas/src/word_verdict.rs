@@ -1,11 +1,12 @@
-//! What the filter of words did with a text.
+//! What the word filter did with a text.
 
 use crate::{malformed::Malformed, proto};
 
-/// What the filter did with a text that has words of its dictionary. It travels with the record, so that a replay is the same whatever the dictionary is by then.
+/// What the word filter did with a text that has words of its dictionary. The verdict travels with the record, so that a replay does not depend on
+/// the dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordVerdict {
-    /// Words were replaced by asterisks; else the text goes on as it was, and is marked only.
+    /// Words were replaced by asterisks; otherwise the text is unchanged and only marked.
     pub masked: bool,
     /// The version of the dictionary.
     pub dictionary: u64,

@@ -36,11 +36,10 @@ pub struct SequencerConfig {
     /// Where probes, metrics and status are served.
     #[garde(skip)]
     pub listen: SocketAddr,
-    /// A snapshot of a partition is taken after this many events, or after half the number of entries of its last snapshot, if that is
-    /// more …
+    /// A snapshot of a partition is taken after this many events, or after half the number of entries of its last snapshot, if that is more …
     #[garde(range(min = 1000, max = 1_000_000_000))]
     pub snapshot_events: u64,
-    /// … or when the state has changed and this time is over, milliseconds; longer in proportion where more events are needed.
+    /// … or when the state has changed and this time has passed, milliseconds; longer in proportion if more events are needed.
     #[garde(range(min = 1000, max = 86_400_000))]
     pub snapshot_interval_ms: u64,
     /// The producer's `linger.ms`: a larger one makes larger batches while a backlog is processed.

@@ -1,4 +1,4 @@
-//! What the fuzz target in `fuzz/` runs, and `tests/fuzzed.rs` over what it found. No part of the API.
+//! The code that the fuzz target in `fuzz/` runs; `tests/fuzzed.rs` runs it over the inputs found. Not part of the API.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::core::{
     step,
 };
 
-/// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
+/// Pairs of users whose conversations are in partition 4: two conversations that share a user, and one to oneself.
 const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
 const PARTITION: i64 = 4;
 
@@ -39,7 +39,7 @@ struct Record {
     value: Vec<u8>,
 }
 
-/// What the sequencer knows, and what must hold of it.
+/// The sequencer's state, and what must hold of its decisions.
 struct Log {
     state: State,
     ts: i64,
@@ -59,7 +59,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Whether the sequencer goes on behind the record.
+    /// Whether the sequencer continues after the record.
     fn take(&mut self, record: &Record) -> bool {
         self.ts = (self.ts + record.passed_ms).max(0);
         let decision = self.decide(&record.value);
@@ -153,7 +153,7 @@ fn number(data: &mut &[u8]) -> i64 {
 
 fn next_record(data: &mut &[u8]) -> Option<Record> {
     let kind = byte(data)?;
-    // Append times go forth and back.
+    // Append times go back and forth.
     let passed_ms = i64::from(byte(data)?.cast_signed()) * i64::from(byte(data)?);
     let value = match kind % 16 {
         0..=5 => send(data)?.encode(),
@@ -240,7 +240,7 @@ fn contact_change(data: &mut &[u8]) -> Option<Command> {
 fn profile(data: &mut &[u8]) -> Option<Command> {
     let (uid, nick) = (byte(data)?, byte(data)?);
     Some(Command::SetProfile(Profile {
-        // Every second one is in another partition.
+        // Every second profile is in another partition.
         uid: (i64::from(uid) * 32 + 4).try_into().ok()?,
         nick: nick.to_string(),
         avatar: None,
@@ -248,7 +248,7 @@ fn profile(data: &mut &[u8]) -> Option<Command> {
     }))
 }
 
-/// One of two groups of the partition, whose first users are those of [`PAIRS`].
+/// A command in one of two groups of the partition, whose first users are those of [`PAIRS`].
 fn group(data: &mut &[u8]) -> Option<Command> {
     let users = [1, 3, 67, 2, 5, 6].map(|uid: i64| UserId::try_from(uid));
     let user = |bits: u8| users[usize::from(bits) % users.len()].clone().ok();

@@ -1,4 +1,4 @@
-//! Whether the sequencer is ready: what keeps which partition from moving.
+//! Whether the sequencer is ready, and what stops which partition.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ const STALL_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// After this long without an answer the brokers count as unavailable.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A partition whose log has more counts as stalled when it has not moved for this long.
+/// A partition with unread records counts as stalled when it has not moved for this long.
 const STALLED_AFTER: Duration = Duration::from_secs(10);
 
 pub(crate) struct Readiness {
@@ -28,8 +28,8 @@ pub(crate) struct Readiness {
 }
 
 impl Readiness {
-    /// Sets the check until the worker ends. It is ready once the group has given its share, all of it has started, and nothing is halted or
-    /// stalled.
+    /// Updates the check until the worker ends. The sequencer is ready once the group has assigned its share, all of it has started, and nothing is
+    /// halted or stalled.
     pub(crate) async fn run(mut self) {
         let mut ticks = tokio::time::interval(STALL_CHECK_INTERVAL);
         let mut stalls = Stalls::default();
@@ -63,7 +63,7 @@ impl Readiness {
         }
     }
 
-    /// Why partitions do not move, as far as the log shows it.
+    /// Why partitions do not move, as far as the log shows.
     async fn check_stalls(&self, stalls: &mut Stalls) -> Option<String> {
         match timeout(BROKER_TIMEOUT, self.log.ends(Topic::Inbound)).await {
             Ok(Ok(ends)) => stalls.check(&self.status.borrow().settled, &ends, Instant::now()),
@@ -73,7 +73,7 @@ impl Readiness {
     }
 }
 
-/// Since when partitions whose log has more have not moved.
+/// Since when each partition with unread records has not moved.
 #[derive(Default)]
 struct Stalls(PartitionMap<(i64, Instant)>);
 

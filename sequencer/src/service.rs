@@ -11,10 +11,10 @@ use crate::{
     runtime::{GROUP, Status, Worker},
 };
 
-/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+/// Reads the configuration, starts the sequencer, and serves it on its own address, as a process of its own.
 ///
 /// # Errors
-/// Configuration, the address, and those of [`start`].
+/// Errors of the configuration and the address, and those of [`start`].
 pub async fn serve(process: &Process) -> anyhow::Result<()> {
     let listen = ("sequencer.listen", |config: &Config| {
         config.sequencer.listen
@@ -25,7 +25,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// Starts the sequencer on `supervisor` and returns its API: `GET /status`.
 ///
 /// # Errors
-/// Where librdkafka refuses a setting or the system a thread.
+/// librdkafka refuses a setting, or the system refuses a thread.
 pub async fn start(
     config: Config,
     supervisor: &Supervisor,

@@ -1,4 +1,4 @@
-//! Closed loops: a connection sends again as soon as it has its answer.
+//! Closed loops: a connection sends again as soon as it has the answer.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const WARM_UP_STEP: Duration = Duration::from_secs(10);
 /// Posts until an environment's broker is warm.
 ///
 /// # Errors
-/// Something is not accepted.
+/// If a message is not accepted.
 pub(crate) async fn warm_up(env: &TestEnv, traffic: &Traffic) -> Result<()> {
     let clients = ClosedLoop {
         port: env.port("ingest")?,
@@ -25,7 +25,7 @@ pub(crate) async fn warm_up(env: &TestEnv, traffic: &Traffic) -> Result<()> {
     warm::warm_up(env, post).await
 }
 
-/// Clients of ingest, each on a connection of its own.
+/// Clients of ingest, each with its own connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClosedLoop {
     pub(crate) port: u16,
@@ -34,10 +34,10 @@ pub(crate) struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Posts for so long; gives how many messages were accepted.
+    /// Posts for `length`. Returns how many messages were accepted.
     ///
     /// # Errors
-    /// Something is not accepted.
+    /// If a message is not accepted.
     pub(crate) async fn run(self, traffic: &Traffic, length: Duration) -> Result<u64> {
         let clients = (0..self.connections).map(|_| {
             let client = self.client(traffic.clone(), length);
@@ -46,10 +46,10 @@ impl ClosedLoop {
         Ok(try_join_all(clients).await?.into_iter().sum())
     }
 
-    /// Posts so many messages at least, over one connection.
+    /// Posts at least `count` messages over one connection.
     ///
     /// # Errors
-    /// Something is not accepted.
+    /// If a message is not accepted.
     pub(crate) async fn count(self, traffic: &Traffic, count: u64) -> Result<u64> {
         let mut connection = Connection::open(self.port).await?;
         let mut accepted = 0;

@@ -11,7 +11,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// To a service on this machine.
+/// A connection to a service on this machine.
 pub(crate) struct Connection {
     requests: SendRequest<Full<Bytes>>,
     host: String,
@@ -21,21 +21,21 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// Nobody listens.
+    /// If no service listens on the port.
     pub(crate) async fn open(port: u16) -> Result<Self> {
         let host = format!("127.0.0.1:{port}");
         let stream = TcpStream::connect(&host).await?;
         stream.set_nodelay(true)?;
         let (requests, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // Its end shows in the requests.
+        // The requests notice the end of the connection.
         tokio::spawn(connection);
         Ok(Self { requests, host })
     }
 
-    /// Posts a body, and gives the answer's.
+    /// Posts a body, and returns that of the answer.
     ///
     /// # Errors
-    /// The connection breaks, or the answer has another status.
+    /// If the connection breaks, or the answer has another status.
     pub(crate) async fn post(
         &mut self,
         path: &str,
@@ -50,7 +50,7 @@ impl Connection {
         self.call(request, expected).await
     }
 
-    /// Asks for something, and gives the answer's body.
+    /// Sends a GET request, and returns the answer's body.
     ///
     /// # Errors
     /// As [`Connection::post`].

@@ -1,4 +1,4 @@
-//! Devices at a gateway: they answer its pings, and hand on what comes.
+//! Devices at a gateway: they answer its pings, and hand on the frames that come.
 
 use std::{future::pending, net::Ipv4Addr, pin::pin, sync::Arc};
 
@@ -11,9 +11,9 @@ use tokio::{select, task::JoinSet};
 
 use super::socket::Socket;
 
-/// So many devices connect at a time, where they are not to come all at once.
+/// How many devices connect at a time, unless all connect at once.
 const CONNECTING: usize = 64;
-/// From so many addresses of this machine: each has some 28,000 ports.
+/// How many addresses of this machine they use: each has some 28,000 ports.
 const ADDRESSES: i64 = 8;
 
 /// A device that is connected.
@@ -22,10 +22,10 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Connects as a device of a user, and goes on from a token.
+    /// Connects as a device of a user, and continues from a token.
     ///
     /// # Errors
-    /// The gateway refuses, or cannot go on from there.
+    /// If the gateway refuses, or cannot continue from there.
     pub(crate) async fn connect(port: u16, uid: i64, since: &str) -> Result<Self> {
         let path = format!("/v1/connect?uid={uid}");
         let mut socket = Socket::open(source_of(uid), port, &path).await?;
@@ -52,7 +52,7 @@ impl Device {
         stream::iter(connecting).buffer_unordered(CONNECTING)
     }
 
-    /// The same, all of them. Pings are not answered meanwhile.
+    /// Connects one device of each user, and returns all of them. Pings are not answered meanwhile.
     ///
     /// # Errors
     /// As [`Self::connect`], of the first that fails.
@@ -64,10 +64,10 @@ impl Device {
         Self::connect_each(port, uids, since).try_collect().await
     }
 
-    /// Sockets of a server that sends the same frames and asks for nothing.
+    /// Connects to a server that sends the same frames to all sockets and requires no messages.
     ///
     /// # Errors
-    /// It refuses one.
+    /// If the server refuses a connection.
     pub(crate) async fn listen(port: u16, count: i64, path: &str) -> Result<Vec<Self>> {
         let opening = (0..count).map(async |number| {
             let socket = Socket::open(source_of(number), port, path).await?;
@@ -77,10 +77,10 @@ impl Device {
         opening.try_collect().await
     }
 
-    /// The next frame that is no ping. Dropped before it returns, no frame is lost.
+    /// The next frame that is not a ping. If the call is dropped before it returns, no frame is lost.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// If the connection has ended.
     pub(crate) async fn next(&mut self) -> Result<Bytes> {
         loop {
             let frame = self.socket.next().await?;
@@ -94,7 +94,7 @@ impl Device {
     /// Sends a frame.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// If the connection has ended.
     pub(crate) async fn send(&mut self, frame: &str) -> Result<()> {
         self.socket.send(frame).await
     }
@@ -102,7 +102,7 @@ impl Device {
     /// The next event's frame.
     ///
     /// # Errors
-    /// The connection has ended, or a head has come in place of events.
+    /// If the connection has ended, or a head has come in place of events.
     pub(crate) async fn event(&mut self) -> Result<Bytes> {
         loop {
             let frame = self.next().await?;
@@ -128,7 +128,7 @@ pub(crate) struct HoldArgs {
 }
 
 impl HoldArgs {
-    /// As on the command line.
+    /// The arguments, as on the command line.
     pub(crate) fn to_args(&self) -> [String; 8] {
         let Self {
             port,
@@ -149,10 +149,10 @@ impl HoldArgs {
         .map(str::to_owned)
     }
 
-    /// Says when all are connected, and holds them until the process is killed.
+    /// Says when all devices are connected, and holds them until the process is killed.
     ///
     /// # Errors
-    /// One is refused, or its connection ends.
+    /// If a device is refused, or its connection ends.
     pub(crate) async fn hold(&self) -> Result<()> {
         let uids = self.first..self.first + self.count;
         let mut crowd = Crowd::of_connected([], |_| {});
@@ -184,13 +184,13 @@ pub(crate) fn number_in(frame: &[u8]) -> Option<usize> {
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
 }
 
-/// Many devices that are connected, each a task, until the value is dropped.
+/// Many connected devices, each in a task, until the value is dropped.
 pub(crate) struct Crowd {
     devices: JoinSet<Result<()>>,
 }
 
 impl Crowd {
-    /// Each hands on what events come.
+    /// Each device passes its events to `on_event`.
     pub(crate) fn of_connected(
         connected: impl IntoIterator<Item = Device>,
         on_event: impl Fn(&Bytes) + Send + Sync + 'static,
@@ -206,7 +206,7 @@ impl Crowd {
         crowd
     }
 
-    /// Another one.
+    /// Adds a device.
     fn add(&mut self, mut device: Device, on_event: impl Fn(&Bytes) + Send + Sync + 'static) {
         self.devices.spawn(async move {
             loop {
@@ -216,10 +216,10 @@ impl Crowd {
         });
     }
 
-    /// Does something while all of them stay connected.
+    /// Awaits `done` while all devices stay connected.
     ///
     /// # Errors
-    /// That of what is done, or a device has ended.
+    /// The error of `done`, or that a device's connection has ended.
     pub(crate) async fn during<T>(&mut self, done: impl Future<Output = Result<T>>) -> Result<T> {
         select! {
             done = done => done,

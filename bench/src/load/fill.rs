@@ -1,4 +1,4 @@
-//! Records on `chat.inbound`, past ingest.
+//! Appends records to `chat.inbound`, without ingest.
 
 use anyhow::Result;
 use schemas::topics::Topic;
@@ -7,10 +7,10 @@ use system_tests::TestEnv;
 use super::traffic::Traffic;
 use crate::raw::producer::{LINGER_MS, PlainProducer};
 
-/// Appends so many generated messages to `chat.inbound`.
+/// Appends `count` generated messages to `chat.inbound`.
 ///
 /// # Errors
-/// One is not delivered.
+/// If a message is not delivered.
 pub(crate) fn fill(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     let producer = PlainProducer::new(env.events.config(), Topic::Inbound, LINGER_MS)?;
     for _ in 0..count {

@@ -1,5 +1,5 @@
-//! Open loops: requests at scheduled times. A connection that waits for an answer is late for its next one, which counts from
-//! when it was due: nothing that waits is left out.
+//! Open loops: requests at scheduled times. A connection that waits for an answer is late for its next request, whose time counts from when it was
+//! due, so that no waiting is left out.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) struct PacedLoop {
     pub(crate) rate: f64,
 }
 
-/// What clients saw.
+/// The results of the clients.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
     /// How many messages were accepted.
@@ -29,10 +29,10 @@ pub(crate) struct Answered {
 }
 
 impl PacedLoop {
-    /// Posts for so long. A client that is late catches up, and what waits is measured from its schedule.
+    /// Posts for `length`. A client that is late catches up; the waiting times count from its schedule.
     ///
     /// # Errors
-    /// Something is not accepted.
+    /// If a message is not accepted.
     pub(crate) async fn run(self, traffic: &Traffic, length: Duration) -> Result<Answered> {
         let began = Instant::now();
         let clients = (0..self.connections).map(|i| {

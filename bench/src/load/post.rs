@@ -1,4 +1,4 @@
-//! What a client posts, and what it takes for an answer.
+//! The requests that a client posts, and the answers that it accepts.
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::{connection::Connection, traffic::Traffic};
 
-/// Posts the next message by itself; gives where it is.
+/// Posts the next message alone. Returns its position.
 ///
 /// # Errors
-/// It is not accepted.
+/// If the message is not accepted.
 pub(crate) async fn post_single(to: &mut Connection, traffic: &Traffic) -> Result<InboundPosition> {
     let body = Post::Single.body(traffic);
     let answer = to.post(
@@ -32,19 +32,19 @@ pub(crate) async fn post_single(to: &mut Connection, traffic: &Traffic) -> Resul
 /// How messages are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {
-    /// One in a request.
+    /// One message in a request.
     Single,
-    /// A batch of so many lines.
+    /// A batch of this many lines.
     Ndjson(usize),
-    /// A batch of so many items.
+    /// A batch of this many items.
     Protobuf(usize),
 }
 
 impl Post {
-    /// Posts the next messages; gives how many that were, all of them accepted.
+    /// Posts the next messages. Returns how many that were; all of them were accepted.
     ///
     /// # Errors
-    /// Something is not accepted.
+    /// If a message is not accepted.
     pub(crate) async fn post(self, to: &mut Connection, traffic: &Traffic) -> Result<u64> {
         let (path, content_type, expected) = match self {
             Self::Single => ("/v1/messages", "application/json", StatusCode::ACCEPTED),
@@ -60,7 +60,7 @@ impl Post {
         Ok(count)
     }
 
-    /// How many messages are in a request.
+    /// How many messages a request has.
     pub(crate) fn count(self) -> u64 {
         match self {
             Self::Single => 1,
@@ -81,7 +81,7 @@ impl Post {
         body
     }
 
-    /// How many messages an answer with the expected status says were accepted.
+    /// How many messages were accepted, according to an answer with the expected status.
     fn accepted(self, mut answer: Bytes) -> Result<u64> {
         match self {
             Self::Single => Ok(1),

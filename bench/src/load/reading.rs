@@ -10,10 +10,10 @@ use futures::future::try_join_all;
 
 use super::connection::Connection;
 
-/// Asks for the paths in turn over so many connections, for so long; gives how many answers there were, all of them 200.
+/// Requests the paths in turn, over several connections, for `length`. Returns how many answers there were; all of them were 200.
 ///
 /// # Errors
-/// One is not.
+/// If an answer is not 200.
 pub(crate) async fn read(
     port: u16,
     connections: usize,
@@ -31,7 +31,7 @@ async fn reader(port: u16, from: usize, paths: Arc<[String]>, length: Duration) 
     let mut connection = Connection::open(port).await?;
     let began = Instant::now();
     let mut answers = 0;
-    // Readers are not to ask for the same at the same time.
+    // Readers should not request the same path at the same time.
     let mut paths = paths.iter().cycle().skip(from * 31);
     while began.elapsed() < length {
         let Some(path) = paths.next() else { break };

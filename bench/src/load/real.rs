@@ -1,4 +1,4 @@
-//! Who wrote to whom in a real network: CollegeMsg (Panzarasa, Opsahl, Carley 2009), which the tests and the demo load, too.
+//! The senders and receivers of a real network: CollegeMsg (Panzarasa, Opsahl, Carley 2009), which the tests and the demo load, too.
 
 use std::io::Read as _;
 
@@ -10,7 +10,7 @@ const DATA: &[u8] = include_bytes!("../../../tests/data/college-msg.txt.gz");
 /// Sender and receiver of each message, in the order of their times; uids from 1.
 ///
 /// # Errors
-/// The data file is damaged.
+/// If the data file is damaged.
 pub(crate) fn pairs() -> Result<Vec<(u64, u64)>> {
     let mut text = String::new();
     GzDecoder::new(DATA).read_to_string(&mut text)?;

@@ -1,4 +1,5 @@
-//! A WebSocket connection to a server on this machine that costs the client little: one buffer, no masking, and no frame but text, ping and close.
+//! A WebSocket connection to a server on this machine that costs the client little: one buffer, no masking, and no frames except text, ping and
+//! close.
 
 use std::net::Ipv4Addr;
 
@@ -15,13 +16,13 @@ const TEXT: u8 = 1;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
-/// No server here answers a handshake with more.
+/// The servers here do not answer a handshake with more.
 const MAX_HEAD_BYTES: usize = 4_096;
 
 /// A client's end of a WebSocket.
 pub(crate) struct Socket {
     stream: TcpStream,
-    /// What has come and is not read yet. It takes no memory while nothing comes.
+    /// Bytes that have come and are not read yet. The buffer takes no memory while none come.
     buffer: BytesMut,
 }
 
@@ -29,7 +30,7 @@ impl Socket {
     /// Connects from one of the addresses of this machine: each has ports of its own.
     ///
     /// # Errors
-    /// Nobody listens, or the server does not upgrade.
+    /// If no server listens, or the server does not upgrade.
     pub(crate) async fn open(from: Ipv4Addr, port: u16, path: &str) -> Result<Self> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
@@ -63,10 +64,10 @@ impl Socket {
         }
     }
 
-    /// Sends a text frame. The mask is zero, so that the text is as it was.
+    /// Sends a text frame. The mask is zero, so that it leaves the text unchanged.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// If the connection is gone.
     pub(crate) async fn send(&mut self, text: &str) -> Result<()> {
         self.write(TEXT, text.as_bytes()).await
     }
@@ -87,10 +88,10 @@ impl Socket {
         Ok(self.stream.write_all(&frame).await?)
     }
 
-    /// The next text frame. Dropped before it returns, nothing is lost.
+    /// The next text frame. If the call is dropped before it returns, nothing is lost.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// If the connection has ended.
     pub(crate) async fn next(&mut self) -> Result<Bytes> {
         loop {
             while let Some((opcode, payload)) = self.take_frame()? {
@@ -109,7 +110,7 @@ impl Socket {
         }
     }
 
-    /// Takes the first frame off the buffer, if all of it is there.
+    /// Takes the first frame out of the buffer, if the frame is complete.
     fn take_frame(&mut self) -> Result<Option<(u8, Bytes)>> {
         let [first, second, rest @ ..] = &*self.buffer else {
             return Ok(None);

@@ -21,18 +21,18 @@ use schemas::{
 
 use super::real;
 
-/// Uids of measured messages begin here: nobody else's.
+/// The uids of measured messages begin here; no other users have such uids.
 const FIRST_UID: i64 = 9_000_000_000;
 /// How many users there are.
 const USERS: u64 = 20_000;
-/// To how many others each of them writes.
+/// To how many others each user writes.
 const PEERS: u64 = 20;
-/// With the ids around it, a text of so many bytes makes a record of some 200.
+/// With the ids around it, a text of this many bytes makes a record of about 200.
 const TEXT_BYTES: usize = 144;
-/// Texts are cut out of so many bytes of words.
+/// The bytes of words from which texts are cut.
 const WORDS_BYTES: usize = 1 << 16;
 
-/// Makes messages; clones go on with the same numbers.
+/// Generates messages; clones continue the same numbering.
 #[derive(Clone)]
 pub(crate) struct Traffic {
     run: u64,
@@ -41,14 +41,14 @@ pub(crate) struct Traffic {
     pairs: Pairs,
 }
 
-/// Who writes to whom.
+/// The senders and receivers.
 #[derive(Clone)]
 enum Pairs {
-    /// 20,000 users to 20 others each, in the partitions from 0 up to below a number.
+    /// 20,000 users to 20 others each, in the partitions below `partitions`.
     Many { partitions: u64 },
     /// Each of the senders to each of the receivers, in turn.
     Each { senders: u64, receivers: u64 },
-    /// These, over and over.
+    /// These pairs, over and over.
     Given(Arc<[(u64, u64)]>),
 }
 
@@ -75,25 +75,25 @@ impl fmt::Display for ClientMsgId {
 }
 
 impl Traffic {
-    /// For all partitions.
+    /// Traffic in all partitions.
     pub(crate) fn new() -> Self {
         Self::of_partitions(64)
     }
 
-    /// For the partitions from 0 up to below `partitions`.
+    /// Traffic in the partitions below `partitions`.
     pub(crate) fn of_partitions(partitions: u64) -> Self {
         Self::of_pairs(Pairs::Many { partitions })
     }
 
-    /// From each of the first so many users to each of so many others, in turn.
+    /// Traffic from each of the first `senders` users to each of `receivers` others, in turn.
     pub(crate) fn each_to_each(senders: u64, receivers: u64) -> Self {
         Self::of_pairs(Pairs::Each { senders, receivers })
     }
 
-    /// Between users who write to each other in a real network, over and over.
+    /// Traffic between users who write to each other in a real network, over and over.
     ///
     /// # Errors
-    /// The data file is damaged.
+    /// If the data file is damaged.
     pub(crate) fn real() -> Result<Self> {
         Ok(Self::of_pairs(Pairs::Given(real::pairs()?.into())))
     }
@@ -108,12 +108,12 @@ impl Traffic {
         }
     }
 
-    /// The next one.
+    /// The next message.
     pub(crate) fn next_message(&self) -> NewMessage<'_> {
         self.nth(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The one with this number.
+    /// The message with this number.
     pub(crate) fn nth(&self, number: u64) -> NewMessage<'_> {
         let (from, to) = self.pairs.of(number);
         let at = (number.wrapping_mul(31) as usize) % (WORDS_BYTES - TEXT_BYTES);
@@ -136,10 +136,10 @@ impl Pairs {
             Self::Given(pairs) => pairs[number as usize % pairs.len()],
             Self::Many { partitions } => {
                 let from = number.wrapping_mul(7_919) % USERS;
-                // Each user has written to one of theirs before the next round is of others.
+                // Each user has written to one peer before the next peers come.
                 let peer = number / USERS % PEERS;
                 let near = from + 1 + peer * 64;
-                // (from + to) mod 64 is to be below `partitions`.
+                // Makes (from + to) mod 64 less than `partitions`.
                 (from, near + 64 - (from + near) % 64 + number % partitions)
             }
             Self::Each { senders, receivers } => {
@@ -151,14 +151,14 @@ impl Pairs {
 }
 
 impl NewMessage<'_> {
-    /// As a line of an NDJSON batch.
+    /// Writes the message as a line of an NDJSON batch.
     pub(crate) fn write_line(&self, line: &mut Vec<u8>) {
         line.extend_from_slice(b"{\"message\":");
         self.write_json(line);
         line.extend_from_slice(b"}\n");
     }
 
-    /// As the body of a single post.
+    /// Writes the message as the body of a single post.
     pub(crate) fn write_json(&self, body: &mut Vec<u8>) {
         let Self {
             srcid,
@@ -166,14 +166,14 @@ impl NewMessage<'_> {
             id: client_msg_id,
             text,
         } = self;
-        // A vector takes everything, and the words need no escapes.
+        // Writing to a vector does not fail, and the words need no escapes.
         let _ = write!(
             body,
             r#"{{"srcid":"{srcid}","destid":"{destid}","client_msg_id":"{client_msg_id}","msg":"{text}"}}"#
         );
     }
 
-    /// As an item of a protobuf batch.
+    /// Writes the message as an item of a protobuf batch.
     pub(crate) fn write_item(&self, items: &mut Vec<u8>) {
         let message = proto::SendMessage {
             gid: 0,
@@ -187,14 +187,14 @@ impl NewMessage<'_> {
             event: Some(ingest_event::Event::Message(message)),
             command_id: String::new(),
         };
-        // A vector takes everything.
+        // Writing to a vector does not fail.
         let _ = item.encode_length_delimited(items);
     }
 
-    /// As a row of `chat_msg_<table>`, tab-separated.
+    /// Writes the message as a row of `chat_msg_<table>`, tab-separated.
     ///
     /// # Errors
-    /// The writer fails.
+    /// If the writer fails.
     pub(crate) fn write_row(
         &self,
         row: &mut impl Write,
@@ -215,19 +215,19 @@ impl NewMessage<'_> {
         )
     }
 
-    /// In which partition its conversation is, and so in which table.
+    /// The partition of the message's conversation, which is the number of its table.
     ///
     /// # Errors
-    /// It is no message.
+    /// If the message is invalid.
     pub(crate) fn partition(&self) -> Result<Partition> {
         let conversation = DirectConversation::new(self.srcid.try_into()?, self.destid.try_into()?);
         Ok(conversation.partition())
     }
 
-    /// As ingest appends it.
+    /// The message's record, as ingest appends it.
     ///
     /// # Errors
-    /// It is no message.
+    /// If the message is invalid.
     pub(crate) fn record(&self) -> Result<Record> {
         let send = SendMessage {
             by_user: false,
@@ -252,7 +252,7 @@ pub(crate) struct Record {
     pub(crate) value: Vec<u8>,
 }
 
-/// Of 2,000 words, the first ones oftener than the later ones: about as easy to compress as what people write.
+/// 2,000 words, the first ones more frequent than the later ones: about as easy to compress as text by people.
 fn words() -> String {
     let mut rng = StdRng::seed_from_u64(17);
     let vocabulary: Vec<String> = (0..2_000)

@@ -1,4 +1,4 @@
-//! A bare server as a process of its own: this program, which ends with the value.
+//! A bare server in a process of its own: this program again, which ends when the value is dropped.
 
 use std::{net::TcpListener, process::Stdio};
 
@@ -9,7 +9,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// What it is called among the processes.
+/// The server's name among the processes.
 pub(crate) const BARE: &str = "bare axum";
 
 /// A server that listens.
@@ -23,9 +23,9 @@ impl BareServer {
     /// Starts one of this program's hidden commands, with these arguments and a port.
     ///
     /// # Errors
-    /// It does not listen in time.
+    /// If the server does not listen in time.
     pub(crate) async fn start(command: &str, args: &[&str]) -> Result<Self> {
-        // Whoever is given a free port and lets go of it is not given it again soon.
+        // A free port that is released is not assigned again soon.
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let process = Command::new(std::env::current_exe()?)
             .arg(command)

@@ -1,4 +1,5 @@
-//! A bare axum WebSocket server: every socket gets what comes out of a tokio broadcast channel. It runs as a process of its own, as a gateway does.
+//! A bare axum WebSocket server: every socket gets the messages of a tokio broadcast channel. The server runs as a process of its own, as a gateway
+//! does.
 
 use anyhow::Result;
 use axum::{
@@ -14,7 +15,7 @@ use axum::{
 use clap::Args;
 use tokio::{net::TcpListener, select, sync::broadcast};
 
-/// More than what is posted at once.
+/// More than are posted at once.
 const CAPACITY: usize = 1_024;
 
 pub(crate) const SOCKETS: &str = "/sockets";
@@ -32,7 +33,7 @@ type Channel = broadcast::Sender<Utf8Bytes>;
 /// Serves until it is killed.
 ///
 /// # Errors
-/// The port is taken.
+/// If the port is taken.
 pub(crate) async fn serve(args: &BroadcastArgs) -> Result<()> {
     let calls = Router::new()
         .route(SOCKETS, get(connect))
@@ -47,7 +48,7 @@ async fn connect(State(channel): State<Channel>, upgrade: WebSocketUpgrade) -> R
     upgrade.on_upgrade(move |socket| copy(channel.subscribe(), socket))
 }
 
-/// A socket that lags misses something, which the client notices.
+/// A socket that lags misses frames, which the client notices.
 async fn copy(mut frames: broadcast::Receiver<Utf8Bytes>, mut socket: WebSocket) {
     loop {
         let written = select! {
@@ -61,10 +62,10 @@ async fn copy(mut frames: broadcast::Receiver<Utf8Bytes>, mut socket: WebSocket)
     }
 }
 
-/// Sends the lines of a body, a frame each.
+/// Sends each line of a body as a frame.
 async fn send(State(channel): State<Channel>, lines: String) -> StatusCode {
     for line in lines.lines() {
-        // Nobody has to listen.
+        // The channel may have no receivers.
         let _ = channel.send(line.into());
     }
     StatusCode::OK

@@ -1,4 +1,4 @@
-//! Consume → produce of the same bytes, without decoding them.
+//! Consumes and produces the same bytes, without decoding them.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ pub(crate) struct Copier {
 }
 
 impl Copier {
-    /// Connects and copies a first record, from the given offsets of the partitions on.
+    /// Connects, and copies a first record; starts at the given offsets of the partitions.
     ///
     /// # Errors
-    /// It does not come, or is not delivered.
+    /// If the record does not come, or is not delivered.
     pub(crate) fn start(
         from: &KafkaConfig,
         offsets: &PartitionMap<i64>,
@@ -41,7 +41,7 @@ impl Copier {
     /// Copies the next `count` records.
     ///
     /// # Errors
-    /// They do not come, or are not delivered.
+    /// If the records do not come, or are not delivered.
     pub(crate) fn copy(&self, count: u64) -> Result<()> {
         let before = self.producer.delivered()?;
         for _ in 0..count {
@@ -59,7 +59,7 @@ impl Copier {
     }
 }
 
-/// With the sequencer's settings (`crates/event-log/src/fetcher.rs`).
+/// A consumer with the sequencer's settings (`crates/event-log/src/fetcher.rs`).
 fn consumer(kafka: &KafkaConfig, offsets: &PartitionMap<i64>) -> Result<BaseConsumer> {
     let mut assigned = TopicPartitionList::new();
     let topic = kafka.topic(Topic::Inbound);

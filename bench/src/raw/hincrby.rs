@@ -1,4 +1,4 @@
-//! Pipelined HINCRBY: what counting unread messages comes to without any care for repeats, order or absent users.
+//! Pipelined HINCRBY: the cost of counting unread messages without regard to repeats, order or absent users.
 
 use std::{
     collections::VecDeque,
@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-/// So many go in one pipeline, each with two commands.
+/// How many messages a pipeline has, with two commands each.
 const MESSAGES: usize = 100;
-/// So many pipelines are sent ahead, so that Redis never waits for the client.
+/// How many pipelines are sent ahead, so that Redis never waits for the client.
 const IN_FLIGHT: usize = 8;
 
 /// A connection.
@@ -23,7 +23,7 @@ impl Counter {
     /// Connects.
     ///
     /// # Errors
-    /// Nobody listens.
+    /// If no server listens on the port.
     pub(crate) fn connect(port: u16) -> Result<Self> {
         let commands = TcpStream::connect(("127.0.0.1", port))?;
         commands.set_nodelay(true)?;
@@ -31,10 +31,10 @@ impl Counter {
         Ok(Self { commands, answers })
     }
 
-    /// Counts each message, of a sender and a receiver, for both device classes: `HINCRBY <class>-<to> <from> 1`.
+    /// Counts each message (sender, receiver) for both device classes: `HINCRBY <class>-<to> <from> 1`.
     ///
     /// # Errors
-    /// Redis refuses.
+    /// If Redis refuses.
     pub(crate) fn count(&mut self, messages: &[(i64, i64)]) -> Result<()> {
         let mut commands = Vec::new();
         let mut awaited = VecDeque::new();
@@ -72,7 +72,7 @@ fn write_commands(commands: &mut Vec<u8>, from: i64, to: i64) {
     for class in ["pc", "mobile"] {
         let key = format!("raw-{class}-{to}");
         let (key_len, field_len) = (key.len(), field.len());
-        // A vector takes everything.
+        // Writing to a vector does not fail.
         let _ = write!(
             commands,
             "*4\r\n$7\r\nHINCRBY\r\n${key_len}\r\n{key}\r\n${field_len}\r\n{field}\r\n$1\r\n1\r\n"

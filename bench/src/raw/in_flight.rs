@@ -1,4 +1,4 @@
-//! A plain rdkafka producer in a closed loop: each of so many tasks has one record in flight.
+//! A plain rdkafka producer in a closed loop: each of several tasks has one record in flight.
 
 use std::{
     sync::Arc,
@@ -26,7 +26,7 @@ impl ProducerContext for Answers {
     type DeliveryOpaque = Box<oneshot::Sender<bool>>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, asker: Self::DeliveryOpaque) {
-        // The asker waits for it.
+        // The task that appended the record waits for this.
         let _ = asker.send(result.is_ok());
     }
 }
@@ -39,10 +39,10 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Connects, which a first record sees to.
+    /// Connects, by appending a first record.
     ///
     /// # Errors
-    /// It is not delivered.
+    /// If the record is not delivered.
     pub(crate) async fn connect(kafka: &KafkaConfig, traffic: &Traffic) -> Result<Self> {
         let connected = Self {
             producer: Arc::new(client(kafka, 0).create_with_context(Answers)?),
@@ -52,10 +52,10 @@ impl InFlight {
         Ok(connected)
     }
 
-    /// Appends for so long; gives how many records were delivered, all of them.
+    /// Appends for `length`. Returns how many records were delivered, which is all of them.
     ///
     /// # Errors
-    /// One is not.
+    /// If a record is not delivered.
     pub(crate) async fn closed_loop(
         &self,
         traffic: &Traffic,

@@ -15,33 +15,33 @@ use time::{OffsetDateTime, format_description};
 use crate::load::traffic::Traffic;
 
 const ROWS_OF_FILE: usize = 5_000;
-/// As many as the machine has cores.
+/// As many sessions as the machine has cores.
 const SESSIONS: usize = 2;
 const SERVER: &str = "mariadb";
 const COLUMNS: &str = "id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n";
 
-/// How far the rows of tables are numbered.
+/// The last numbers of rows in tables.
 #[derive(Default)]
 pub(crate) struct Numbers {
-    /// Of each table.
+    /// The number of rows of each table.
     rows: usize,
-    /// Of each conversation, by its users.
+    /// The last mid of each conversation, by its users.
     mids: HashMap<(i64, i64), i64>,
 }
 
 /// Files of rows, for tables of a database of their own.
 pub(crate) struct Files {
     directory: PathBuf,
-    /// Each with the number of its table.
+    /// The files, each with the number of its table.
     files: Vec<(usize, PathBuf)>,
     pub(crate) rows: u64,
 }
 
 impl Files {
-    /// Writes files of so many rows for `tables` tables, which go on from the numbers.
+    /// Writes files of `rows` rows for `tables` tables, continuing the numbers.
     ///
     /// # Errors
-    /// The writer fails.
+    /// If the writer fails.
     pub(crate) fn write(
         env: &TestEnv,
         traffic: &Traffic,
@@ -97,10 +97,10 @@ impl Files {
         Ok(BufWriter::new(file))
     }
 
-    /// Loads them all, in several sessions.
+    /// Loads all files, in several sessions.
     ///
     /// # Errors
-    /// The server refuses.
+    /// If the server refuses.
     pub(crate) async fn load(&self, env: &TestEnv, database: &str) -> Result<()> {
         let sessions = (0..SESSIONS).map(|session| {
             let own = self
@@ -119,7 +119,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // They lie where everything of this environment goes at its end.
+        // If this fails, the files go with the environment's directory.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
@@ -131,10 +131,10 @@ fn statement(database: &str, table: usize, path: &Path) -> String {
     )
 }
 
-/// Makes a database with empty tables like those of `like`.
+/// Creates a database with empty tables like those of `like`.
 ///
 /// # Errors
-/// The server refuses.
+/// If the server refuses.
 pub(crate) async fn make_tables(
     env: &TestEnv,
     database: &str,
@@ -150,7 +150,7 @@ pub(crate) async fn make_tables(
 /// Empties the tables of messages of a database.
 ///
 /// # Errors
-/// The server refuses.
+/// If the server refuses.
 pub(crate) async fn empty(env: &TestEnv, database: &str, tables: usize) -> Result<()> {
     let each = |n| format!("TRUNCATE TABLE {database}.chat_msg_{n};\n");
     let statements: String = (0..tables).map(each).collect();

@@ -1,4 +1,4 @@
-//! The raw parts, used as plainly as they can be: what ours is measured against.
+//! The raw parts, used as plainly as possible: the baselines for ours.
 
 pub(crate) mod bare;
 pub(crate) mod broadcast;

@@ -20,9 +20,9 @@ use schemas::topics::Topic;
 
 use crate::load::traffic::Record;
 
-/// The queue of librdkafka is full: wait a little and retry.
+/// How long to wait before a retry if librdkafka's queue is full.
 const FULL: Duration = Duration::from_millis(1);
-/// As ingest's own for batches.
+/// ingest's own linger time for batches.
 pub(crate) const LINGER_MS: u32 = 5;
 const FLUSH: Duration = Duration::from_secs(30);
 
@@ -42,7 +42,7 @@ pub(super) fn client(kafka: &KafkaConfig, linger_ms: u32) -> ClientConfig {
     client
 }
 
-/// Counts what was delivered, and what was not.
+/// Counts the records that were delivered, and those that were not.
 #[derive(Clone, Default)]
 struct Counts {
     delivered: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ impl PlainProducer {
     /// Connects lazily.
     ///
     /// # Errors
-    /// librdkafka refuses a setting.
+    /// If librdkafka refuses a setting.
     pub(crate) fn new(kafka: &KafkaConfig, topic: Topic, linger_ms: u32) -> Result<Self> {
         let counts = Counts::default();
         Ok(Self {
@@ -87,7 +87,7 @@ impl PlainProducer {
     /// Queues a record; waits while the queue is full.
     ///
     /// # Errors
-    /// librdkafka does not take it.
+    /// If librdkafka does not take the record.
     pub(crate) fn send(&self, partition: i32, key: &[u8], value: &[u8]) -> Result<()> {
         let mut record = BaseRecord::to(&self.topic)
             .partition(partition)
@@ -114,10 +114,10 @@ impl PlainProducer {
         self.send(partition, record.key.as_bytes(), &record.value)
     }
 
-    /// How many records were delivered, once all are that were queued by now.
+    /// How many records were delivered, once the outcome of all that are queued by now is known.
     ///
     /// # Errors
-    /// Some were not.
+    /// If some records were not delivered.
     pub(crate) fn delivered(&self) -> Result<u64> {
         self.inner.flush(FLUSH)?;
         let failed = self.counts.failed.load(Ordering::Relaxed);

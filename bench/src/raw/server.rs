@@ -1,5 +1,5 @@
-//! A bare axum server that makes query-api's calls to the stores, and nothing else: no callers, parameters, limits,
-//! `after=` or metrics. It runs as a process of its own, as query-api does.
+//! A bare axum server that makes query-api's calls to the stores, and nothing else: no callers, parameters, limits, `after=` or metrics. The server
+//! runs as a process of its own, as query-api does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use unread_store::{Expiry, SharedConnections, UnreadView};
 
 use crate::progress::{message_store, unread_store};
 
-/// One more than a page has: whether there are more.
+/// One row more than a page has, which shows whether there are more.
 const PAGE: u32 = 51;
 
 /// Where it listens, and what it reads from.
@@ -56,7 +56,7 @@ struct Item {
 /// Serves until it is killed.
 ///
 /// # Errors
-/// The port is taken, or an address is none.
+/// If the port is taken, or an address is invalid.
 pub(crate) async fn serve(args: &ServerArgs) -> Result<()> {
     let stores = Stores {
         redis: SharedConnections::new(unread_store(&args.redis)?),

@@ -6,11 +6,11 @@ use system_tests::TestEnv;
 
 use crate::{deadline::wait_until, meter::Meter, sample::Sample};
 
-/// Starts a service, measures it from its first records until it has `done` everything up to `end`, and ends it. What it
-/// does before them is not counted.
+/// Starts a service, measures it from its first records until `done` has reached `end`, and ends it. The time before the first records is not
+/// counted.
 ///
 /// # Errors
-/// It had less than half of its backlog left by then: that is too little to measure.
+/// If less than half of the backlog was left when measuring began: that is too little.
 pub(super) async fn drained(
     env: &TestEnv,
     service: &str,

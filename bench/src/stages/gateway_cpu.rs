@@ -1,5 +1,5 @@
-//! What a gateway's processor time goes into: events to many sockets, against a bare broadcast of the same frames, and messages of which nobody on it
-//! is to know.
+//! The processor time of a gateway: for events to many sockets, compared with a bare broadcast of the same frames, and for messages that concern none
+//! of its devices.
 
 use std::{
     sync::{
@@ -35,12 +35,12 @@ use crate::{
 };
 
 const GATEWAY: &str = "gateway";
-/// The number of the group is that of its owner.
+/// The number of the group is its owner's uid.
 const OWNER: i64 = 6_300_000;
 const SOCKETS: i64 = 1_000;
-/// So many messages are under way at a time: as many as wait for a socket without collapsing.
+/// How many messages are in flight at a time: as many as may wait for a socket without collapsing.
 const MESSAGES: usize = 100;
-/// Everybody else's messages come from these, one in each partition.
+/// The senders of all other messages, one in each partition.
 const FIRST_SENDER: i64 = 6_400_000;
 const SENDERS: i64 = 64;
 const RECEIVER: i64 = 6_500_000;
@@ -57,7 +57,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// What the sockets have got together, and the newest frame.
+/// How many frames the sockets have received together, and one of them.
 #[derive(Default)]
 struct Received {
     count: AtomicU64,
@@ -85,7 +85,7 @@ async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
     let messages: Vec<Command> = (0..MESSAGES)
         .map(|_| groups::send(OWNER, OWNER))
         .collect::<Result<_>>()?;
-    // One, so that there is a frame to be copied.
+    // One message, so that there is a frame to copy.
     env.client.post_events(&messages[..1]).await?;
     ours.during(received.has(SOCKETS as u64)).await?;
     let frame = received.frame.get().context("no frame")?;
@@ -133,8 +133,8 @@ fn crowd(devices: Vec<Device>) -> (Crowd, Arc<Received>) {
     (Crowd::of_connected(devices, on_event), received)
 }
 
-/// Has [`MESSAGES`] sent to all sockets, and when they have them again, for as long as the plan says. The sample's seconds are those of the
-/// server's processor time.
+/// Sends [`MESSAGES`] to all sockets, again whenever they have received all, for as long as the plan says. The sample's seconds are the server's
+/// processor time.
 async fn sent(
     (name, pid): (&str, u32),
     received: &Received,
@@ -155,7 +155,7 @@ async fn sent(
     Ok(sample)
 }
 
-/// What a message costs a gateway that has no device of its users.
+/// The cost of a message for a gateway on which neither of its users has a device.
 async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
     let (port, since) = (env.port(GATEWAY)?, token_of(env, RECEIVER).await?);
     let (mut one, received) = crowd(vec![Device::connect(port, RECEIVER, &since).await?]);
@@ -184,7 +184,7 @@ async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
     ))
 }
 
-/// Waits until a message that is behind everything else has come in each partition.
+/// Waits until, in each partition, a message after everything else has come.
 async fn tail_is_read(env: &TestEnv, received: &Received) -> Result<()> {
     let end = received.count.load(Ordering::Relaxed) + SENDERS as u64;
     let senders = FIRST_SENDER..FIRST_SENDER + SENDERS;

@@ -1,4 +1,4 @@
-//! How long it takes from a send on one socket of a gateway to the event on another, and on all of a large group.
+//! The time from a send on one socket of a gateway to the event on another, and on all sockets of a large group.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,16 +24,16 @@ use crate::{
     warm::warm_up,
 };
 
-/// As many receivers: each sender writes to one.
+/// There are as many receivers: each sender writes to one of them.
 const SENDERS: i64 = 100;
 const RATE: f64 = 1_000.0;
 const FIRST_SENDER: i64 = 6_000_000;
 const FIRST_RECEIVER: i64 = 6_100_000;
-/// The number of the group is that of its owner.
+/// The number of the group is its owner's uid.
 const OWNER: i64 = 6_200_000;
 const MEMBERS: i64 = 1_000;
 const GROUP_RATE: f64 = 5.0;
-/// The fewest that have a p99.
+/// The smallest number of messages that has a p99.
 const GROUP_MESSAGES: usize = 101;
 
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
@@ -44,15 +44,15 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Of messages with numbers that are due at a rate: when each has come everywhere, milliseconds behind its time.
+/// For numbered messages that are due at a rate: the delay after the due time until each has come everywhere, milliseconds.
 struct Arrivals {
-    /// Of this round: another one has other numbers.
+    /// The first number of this round; other rounds have other numbers.
     first: usize,
     began: Instant,
     rate: f64,
-    /// How many are to get it.
+    /// How many receivers each message has.
     receivers: usize,
-    /// How many have got each, and when the last one did.
+    /// How many receivers have got each message, and the delay of the last one.
     seen: Mutex<Vec<(usize, f64)>>,
 }
 
@@ -71,7 +71,7 @@ impl Arrivals {
         self.began + Duration::from_secs_f64(number as f64 / self.rate)
     }
 
-    /// A message whose text has a number of this round; others are of an earlier one.
+    /// Counts a message whose text has a number of this round; others are of an earlier round.
     fn take(&self, frame: &[u8], now: Instant) {
         let number = number_in(frame).and_then(|number| number.checked_sub(self.first));
         let Some(number) = number else {
@@ -115,7 +115,7 @@ async fn direct(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Each sender writes in its turn, whatever has become of what it sent before.
+/// Each sender writes in its turn, without waiting for earlier messages.
 async fn one_round(env: &TestEnv, plan: &Plan) -> Result<Percentiles> {
     let (port, since) = (env.port("gateway")?, token_of(env, FIRST_SENDER).await?);
     let messages = (RATE * plan.length.as_secs_f64()) as usize;
@@ -137,7 +137,7 @@ async fn one_round(env: &TestEnv, plan: &Plan) -> Result<Percentiles> {
     crowd.during(arrived(&arrivals, sending)).await
 }
 
-/// Waits until everything has come, while the senders go on.
+/// Waits until everything has come, while the senders continue.
 async fn arrived(arrivals: &Arrivals, mut sending: JoinSet<Result<()>>) -> Result<Percentiles> {
     select! {
         all = arrivals.all() => all,
@@ -148,7 +148,7 @@ async fn arrived(arrivals: &Arrivals, mut sending: JoinSet<Result<()>>) -> Resul
     }
 }
 
-/// Sends messages when they are due, and reads what comes, until it is dropped.
+/// Sends messages when they are due, and reads incoming frames, until it is dropped.
 async fn send_all(
     mut device: Device,
     numbers: impl Iterator<Item = usize>,
@@ -182,7 +182,7 @@ fn ensure_not_refused(frame: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Until the last of all sockets has a group's message.
+/// The time until the last of all sockets has a group's message.
 async fn group(env: &TestEnv, plan: &Plan) -> Result<Row> {
     groups::store(env, &[groups::creation(OWNER, OWNER, MEMBERS)?]).await?;
     let (port, since) = (env.port("gateway")?, token_of(env, OWNER).await?);

@@ -1,4 +1,4 @@
-//! What many sockets cost: memory while nothing happens, and the time until all of them are back.
+//! The cost of many sockets: memory while nothing happens, and the time until all of them are back.
 
 use std::{
     fs,
@@ -27,26 +27,26 @@ use crate::{
     sample::Spread,
 };
 
-/// Each of two gateways has half of the idle sockets: a process may have 20,000 files open where nobody has allowed more.
+/// Each of two gateways has half of the idle sockets: unless more are allowed, a process may have 20,000 files open.
 const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
 const IDLE_SOCKETS: i64 = 20_000;
 const FIRST_IDLE: i64 = 6_600_000;
-/// Every socket has been pinged by then.
+/// After this time every socket has been pinged.
 const QUIET: Duration = Duration::from_secs(40);
 const DEVICES: i64 = 10_000;
 const FIRST_DEVICE: i64 = 6_700_000;
-/// Of one sender's messages a gateway keeps 4 MB only (`gateway.ring_bytes_of_account`).
+/// Several senders: of one sender's messages a gateway keeps only 4 MB (`gateway.ring_bytes_of_account`).
 const SENDERS: std::ops::Range<i64> = 6_800_000..6_800_100;
 const AWAY: Duration = Duration::from_secs(10);
-/// A device that was refused, or not answered, comes again after so many milliseconds.
+/// A device that was refused, or not answered, tries again after this many milliseconds.
 const AGAIN_MS: std::ops::Range<u64> = 100..300;
 /// A connection that is not answered in time counts as failed.
 const ANSWER: Duration = Duration::from_secs(10);
-/// More attempts are no reconnect.
+/// After more attempts than this, a reconnect has failed.
 const ATTEMPTS: usize = 50;
 const STATUS: &str = "SELECT VARIABLE_NAME, CAST(VARIABLE_VALUE AS SIGNED) FROM information_schema.GLOBAL_STATUS \
     WHERE VARIABLE_NAME IN ('COM_SELECT', 'QUESTIONS') ORDER BY VARIABLE_NAME";
-/// What the reading of [`STATUS`] itself adds.
+/// The statements that the reading of [`STATUS`] itself adds.
 const OWN_STATEMENTS: i64 = 1;
 const READ_MYSQL: [&str; 4] = [
     "projector-mysql",
@@ -65,7 +65,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Memory for each of many sockets on which nothing happens but pings.
+/// The memory of each of many sockets on which nothing happens except pings.
 async fn idle(env: &TestEnv) -> Result<Row> {
     let since = token_of(env, FIRST_IDLE).await?;
     let before = held_kib(env)?;
@@ -96,7 +96,7 @@ async fn idle(env: &TestEnv) -> Result<Row> {
     ))
 }
 
-/// Has a process of its own hold devices: it has its own limit of open files.
+/// Lets a process of its own hold devices: it has its own limit of open files.
 async fn hold(devices: &HoldArgs) -> Result<Child> {
     let mut process = Command::new(std::env::current_exe()?)
         .arg("hold-devices")
@@ -111,7 +111,7 @@ async fn hold(devices: &HoldArgs) -> Result<Child> {
     Ok(process)
 }
 
-/// What the gateways hold, and the half of what the kernel holds: the clients' ends are here, too.
+/// The memory of the gateways, and half of the kernel's: the clients' ends are on this machine, too.
 fn held_kib(env: &TestEnv) -> Result<f64> {
     let mut kib = kernel_kib()? / 2.0;
     for gateway in GATEWAYS {
@@ -121,7 +121,7 @@ fn held_kib(env: &TestEnv) -> Result<f64> {
     Ok(kib)
 }
 
-/// Its objects, those of sockets among them, and what is in TCP's buffers.
+/// The kernel's memory: its objects, including those of sockets, and TCP's buffers.
 fn kernel_kib() -> Result<f64> {
     let memory = fs::read_to_string("/proc/meminfo")?;
     let slab = number_after(&memory, "Slab:")?;
@@ -149,7 +149,7 @@ async fn reconnect(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
         drop(devices);
         let left = Instant::now();
         send_to_each(env).await?;
-        // Whatever else asks MySQL.
+        // Ends everything else that queries MySQL.
         for service in READ_MYSQL {
             env.end(service, Signal::TERM).await?;
         }
@@ -196,7 +196,7 @@ async fn send_to_each(env: &TestEnv) -> Result<()> {
     groups::store(env, &missed).await
 }
 
-/// The gateway is killed under the devices, whose tokens are of 10 s ago, and started again.
+/// The gateway is killed while the devices are connected, and started again; their tokens are 10 s old.
 async fn restart(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
     let uids = FIRST_DEVICE..FIRST_DEVICE + DEVICES;
     let (mut took, mut synced) = (Vec::new(), 0);
@@ -244,14 +244,14 @@ async fn restart(env: &TestEnv, plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// Comes until it is welcomed, and has what it missed.
+/// Tries until the device is welcomed, and has the message that it missed.
 async fn come_back(port: u16, uid: i64, since: &str) -> Result<Device> {
     let mut device = connect(port, uid, since).await?;
     device.event().await?;
     Ok(device)
 }
 
-/// As the clients do: syncs as often as it is told to. Whether it had to.
+/// Comes back like the clients: syncs as often as it has to. Also returns whether it had to.
 async fn come_back_or_sync(
     port: u16,
     uid: i64,
@@ -290,7 +290,7 @@ fn is_sync_required(error: &anyhow::Error) -> bool {
     error.to_string().contains("sync_required")
 }
 
-/// Comes until it is welcomed, or has to sync.
+/// Tries until the device is welcomed, or has to sync.
 async fn connect(port: u16, uid: i64, since: &str) -> Result<Device> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
@@ -305,7 +305,7 @@ async fn connect(port: u16, uid: i64, since: &str) -> Result<Device> {
     Err(last.context("never answered")?)
 }
 
-/// Reads, and statements of all kinds, since MySQL's start.
+/// The numbers of reads, and of statements of all kinds, since MySQL's start.
 async fn mysql_statements(mysql: &mut MySqlConnection) -> Result<[i64; 2]> {
     let rows: Vec<(String, i64)> = sqlx::query_as(STATUS).fetch_all(mysql).await?;
     match rows.as_slice() {

@@ -1,4 +1,4 @@
-//! What a group costs: a message into groups of several sizes, 500 groups at login, a recall until it shows, memory for each member.
+//! The cost of groups: a message into groups of several sizes, 500 groups at login, a recall until it shows, memory for each member.
 
 use std::time::Instant;
 
@@ -21,15 +21,15 @@ use crate::{
     sample::{Sample, Spread},
 };
 
-/// The number of each group is its size: of no other group here.
+/// The number of each group is its size; no other group here has such a number.
 const SIZES: [i64; 3] = [10, 1_000, 100_000];
 const OWNER: i64 = 1_000_000;
-/// Users that one command names.
+/// How many users one command names.
 const NAMED: usize = 1_000;
 const MESSAGES: u64 = 10_000;
 const LINES: usize = 500;
 pub(super) const TEXT: &str = "A message of the usual length, which is somewhere around a hundred and forty bytes, so that it costs what most of them cost, more or less.";
-/// The groups of one user, each with so many others.
+/// The groups of one user, each with this many others.
 const GROUPS: i64 = 500;
 const OTHERS: i64 = 10;
 const MEMBER: i64 = 2_000_000;
@@ -93,7 +93,7 @@ fn sequencer_mib(env: &TestEnv) -> Result<f64> {
     resident_of(pid, SharedPages::Resident)
 }
 
-/// Posts messages into a group of so many members, or into a direct conversation, and waits until they are in all stores.
+/// Posts messages into a group of `size` members, or into a direct conversation, and waits until they are in all stores.
 async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
     let events = match size {
         Some(size) => (0..MESSAGES).map(|_| send(size, OWNER)).collect(),
@@ -104,7 +104,7 @@ async fn measured(env: &TestEnv, size: Option<i64>) -> Result<Sample> {
     meter.stop(MESSAGES)
 }
 
-/// Posts events, and waits until they are in all stores, but for read positions, of which there are none.
+/// Posts events, and waits until they are in all stores, except for that of read positions, of which there are none.
 pub(super) async fn store(env: &TestEnv, events: &[Command]) -> Result<()> {
     for part in events.chunks(LINES) {
         env.client.post_events(part).await?;
@@ -147,7 +147,7 @@ async fn create(env: &TestEnv, gid: i64, size: i64) -> Result<()> {
     Ok(())
 }
 
-/// How long the list of a user with 500 groups takes.
+/// The duration of listing the conversations of a user with 500 groups.
 async fn login(env: &TestEnv) -> Result<Row> {
     let mut events = Vec::new();
     for gid in MEMBER..MEMBER + GROUPS {
@@ -176,7 +176,7 @@ async fn login(env: &TestEnv) -> Result<Row> {
     ))
 }
 
-/// How long it takes from the post of a recall until a page of the group shows it, with nothing else going on.
+/// The time from the post of a recall until a page of the group shows it, without other load.
 async fn recall(env: &TestEnv) -> Result<Row> {
     let [gid, last] = [SIZES[0], RECALLS];
     let mut ms = Vec::new();
@@ -205,7 +205,7 @@ fn user(uid: i64) -> Result<UserId> {
     Ok(UserId::try_from(uid)?)
 }
 
-/// A group of the owner, with so many others whose uids follow.
+/// The creation of a group by the owner, with `others` others whose uids follow the owner's.
 pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Command> {
     let members = (owner + 1..=owner + others).map(user);
     let create = GroupAction::Create(CreateGroup {
@@ -218,7 +218,7 @@ pub(super) fn creation(gid: i64, owner: i64, others: i64) -> Result<Command> {
     event(gid, owner, create)
 }
 
-/// A message of the usual length from each to each.
+/// A message of the usual length for each pair.
 pub(super) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Command>> {
     let message = |(from, to)| {
         let message = client::message(user(from)?, user(to)?, TEXT);
@@ -227,7 +227,7 @@ pub(super) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Co
     pairs.map(message).collect()
 }
 
-/// The same into a group.
+/// The same for a group.
 pub(super) fn send(gid: i64, by: i64) -> Result<Command> {
     let to = Recipient::Group(gid.try_into()?);
     Ok(Command::Send(client::message_to(user(by)?, to, TEXT)))

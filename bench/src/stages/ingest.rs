@@ -25,15 +25,15 @@ use crate::{
 };
 
 const LINES: usize = 500;
-/// As many lines as these have under way make batches of some hundred records in each partition.
+/// As many lines as these connections have in flight make batches of some hundred records in each partition.
 const BATCH_CONNECTIONS: usize = 128;
 const SINGLE_CONNECTIONS: usize = 64;
 const MANY_CONNECTIONS: usize = 1_024;
-/// Of single posts that do not wait for answers, a second.
+/// The rate of single posts that do not wait for answers, per second.
 const PACED_RATE: f64 = 5_000.0;
-/// So many different records go round and round through the plain producer.
+/// How many different records the plain producer sends, over and over.
 const RECORDS: usize = 20_000;
-/// These connect it to every partition's broker.
+/// How many records connect it to every partition's broker.
 const CONNECTING_RECORDS: usize = 1_000;
 const RECORD_BYTES: &str = "200";
 const PERFORMANCE_RECORDS: u64 = 1_000_000;
@@ -41,7 +41,7 @@ const PERFORMANCE_RECORDS: u64 = 1_000_000;
 const PLAIN: &str = "plain rdkafka producer, same settings and records";
 const PERFORMANCE: &str = "Kafka's ProducerPerformance, acks=all, idempotent";
 
-/// Everything about ingest in one environment, whose broker has to be warmed up once.
+/// All measurements of ingest, in one environment, whose broker has to be warmed up only once.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(SERVERS).await?;
     env.start_services(&["ingest"]).await?;
@@ -58,14 +58,14 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// An environment with ingest alone, and what is posted there.
+/// An environment with only ingest, and the traffic that is posted there.
 struct Ingest {
     env: TestEnv,
     traffic: Traffic,
     length: Duration,
 }
 
-/// Who appends batches.
+/// The producers of batches.
 #[derive(Clone, Copy)]
 enum Batches {
     Posted(Post),
@@ -73,7 +73,7 @@ enum Batches {
     Performance,
 }
 
-/// Who appends single records.
+/// The producers of single records.
 #[derive(Clone, Copy)]
 enum Singles {
     Posted { connections: usize },
@@ -140,7 +140,7 @@ impl Ingest {
         ])
     }
 
-    /// Single posts that do not wait for answers.
+    /// The waiting time of single posts that do not wait for answers.
     async fn accepted(&self, rounds: usize) -> Result<Row> {
         let clients = PacedLoop {
             port: self.env.port("ingest")?,
@@ -181,7 +181,7 @@ impl Ingest {
         let records = (0..RECORDS).map(|_| self.traffic.next_message().record());
         let records = records.collect::<Result<Vec<_>>>()?;
         let producer = PlainProducer::new(self.env.events.config(), Topic::Inbound, LINGER_MS)?;
-        // ingest is connected, too, when its time begins.
+        // ingest, too, is connected when its measurement begins.
         for record in &records[..CONNECTING_RECORDS] {
             producer.send_record(record)?;
         }
@@ -220,7 +220,7 @@ async fn producer_performance(env: &TestEnv) -> Result<Sample> {
     Ok(meter.stop(PERFORMANCE_RECORDS)?.at_rate(rate))
 }
 
-/// Of `1000000 records sent, 131234.5 records/sec (…`, on the last line.
+/// Reads the rate in `1000000 records sent, 131234.5 records/sec (…`, on the last line.
 fn rate_of_producer(said: &str) -> Option<f64> {
     let last = said.lines().rfind(|line| line.contains("records/sec"))?;
     let (before, _) = last.split_once(" records/sec")?;

@@ -1,4 +1,4 @@
-//! How long a message takes, under load that does not wait for answers.
+//! The latency of messages, under load that does not wait for answers.
 
 use std::time::Duration;
 
@@ -22,14 +22,14 @@ use crate::{
     sample::Spread,
 };
 
-/// A second.
+/// Messages per second.
 const RATE: f64 = 1_000.0;
 const CONNECTIONS: usize = 64;
 const LENGTH: Duration = Duration::from_secs(15);
-/// How often stores are asked how far they have come: what is measured is no finer.
+/// How often stores are asked how far they have come; the figures are no finer than that.
 const ASK_REDIS: Duration = Duration::from_millis(5);
 const ASK_MYSQL: Duration = Duration::from_millis(50);
-/// So many users are taken out of Redis, one after the other.
+/// How many users are taken out of Redis, one after the other.
 const ABSENT_USERS: u64 = 50;
 /// How often Redis is asked whether a user is there.
 const ASK_EVERY: Duration = Duration::from_millis(5);
@@ -57,17 +57,17 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A message: when it was due and accepted, and where it is.
+/// A message: when it was due and when it was accepted, and its position.
 struct Sent {
     due: Instant,
     accepted: Instant,
     at: InboundPosition,
 }
 
-/// How far a store was seen to be, by time.
+/// How far a store was seen to be, with the times.
 type Seen = Vec<(Instant, PartitionMap<LogPosition>)>;
 
-/// From when messages are due until they are accepted, in Redis and in MySQL: the p99 of each, milliseconds.
+/// The times from when messages are due until they are accepted, in Redis and in MySQL: the p99 of each, milliseconds.
 async fn one_round(env: &TestEnv) -> Result<[f64; 3]> {
     let (progress, traffic) = (Progress::of(env).await?, Traffic::real()?);
     let (mut redis, mut mysql) = (Seen::new(), Seen::new());
@@ -92,7 +92,7 @@ async fn one_round(env: &TestEnv) -> Result<[f64; 3]> {
 }
 
 impl Sent {
-    /// When a store was first seen to have it.
+    /// When a store was first seen to have the message.
     fn seen_in(&self, seen: &Seen) -> Option<Instant> {
         let InboundPosition { partition, offset } = self.at;
         let has = |reached: &PartitionMap<LogPosition>| {
@@ -104,7 +104,7 @@ impl Sent {
     }
 }
 
-/// Posts at scheduled times; waits until Redis and MySQL have all of it, and were asked since.
+/// Posts at scheduled times. Waits until Redis and MySQL have all messages, and were asked after that.
 async fn send_all(env: &TestEnv, traffic: &Traffic, progress: &Progress) -> Result<Vec<Sent>> {
     let (port, began) = (env.port("ingest")?, Instant::now());
     let clients = (0..CONNECTIONS).map(|i| {
@@ -121,7 +121,7 @@ async fn send_all(env: &TestEnv, traffic: &Traffic, progress: &Progress) -> Resu
     Ok(sent.into_iter().flatten().collect())
 }
 
-/// One connection's share. One that is late catches up, and what waits counts.
+/// Sends one connection's share. A connection that is late catches up, and its waiting counts.
 async fn send_each(port: u16, index: usize, traffic: Traffic, began: Instant) -> Result<Vec<Sent>> {
     let mut connection = Connection::open(port).await?;
     let mut sent = Vec::new();
@@ -142,7 +142,7 @@ async fn send_each(port: u16, index: usize, traffic: Traffic, began: Instant) ->
     Ok(sent)
 }
 
-/// Asks again and again how far a projection has come.
+/// Repeatedly asks how far a projection has come.
 async fn watch<T>(
     progress: &Progress,
     projection: Projection,
@@ -166,7 +166,7 @@ fn of_absent_users(waited_ms: Vec<f64>) -> [Row; 2] {
     ]
 }
 
-/// From the post until the receiver's counts are there again, those of everybody who wrote before: milliseconds each.
+/// The times from a post until the receiver's counts for all earlier senders are back, milliseconds.
 async fn first_events_of_absent_users(env: &TestEnv) -> Result<Vec<f64>> {
     everywhere(env).await?;
     let traffic = Traffic::real()?;
@@ -188,7 +188,7 @@ async fn first_events_of_absent_users(env: &TestEnv) -> Result<Vec<f64>> {
     Ok(waited_ms)
 }
 
-/// Leaves nothing of a user in Redis; gives the peers whose messages were counted there.
+/// Removes all of a user's keys from Redis. Returns the peers whose messages were counted there.
 async fn take_out(env: &TestEnv, user: UserId) -> Result<Vec<String>> {
     let names = KeyNames::default();
     let (state, pc) = (names.state(user), pc_view(user));

@@ -1,4 +1,4 @@
-//! Everything on, under loads that grow past what it can do.
+//! All services under loads that grow beyond their capacity.
 
 use anyhow::Result;
 use system_tests::{Percentiles, TestEnv};
@@ -10,10 +10,10 @@ use crate::{
     results::{Point, Row},
 };
 
-/// So much of a load goes before what is measured of it.
+/// The warm-up before a measurement is this fraction of its length.
 const WARM_UP_SHARE: u32 = 4;
 
-/// What accepts less of a load than this is past what it can do, and greater loads would show the same.
+/// If less than this share of a load is accepted, the load is beyond capacity, and larger loads would show the same.
 const CARRIED_SHARE: f64 = 0.8;
 
 struct Load {
@@ -21,7 +21,7 @@ struct Load {
     file: &'static str,
     post: Post,
     connections: usize,
-    /// Messages a second, up to the first that is too many.
+    /// Messages per second, up to the first rate that is too high.
     rates: &'static [f64],
 }
 
@@ -82,7 +82,7 @@ async fn point(
     let began = Instant::now();
     let answered = clients.run(traffic, plan.length).await?;
     let accepted = answered.accepted as f64 / began.elapsed().as_secs_f64();
-    // What is still under way is not to weigh on the next.
+    // Records that are still in flight must not affect the next measurement.
     env.check_all_partitions().await?;
     Ok(Point {
         offered: rate,

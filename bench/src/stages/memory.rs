@@ -1,4 +1,4 @@
-//! What the services hold while nothing happens.
+//! The memory of the services while nothing happens.
 
 use std::{fs::File, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     sample::Spread,
 };
 
-/// Whatever a start leaves behind is given back by then.
+/// By then, memory that the start took for a while has been given back.
 const QUIET: Duration = Duration::from_secs(20);
 
 /// Five processes, and all five in one.
@@ -36,7 +36,7 @@ pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
     ])
 }
 
-/// All services in one process, started so often.
+/// All services in one process, started `rounds` times.
 async fn in_one(rounds: usize) -> Result<Row> {
     let env = TestEnv::start(SERVERS).await?;
     let mut mib = Vec::new();

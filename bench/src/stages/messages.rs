@@ -19,18 +19,18 @@ use crate::{
 };
 
 const TABLES: usize = 16;
-/// So many rows of either side in turn.
+/// How many rows of one side are written in turn.
 const SLICE: u64 = 500_000;
-/// So many make two million rows.
+/// How many slices make two million rows.
 const SLICES_OF_SPAN: usize = 4;
-/// So many times two million rows.
+/// How many times two million rows are written.
 const SPANS: usize = 4;
-/// A server is never quite still.
+/// A server always has a few dirty pages.
 const A_FEW_PAGES: i64 = 200;
 const OURS: &str = "im_0";
 const RAW: &str = "raw";
 
-/// Into empty tables and on into large ones.
+/// Measures writes into empty tables and on into large ones.
 pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     let env = env().await?;
     load_data::make_tables(&env, RAW, OURS, TABLES).await?;
@@ -39,7 +39,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
         traffic: Traffic::of_partitions(TABLES as u64),
         numbers: Numbers::default(),
     };
-    // Cold servers would make a slow beginning, of which it is easy to keep much.
+    // With cold servers the beginning would be slow, and its speed easy to keep.
     sides.ours().await?;
     sides.load_data().await?;
     sides.empty().await?;
@@ -49,7 +49,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows(&pair, &spans))
 }
 
-/// Both sides' tables lie in one server.
+/// The tables of both sides, in one server.
 struct Sides {
     env: TestEnv,
     traffic: Traffic,
@@ -57,7 +57,7 @@ struct Sides {
 }
 
 impl Sides {
-    /// From 0 to 2 million rows, a slice at a time, so that both sides' tables grow together.
+    /// Writes from 0 to 2 million rows, one slice at a time, so that both sides' tables grow together.
     async fn side_by_side(&mut self) -> Result<Pair> {
         let mut pair = Pair::of(&[], &[]);
         for _ in 0..SLICES_OF_SPAN {
@@ -67,7 +67,7 @@ impl Sides {
         Ok(pair)
     }
 
-    /// From 0 to 8 million rows of ours, in the same slices: those of each 2 million.
+    /// Writes from 0 to 8 million rows of ours, in the same slices. Returns the samples of each 2 million.
     async fn on_their_own(&mut self) -> Result<Vec<Vec<Sample>>> {
         let mut spans = Vec::new();
         for _ in 0..SPANS {
@@ -80,7 +80,7 @@ impl Sides {
         Ok(spans)
     }
 
-    /// A slice.
+    /// Writes a slice by the projector.
     async fn ours(&self) -> Result<Sample> {
         let Self { env, traffic, .. } = self;
         sequenced_alone(env, traffic, SLICE).await?;
@@ -88,7 +88,7 @@ impl Sides {
         project(env).await
     }
 
-    /// A slice.
+    /// Writes a slice by LOAD DATA.
     async fn load_data(&mut self) -> Result<Sample> {
         let Self {
             env,
@@ -166,7 +166,7 @@ async fn written_back(env: &TestEnv) -> Result<()> {
     Ok(())
 }
 
-/// So many more messages on `chat.events`, and no sequencer any more.
+/// Appends `count` more messages to `chat.events`, and ends the sequencer.
 async fn sequenced_alone(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     env.start_services(&["sequencer"]).await?;
     sequenced(env, traffic, count).await?;

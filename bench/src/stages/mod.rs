@@ -31,10 +31,10 @@ use crate::{
     results::Row,
 };
 
-/// Measures something on servers of its own. A slow run is no failure.
+/// Measures something on servers of its own. Slowness is not a failure.
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
-/// What can be measured by itself: its name on the command line and in the results, and what measures it.
+/// The stages: the name on the command line and in the results, and the function that measures.
 pub(crate) const STAGES: [(&str, Run); 17] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
@@ -59,19 +59,19 @@ pub(crate) const STAGES: [(&str, Run); 17] = [
     }),
 ];
 
-/// All services, as they are shipped.
+/// All services, as shipped.
 const EVERYTHING: Settings = Settings {
     as_shipped: true,
     ..Settings::USUAL
 };
 
-/// Servers as they are shipped; the services that are measured are started by the stage.
+/// Servers as shipped; the stage starts the services that are measured.
 const SERVERS: Settings = Settings {
     without_services: true,
     ..EVERYTHING
 };
 
-/// As before there were gateways: what one costs messages is not to be in figures that are compared with earlier ones.
+/// Without a gateway: its cost must not be part of figures that are compared with earlier ones.
 async fn without_gateway(settings: Settings) -> Result<TestEnv> {
     let settings = Settings {
         without_services: true,
@@ -82,7 +82,7 @@ async fn without_gateway(settings: Settings) -> Result<TestEnv> {
     Ok(env)
 }
 
-/// Appends so many messages, and waits until a sequencer that runs has put them on `chat.events`.
+/// Appends `count` messages, and waits until a running sequencer has put them on `chat.events`.
 async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     let progress = Progress::of(env).await?;
     let end = progress.appended().await? + count;
@@ -91,13 +91,13 @@ async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {
     wait_until("messages on chat.events", appended).await
 }
 
-/// What a device has that has synced: it goes on from there, whoever's it is.
+/// The token of a device that has just synced; a device of any user can continue from it.
 async fn token_of(env: &TestEnv, uid: i64) -> Result<String> {
     let synced = env.client.api().sync(uid.try_into()?, None, None).await?;
     Ok(synced.next.to_string())
 }
 
-/// How long and how often.
+/// The lengths and numbers of runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// How often each side of a pair runs.

@@ -17,12 +17,12 @@ use crate::{
 
 const SENDERS: u64 = 20;
 const RECEIVERS: u64 = 200;
-/// More than a page.
+/// More messages than a page has.
 const MESSAGES_OF_CONVERSATION: u64 = 60;
 const LINES: usize = 500;
 const CONNECTIONS: usize = 64;
 
-/// What is read of a sender and a receiver.
+/// A call about a sender and a receiver.
 struct Call {
     what: &'static str,
     ours: fn(i64, i64) -> String,
@@ -42,7 +42,7 @@ const CALLS: [Call; 2] = [
     },
 ];
 
-/// Each call by itself.
+/// Measures each call separately.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(EVERYTHING).await?;
     let pairs = fill(&env).await?;
@@ -77,7 +77,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Asks a server for the paths in turn over [`CONNECTIONS`], for as long as the plan says.
+/// Requests the paths from a server in turn over [`CONNECTIONS`], for as long as the plan says.
 async fn read_pages(
     env: &TestEnv,
     port: u16,
@@ -89,7 +89,7 @@ async fn read_pages(
     meter.stop(answers)
 }
 
-/// Messages of each conversation; gives who writes to whom.
+/// Posts messages in each conversation. Returns the senders and receivers.
 async fn fill(env: &TestEnv) -> Result<Vec<(i64, i64)>> {
     let traffic = Traffic::each_to_each(SENDERS, RECEIVERS);
     let conversations = SENDERS * RECEIVERS;

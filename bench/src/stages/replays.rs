@@ -1,4 +1,4 @@
-//! What reads the whole log again: the audit and a rebuild.
+//! The programs that read the whole log again: the audit and a rebuild.
 
 use std::sync::Arc;
 
@@ -98,10 +98,10 @@ async fn records(env: &TestEnv) -> Result<u64> {
     Ok(records)
 }
 
-/// An environment in which so many messages have passed everything.
+/// An environment in which `count` messages have passed everything.
 async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
     let env = TestEnv::start(Settings {
-        // Read positions are not what takes long here.
+        // Read positions would otherwise dominate the time here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],
         ..EVERYTHING
     })
@@ -111,7 +111,7 @@ async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
     Ok(env)
 }
 
-/// The tenth column of what Kafka's benchmark prints: records a second while fetching.
+/// Reads the tenth column of the output of Kafka's benchmark: records per second while fetching.
 fn rate_of_consumer(said: &str) -> Option<f64> {
     let line = said.lines().rfind(|line| line.matches(", ").count() == 9)?;
     line.rsplit(", ").next()?.trim().parse().ok()

@@ -70,7 +70,7 @@ async fn ends_of_inbound(env: &TestEnv) -> Result<PartitionMap<i64>> {
     Ok(reader.ends(Topic::Inbound).await?)
 }
 
-/// What it copies while it connects is not counted.
+/// Copies the records. Those copied while it connects are not counted.
 async fn copy(env: &TestEnv, offsets: PartitionMap<i64>, to: KafkaConfig) -> Result<Sample> {
     let from = env.events.config().clone();
     let start = move || Copier::start(&from, &offsets, &to);

@@ -1,4 +1,4 @@
-//! What a device's sync costs: few changes among many conversations, and everything of a very large account.
+//! The cost of a device's sync: few changes among many conversations, and everything of a very large account.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
     results::{Bound, Row},
 };
 
-/// Who syncs; those who wrote to him have the uids that follow.
+/// The user who syncs; the uids of those who wrote to this user follow.
 const USUAL: i64 = 4_000_000;
 const USUAL_PEERS: i64 = 1_000;
 const CHANGED: i64 = 10;
@@ -52,7 +52,7 @@ async fn few_changes(env: &TestEnv, plan: &Plan) -> Result<Row> {
     ))
 }
 
-/// In pages of the largest size.
+/// Syncs everything, in pages of the largest size.
 async fn everything(env: &TestEnv) -> Result<Vec<Row>> {
     receive(env, LARGE, LARGE_PEERS).await?;
     let mut connection = Connection::open(env.port("query-api")?).await?;
@@ -100,7 +100,7 @@ async fn sync(connection: &mut Connection, uid: i64, query: &str) -> Result<Sync
     Ok(serde_json::from_slice(&connection.get(&path).await?)?)
 }
 
-/// One message from each of so many users, into all stores.
+/// Posts one message from each of `senders` users, and waits until they are in all stores.
 async fn receive(env: &TestEnv, uid: i64, senders: i64) -> Result<()> {
     let messages = groups::messages((uid + 1..=uid + senders).map(|srcid| (srcid, uid)))?;
     groups::store(env, &messages).await

@@ -23,10 +23,10 @@ const EVENTS: u64 = 1_000_000;
 const ONCE: u64 = 59_835;
 const PROJECTOR: &str = "projector-unread";
 const RATE: f64 = 20_000.0;
-/// Plain counters are updated so often at that rate.
+/// How often plain counters are updated at that rate.
 const TICK: Duration = Duration::from_millis(5);
 
-/// In one environment: events as they come, then backlogs.
+/// Measures in one environment: events as they come, then backlogs.
 pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let (env, traffic) = loaded().await?;
     env.end("projector-mysql", Signal::TERM).await?;
@@ -36,7 +36,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     Ok(vec![backlog, live])
 }
 
-/// A backlog, drained.
+/// Drains a backlog.
 async fn backlog(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
     let port = env.redis.port();
     let pair = Pair::run(
@@ -59,7 +59,7 @@ async fn backlog(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
     ))
 }
 
-/// Events as they come; the same work for both, so what counts is what it costs.
+/// Events as they come: the work is the same on both sides, so its cost is compared.
 async fn live(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
     let clients = PacedLoop {
         port: env.port("ingest")?,
@@ -93,7 +93,7 @@ async fn live(plan: &Plan, env: &TestEnv, traffic: &Traffic) -> Result<Row> {
     .beside(&raw))
 }
 
-/// What Redis and the one who writes to it spend on an event, seconds of CPU.
+/// The CPU that Redis and its writer use for an event, seconds.
 fn cost(sample: &Sample, writer: &str) -> f64 {
     let both = [writer, "redis"];
     let spent = both.iter().filter_map(|name| sample.cpu_s.get(*name));
@@ -129,7 +129,7 @@ async fn caught_up(env: &TestEnv) -> Result<()> {
     progress.has_written(Projection::Unread, end).await
 }
 
-/// Sender and receiver of the next so many messages.
+/// The senders and receivers of the next `count` messages.
 fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
     let messages = (0..count).map(|_| traffic.next_message());
     messages
@@ -137,7 +137,7 @@ fn pairs(traffic: &Traffic, count: u64) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Counts them at the rate.
+/// Counts the messages at the rate.
 async fn plain_at_rate(env: &TestEnv, messages: &[(i64, i64)]) -> Result<()> {
     let mut counter = hincrby::Counter::connect(env.redis.port())?;
     let each = (RATE * TICK.as_secs_f64()) as usize;

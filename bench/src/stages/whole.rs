@@ -17,28 +17,27 @@ use crate::{
     sample::{Sample, Spread},
 };
 
-/// Until then users and caches are warm; and so long it takes to see what a message costs.
+/// After this time users and caches are warm, and the cost of a message is known.
 const WARM_UP: Duration = Duration::from_secs(20);
-/// So much of all cores is offered work at most: a queue in front of all of them would only grow.
+/// The largest share of all cores for which work is offered: beyond it, queues in front of all of them would only grow.
 const OFFERED_SHARE: f64 = 0.85;
-/// The first is that of a cold broker.
+/// In the first trial the broker is cold.
 const TRIALS: usize = 3;
-/// That of the rate, which the slowest machine carries.
+/// The first trial's share of the rate, which the slowest machine carries.
 const FIRST_SHARE: f64 = 0.25;
-/// So long it takes to see what is used while nothing comes.
+/// How long to measure what is used while nothing is posted.
 const IDLE: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Single posts are few, and fill nothing.
+/// Single posts are few, so shorter runs are enough.
 const SINGLES: Duration = Duration::from_secs(60);
 
-/// With the settings for much traffic.
+/// The settings for much traffic.
 const THROUGHPUT: Settings = Settings {
     overrides: &["runtime.profile=throughput"],
     ..EVERYTHING
 };
 
-/// A load on the whole, between the pairs of a real network, and what it must cost at most. Where the machine cannot carry the rate, it
-/// gets what it can.
+/// A load on the whole, between the pairs of a real network, and its maximal cost. If the machine cannot carry the rate, it gets what it can carry.
 struct Load {
     what: &'static str,
     settings: Settings,
@@ -98,7 +97,7 @@ impl Load {
             tokio::try_join!(clients.run(&traffic, plan.whole), watch(&env, plan.whole))?;
         let took = began.elapsed().as_secs_f64();
         let rate = answered.accepted as f64 / took;
-        // What is held for long is written after the load, and counts; that everything waits for it does not.
+        // Rows that are held for long are written after the load, and count; the idle time while everything waits for them does not.
         everywhere(&env).await?;
         let sample = meter.stop(answered.accepted)?;
         let waited = sample.seconds - took;
@@ -161,8 +160,8 @@ impl Load {
     }
 }
 
-/// The same clients, at their rate or at what the machine carries. Where there is less to do, there is less company for each
-/// message, which then costs more: so what is offered is tried, too.
+/// The same clients, at their rate or at what the machine carries. With less to do, batches are smaller and each message costs more, so the offered
+/// rate is tried, too.
 async fn what_is_carried(
     env: &TestEnv,
     clients: PacedLoop,
@@ -173,7 +172,7 @@ async fn what_is_carried(
     for _ in 0..TRIALS {
         let offered = PacedLoop { rate, ..clients };
         let used = posted(env, offered, traffic).await?;
-        // Some of it is used whatever comes, and is no message's.
+        // Some of the CPU is used in any case, and not for a message.
         let idle = used_by_nothing(env).await?;
         let busy = idle.cpu_of_one() / idle.seconds;
         let seconds = used.seconds;
@@ -187,7 +186,7 @@ async fn what_is_carried(
     Ok(PacedLoop { rate, ..clients })
 }
 
-/// Posts for a while, and waits until all of it is everywhere.
+/// Posts for a while, and waits until all messages are everywhere.
 async fn posted(env: &TestEnv, clients: PacedLoop, traffic: &Traffic) -> Result<Sample> {
     let meter = Meter::start(env)?;
     let answered = clients.run(traffic, WARM_UP).await?;
@@ -195,7 +194,7 @@ async fn posted(env: &TestEnv, clients: PacedLoop, traffic: &Traffic) -> Result<
     meter.stop(answered.accepted)
 }
 
-/// What is used while nothing is posted, as if it were one message.
+/// The resources used while nothing is posted, counted as one message.
 async fn used_by_nothing(env: &TestEnv) -> Result<Sample> {
     let meter = Meter::start(env)?;
     sleep(IDLE).await;
@@ -223,8 +222,7 @@ async fn watch(env: &TestEnv, length: Duration) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// By how much the middle backlog of the second half is above that of the first, records; of the group where that is most; of none, where none
-/// grows.
+/// By how many records the median backlog of the second half exceeds that of the first: for the group where it grows most, or for none if none grows.
 fn growth(seen: &[&Backlog]) -> (String, f64) {
     let (first, second) = seen.split_at(seen.len() / 2);
     let middle = |half: &[&Backlog], group: &str| {
@@ -238,7 +236,7 @@ fn growth(seen: &[&Backlog]) -> (String, f64) {
         .unwrap_or_else(|| ("none".to_owned(), 0.0))
 }
 
-/// What the stores keep, bytes.
+/// The disk usage of the stores, bytes.
 #[derive(Debug)]
 struct Disk {
     kafka: f64,
@@ -253,7 +251,7 @@ impl Disk {
         })
     }
 
-    /// For each of `count` messages.
+    /// The growth for each of `count` messages.
     fn since(&self, before: &Self, count: u64) -> Self {
         let each = |after: f64, before: f64| (after - before) / count as f64;
         Self {

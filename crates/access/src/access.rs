@@ -28,7 +28,7 @@ pub struct Access(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// `None` where there is no authentication.
+    /// `None` if there is no authentication.
     verifier: Option<Arc<Verifier>>,
     allow_anyone: bool,
     limits: Limits,
@@ -70,7 +70,7 @@ impl Access {
         self.0.verifier.is_some()
     }
 
-    /// Whether anyone may call who reaches the address, where callers are not authenticated.
+    /// Whether anyone who reaches the address may call, if callers are not authenticated.
     pub(crate) fn allows_anyone(&self) -> bool {
         self.0.allow_anyone
     }
@@ -113,7 +113,7 @@ impl Access {
         self.charge_events(caller, 1)
     }
 
-    /// Counts so many events at once, of which one has to be within the caller's limit now: the caller waits for the others afterwards.
+    /// Counts `count` events at once, of which one has to be within the caller's limit now: the caller waits for the others afterwards.
     ///
     /// # Errors
     /// 429, which says when to try again.

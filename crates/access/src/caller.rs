@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 
 use crate::config::LimitConfig;
 
-/// Whoever sent a request. In handlers an extractor: calls behind [`crate::Access::guard`] have one.
+/// The sender of a request. In handlers an extractor: calls that [`crate::Access::guard`] guards have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A user, by the subject of a token.
@@ -96,14 +96,14 @@ impl Caller {
         ))
     }
 
-    /// Whether it may read what only one of `users` may. For what nobody may know to be there: it is no problem by itself.
+    /// Whether it may read what only one of `users` may. For what others may not know to exist: false is not a problem by itself.
     #[must_use]
     pub fn is_one_of(&self, users: &[UserId]) -> bool {
         self.is_allowed(None, Scope::ReadAny)
             || matches!(self, Self::User(uid) if users.contains(uid))
     }
 
-    /// Whether it may see what is of the operator only.
+    /// Whether it may see what is only for the operator.
     ///
     /// # Errors
     /// 403.
@@ -181,7 +181,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidUntil {
     }
 }
 
-/// Without one the call is not behind a guard: a defect, which must not open anything.
+/// Without the extension the call is not guarded: a defect, which must not open anything.
 fn extension<T: Clone + Send + Sync + 'static>(parts: &Parts) -> Result<T, Problem> {
     let found = parts.extensions.get().cloned();
     found.ok_or_else(Problem::internal)

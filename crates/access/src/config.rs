@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
-    /// Who issues tokens (JWTs) to users.
+    /// The issuers of tokens (JWTs) for users.
     #[garde(custom(are_distinct), inner(custom(is_sound)))]
     pub issuers: Vec<IssuerConfig>,
     /// The TOML file with the hashes of service keys; read again when it changes.
     #[garde(skip)]
     pub keys_file: Option<PathBuf>,
-    /// Without issuers and keys: listen where other machines can reach, for whoever comes. Only for containers whose ports are published
-    /// on loopback.
+    /// Without issuers and keys: listen where other machines can reach, and let anyone call. Only for containers whose ports are published on
+    /// loopback.
     #[garde(custom(is_alone(self)))]
     pub allow_anyone: bool,
     /// How far the clock of an issuer may be off, seconds.
@@ -31,13 +31,13 @@ pub struct AuthConfig {
     /// How often a key set is fetched from its URL, seconds.
     #[garde(range(min = 1, max = 86_400))]
     pub jwks_refresh_s: u32,
-    /// How soon it may be fetched again, where a token names an unknown key or the last time failed, seconds.
+    /// How soon it may be fetched again, if a token names an unknown key or the last time failed, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub jwks_retry_s: u32,
     /// How much each user may do. Service keys may do what their entries in `keys_file` say.
     #[garde(dive)]
     pub user_limits: LimitConfig,
-    /// Of how many callers it is known at a time how much they did lately; while there are more, others are answered 429.
+    /// How many callers' recent use is kept at a time; while there are more, others are answered 429.
     #[garde(range(min = 100, max = 10_000_000))]
     pub max_callers: usize,
 }
@@ -106,7 +106,7 @@ pub enum Algorithm {
     /// RSA, PKCS#1 1.5, with SHA-256; keys from 2048 bits.
     #[serde(rename = "RS256")]
     Rs256,
-    /// HMAC with SHA-256: whoever can verify can also issue.
+    /// HMAC with SHA-256: a party that can verify can also issue.
     #[serde(rename = "HS256")]
     Hs256,
 }
@@ -130,7 +130,7 @@ pub struct LimitConfig {
 }
 
 impl Default for LimitConfig {
-    /// What a person with a few devices stays far below.
+    /// A person with a few devices stays far below these limits.
     fn default() -> Self {
         Self {
             requests_per_s: 50,
@@ -198,7 +198,7 @@ fn is_sound(issuer: &IssuerConfig, _context: &()) -> garde::Result {
     let hs256 = issuer.algorithms.contains(&Algorithm::Hs256);
     match (issuer.algorithms.is_empty(), is_secret) {
         (true, _) => return refuse("algorithms is empty; must name EdDSA, RS256 or HS256"),
-        // Where one key could serve both ways, a public key would pass for a secret.
+        // If one key could serve both ways, a public key would pass for a secret.
         (_, true) if !hs256_only => {
             return refuse("a secret serves HS256 only; algorithms must be [\"HS256\"]");
         }

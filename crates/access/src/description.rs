@@ -1,4 +1,4 @@
-//! What an OpenAPI document says of calls behind a guard.
+//! What an OpenAPI document says of guarded calls.
 
 use problem::PROBLEM_JSON;
 use utoipa::openapi::{

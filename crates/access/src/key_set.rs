@@ -41,7 +41,7 @@ impl KeySet {
     /// Takes what can be used of a JWKS.
     ///
     /// # Errors
-    /// What is no JWKS, or has nothing that can be used: with it in force nobody would be let in. The words repeat nothing of it.
+    /// The text is not a JWKS, or has nothing that can be used: with it in force nobody would be let in. The words repeat nothing of it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let jwks: Jwks = serde_json::from_str(without_mark(text))
             .map_err(|_| "is no JWKS; must be a JSON object with a list `keys`".to_owned())?;

@@ -29,7 +29,7 @@ struct Table {
     swept: Instant,
 }
 
-/// Who is limited. Never an address: many users share one, and headers that name one can be forged.
+/// The caller that is limited. Never an address: many users share one, and headers that name one can be forged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Subject {
     User(UserId),
@@ -61,8 +61,8 @@ impl Limits {
         }
     }
 
-    /// Counts so many. Above the limit nothing is counted, and the error is how long to wait: it is enough that one fits, and what is counted
-    /// beyond the burst is waited for afterwards.
+    /// Counts `count`. Above the limit nothing is counted, and the error is how long to wait: it is enough that one fits, and the caller waits
+    /// afterwards for what is counted beyond the burst.
     pub(crate) fn charge(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl Limits {
 }
 
 impl Table {
-    /// Removes idle callers where the table is full; where it stays full, a new caller has to wait.
+    /// Removes idle callers if the table is full; if it stays full, a new caller has to wait.
     fn make_space(&mut self, subject: &Subject, max: usize, now: Instant) -> Result<(), Duration> {
         if self.spent.len() < max || self.spent.contains_key(subject) {
             return Ok(());

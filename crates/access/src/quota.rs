@@ -61,8 +61,8 @@ impl CallerQuota {
         Self::new(total, (total / 4).max(1))
     }
 
-    /// Takes `amount`; `None` where that exceeds what is left in total or for this user. The limit per user does not apply to services,
-    /// which act for many users, nor to callers without authentication.
+    /// Takes `amount`; `None` if that exceeds what is left in total or for this user. The limit per user does not apply to services, which act for
+    /// many users, nor to callers without authentication.
     #[must_use]
     pub fn try_acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> Option<QuotaPermit> {
         let user = user_of(caller);
@@ -71,25 +71,25 @@ impl CallerQuota {
         fits.then(|| self.take(&mut state.taken, user, amount))
     }
 
-    /// Takes `amount` as soon as it is there for this caller. Of the accounts that wait the one is next that has held what it took for the
-    /// shortest time; an account's own calls are served in their order. Callers without a limit of their own are one account.
+    /// Takes `amount` as soon as it is there for this caller. The next account that waits is the one that has held what it took for the shortest
+    /// time; an account's own calls are served in their order. Callers without a limit of their own are one account.
     pub async fn acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
         loop {
             let (granted, permit) = oneshot::channel();
             let waiter = Waiter { amount, granted };
             self.state().queue.push(user_of(caller), waiter);
             self.serve();
-            // An error would mean that the sender was dropped, which happens to those only who have gone.
+            // An error would mean that the sender was dropped, which happens only if the caller has gone.
             if let Ok(permit) = permit.await {
                 return permit;
             }
         }
     }
 
-    /// Gives what is free to those who wait.
+    /// Gives what is free to the callers that wait.
     fn serve(self: &Arc<Self>) {
         while let Some((granted, permit)) = self.next() {
-            // Who has gone in this moment gives it back.
+            // If the caller has gone in this moment, the permit is given back.
             drop(granted.send(permit));
         }
     }

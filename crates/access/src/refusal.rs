@@ -13,7 +13,7 @@ const KEYS_RETRY_AFTER_S: u64 = 5;
 /// been verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is none.
+    /// There is no token or key.
     #[error(
         "nothing says who calls; must have the header Authorization: Bearer <token or service key>"
     )]
@@ -29,7 +29,7 @@ pub enum Refusal {
     /// Its `iss` is not configured.
     #[error("the token's iss is none that is accepted here")]
     Issuer,
-    /// `none`, or whatever its issuer is not pinned to.
+    /// Its `alg` is `none`, or another one that its issuer is not pinned to.
     #[error("the token's alg is none that is accepted from its issuer")]
     Algorithm,
     /// Its header wants something understood that is not.
@@ -47,7 +47,7 @@ pub enum Refusal {
     /// A claim that must be there is not, or is of the wrong type.
     #[error("the token's {0} is missing or malformed; must be there")]
     Claim(&'static str),
-    /// It is meant for somebody else.
+    /// It is meant for another service.
     #[error("the token's aud is another one; must name this service")]
     Audience,
     /// Its `exp` has passed.
@@ -61,13 +61,13 @@ pub enum Refusal {
     /// Its `nbf` is yet to come.
     #[error("the token is not valid yet")]
     NotYet,
-    /// Its `sub` is nobody.
+    /// Its `sub` is not a uid.
     #[error("the token's sub is no uid; must be a decimal integer from 1 to 9223372036854775807")]
     Subject,
     /// It is in no file, its secret is another, or it has expired.
     #[error("the service key is unknown or no longer valid")]
     ServiceKey,
-    /// Nobody can tell yet.
+    /// The keys of its issuer are not known yet.
     #[error("the keys of the token's issuer cannot be fetched at present; nothing was done")]
     KeysAway,
 }
@@ -96,7 +96,7 @@ impl Refusal {
         }
     }
 
-    /// What RFC 6750 wants in `WWW-Authenticate`: no error where nothing was tried.
+    /// What RFC 6750 wants in `WWW-Authenticate`: no error if nothing was tried.
     fn challenge(self) -> HeaderValue {
         let challenge = match self {
             Self::Missing => "Bearer realm=\"tidemark\"".to_owned(),

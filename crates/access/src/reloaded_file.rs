@@ -12,7 +12,7 @@ use crate::source_status::SourceStatus;
 /// The largest file of keys.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The parsed content of a file; where the file is not valid, its last valid content.
+/// The parsed content of a file; if the file is not valid, its last valid content.
 #[derive(Debug)]
 pub(crate) struct ReloadedFile<T> {
     path: PathBuf,

@@ -11,7 +11,7 @@ const PREFIX: &str = "tmk_";
 const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
 
-/// What a service brings. Its id names it in files and logs; its secret is in neither.
+/// The credential of a service. Its id names it in files and logs; its secret is in neither.
 pub struct ServiceKey {
     id: String,
     secret: Secret,
@@ -25,7 +25,7 @@ impl ServiceKey {
     /// A new one.
     ///
     /// # Errors
-    /// Where the system has no random numbers.
+    /// The system has no random numbers.
     pub fn generate() -> anyhow::Result<Self> {
         let (mut id, mut secret) = ([0; ID_BYTES], [0; SECRET_BYTES]);
         OsRng.try_fill_bytes(&mut id)?;
@@ -36,7 +36,7 @@ impl ServiceKey {
         })
     }
 
-    /// Whether a text is meant to be one: no JWT begins like that.
+    /// Whether a text is meant to be a service key: no JWT begins like that.
     pub(crate) fn has_prefix(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
@@ -88,7 +88,7 @@ impl SecretHash {
         Some(Self(hash))
     }
 
-    /// In a time that does not tell how much of it is right.
+    /// Compares in a time that does not tell how much of the hash is right.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }

@@ -89,7 +89,7 @@ impl KeyEntry {
     /// The entries of a file, in their order.
     ///
     /// # Errors
-    /// What is wrong with the file, in words that go on behind its name and repeat no value of it.
+    /// What is wrong with the file, in words that go on after its name and repeat no value of it.
     pub fn all_of(text: &str) -> Result<Vec<Self>, String> {
         let text = without_mark(text);
         let file: File = toml::from_str(text).map_err(|error| unreadable(text, &error))?;
@@ -147,7 +147,7 @@ impl ServiceKeys {
         known.collect::<Result<_, String>>().map(Self)
     }
 
-    /// Who holds this key at `now`.
+    /// The service that holds this key at `now`.
     pub(crate) fn find(
         &self,
         key: &ServiceKey,
@@ -159,7 +159,7 @@ impl ServiceKeys {
     }
 }
 
-/// The place and the parser's words, which quote keys and kinds of values. Of a scope that is none, only that.
+/// The place and the parser's words, if they only quote names of fields; of anything else only that it is wrong.
 fn unreadable(text: &str, error: &toml::de::Error) -> String {
     let end = error.span().map_or(0, |span| span.start);
     let before = text.as_bytes().get(..end).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use metrics::Gauge;
 
-/// 1 where the keys in use are those of their source, 0 where the source cannot be read or parsed.
+/// 1 if the keys in use are those of their source, 0 if the source cannot be read or parsed.
 pub(crate) const KEYS_CURRENT: &str = "tidemark_auth_keys_current";
 
 #[derive(Debug)]

@@ -188,7 +188,7 @@ async fn answer_with(State(answer): State<Arc<Mutex<Answer>>>) -> impl IntoRespo
     (answer.status, answer.body.clone())
 }
 
-/// The PKCS#1 key inside a PKCS#8 one of 2048 bits: behind version, algorithm and the head of the octet string.
+/// The PKCS#1 key inside a PKCS#8 one of 2048 bits: after version, algorithm and the head of the octet string.
 fn pkcs8_content(der: &[u8]) -> &[u8] {
     &der[26..]
 }
@@ -266,7 +266,7 @@ impl Parties {
         fs::write(&self.keys_file, "").unwrap();
     }
 
-    /// What somebody might try who wants to be this user, each with a part of the reason for which it is refused.
+    /// What somebody who wants to be this user might try, each with a part of the reason for which it is refused.
     #[must_use]
     pub fn forgeries(&self, uid: impl ToString) -> Vec<(&'static str, String)> {
         let good = claims(uid);

@@ -43,7 +43,7 @@ enum Keys {
 }
 
 impl Verifier {
-    /// Reads the files and variables that `config` names. Key sets behind URLs are fetched when they are needed.
+    /// Reads the files and variables that `config` names. Key sets with a URL are fetched when they are needed.
     ///
     /// # Errors
     /// The setting at fault, and what is wrong with what it names. No word of a secret.

@@ -1,4 +1,4 @@
-//! Who waits for a part of a capacity, and who is next.
+//! The callers that wait for a part of a capacity, and which one is next.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,13 +8,13 @@ use std::{
 use schemas::UserId;
 use tokio::sync::oneshot;
 
-/// Accounts that wait: next is the one that has held what it took for the shortest time, so that who asks for much waits for himself and
-/// not others for him.
+/// Accounts that wait: next is the one that has held what it took for the shortest time, so that an account that asks for much waits itself, and
+/// others do not wait for it.
 #[derive(Debug)]
 pub(crate) struct WaitQueue<T> {
     accounts: HashMap<Option<UserId>, Account<T>>,
-    /// For how long the account that was served last had held what it took. An account that comes begins there, not at nothing: what others held
-    /// before it came gives it no advantage.
+    /// For how long the account that was served last had held what it took. A new account begins there, not at nothing: what others held before it
+    /// came gives it no advantage.
     begin: Duration,
     arrivals: u64,
 }
@@ -43,24 +43,24 @@ impl<T> Default for WaitQueue<T> {
 }
 
 impl<T> WaitQueue<T> {
-    /// Puts a call behind the others of its account.
+    /// Puts a call after the others of its account.
     pub(crate) fn push(&mut self, user: Option<UserId>, waiter: Waiter<T>) {
         self.arrivals += 1;
         let arrival = self.arrivals;
         self.account(user).waiting.push_back((arrival, waiter));
     }
 
-    /// Nobody waits, nor has waited since the last [`Self::pop`].
+    /// Whether nobody waits, or has waited since the last [`Self::pop`].
     pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
-    /// An account has held what it took for so long, and others wait: if nobody does, it took nothing away from them.
+    /// An account has held what it took for `held_for`, and others wait: if nobody does, it took nothing away from them.
     pub(crate) fn charge(&mut self, user: Option<UserId>, held_for: Duration) {
         self.account(user).held_for += held_for;
     }
 
-    /// Takes out who is next of those whose share allows it, if there is so much.
+    /// Takes out the next call of the accounts whose share allows it, if there is so much.
     pub(crate) fn pop(
         &mut self,
         has_share: impl Fn(Option<UserId>, usize) -> bool,
@@ -89,7 +89,7 @@ impl<T> WaitQueue<T> {
         })
     }
 
-    /// Callers that have gone; accounts that neither wait nor held more than others; and all where nobody waits.
+    /// Forgets callers that have gone, accounts that neither wait nor held more than others, and everything if nobody waits.
     fn forget(&mut self) {
         for account in self.accounts.values_mut() {
             let is_there = |(_, waiter): &(u64, Waiter<T>)| !waiter.granted.is_closed();

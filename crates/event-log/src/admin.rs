@@ -24,19 +24,19 @@ use crate::{
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a new topic may take to be known to every broker: seconds, where the machine is busy.
+/// How long a new topic may take to be known to every broker: seconds on a busy machine.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a broker that is busy with other topics may take to give a new one its leaders.
 const LEADERS_TIMEOUT: Duration = Duration::from_secs(90);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How many copies topics have where `kafka.replication` does not say it and there are as many brokers.
+/// The copies of a topic if `kafka.replication` is absent and there are enough brokers.
 const DEFAULT_COPIES: usize = 3;
 
 /// A difference between a cluster's topic and its declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicDifference {
-    /// It is not there.
+    /// The topic does not exist.
     Missing {
         /// The topic's full name.
         topic: String,
@@ -73,7 +73,7 @@ pub enum TopicDifference {
 }
 
 impl TopicDifference {
-    /// Whether [`Admin::apply`] removes it.
+    /// Whether [`Admin::apply`] removes the difference.
     #[must_use]
     pub fn can_be_changed(&self) -> bool {
         !matches!(self, Self::Partitions { .. } | Self::Copies { .. })
@@ -136,9 +136,9 @@ pub struct Admin {
 
 /// A topic as the cluster has it.
 pub(crate) struct FoundTopic {
-    /// Whether the cluster says that there is no such topic.
+    /// Whether the cluster says that the topic does not exist.
     is_unknown: bool,
-    /// Partitions with a leader; 0 where the topic is not there.
+    /// Partitions with a leader; 0 if the topic does not exist.
     pub(crate) partitions: usize,
     /// The fewest copies of a partition.
     copies: usize,
@@ -150,11 +150,11 @@ impl Admin {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         let client: AdminClient<NamedContext> = config
             .client()
-            // Where brokers create topics by themselves, asking for one would.
+            // If brokers create topics by themselves, asking for a topic would create it.
             .set("allow.auto.create.topics", "false")
             .create_with_context(NamedContext("admin"))
             .map_err(|e| EventLogError::new("creating an admin client", e))?;
@@ -167,7 +167,7 @@ impl Admin {
     /// The differences between the cluster and the declaration.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer.
+    /// [`EventLogError`] if the cluster does not answer.
     pub async fn diff(&self) -> Result<Vec<TopicDifference>, EventLogError> {
         let mut differences = Vec::new();
         for topic in Topic::ALL {
@@ -176,10 +176,10 @@ impl Admin {
         Ok(differences)
     }
 
-    /// Whether there is such a topic; also where this user may not know.
+    /// Whether the topic exists; also true if this user may not know.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer.
+    /// [`EventLogError`] if the cluster does not answer.
     pub async fn exists(&self, topic: Topic) -> Result<bool, EventLogError> {
         let found = self.find(&self.config.topic(topic)).await?;
         Ok(!found.is_unknown)
@@ -188,7 +188,7 @@ impl Admin {
     /// The differences of one topic.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer.
+    /// [`EventLogError`] if the cluster does not answer.
     pub async fn diff_of(&self, topic: Topic) -> Result<Vec<TopicDifference>, EventLogError> {
         let name = self.config.topic(topic);
         let found = self.find(&name).await?;
@@ -216,20 +216,20 @@ impl Admin {
         Ok(differences)
     }
 
-    /// A setting of a topic by Kafka's name; `None` if there is none of this name.
+    /// A setting of a topic by Kafka's name; `None` if no setting has this name.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer, or this user may not know.
+    /// [`EventLogError`] if the cluster does not answer, or this user may not know.
     pub async fn setting(&self, topic: Topic, name: &str) -> Result<Option<String>, EventLogError> {
         let settings = self.fetch_settings(&self.config.topic(topic)).await?;
         Ok(settings.get(name).cloned())
     }
 
-    /// Creates missing topics and changes settings; returns the differences that it found, once every partition has a leader. Those
-    /// that [cannot be changed](TopicDifference::can_be_changed) are left as they are.
+    /// Creates missing topics and changes settings; returns the differences found, once every partition has a leader. Differences that [cannot be
+    /// changed](TopicDifference::can_be_changed) are left as they are.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer or refuses.
+    /// [`EventLogError`] if the cluster does not answer or refuses.
     pub async fn apply(&self) -> Result<Vec<TopicDifference>, EventLogError> {
         let differences = self.diff().await?;
         for topic in Topic::ALL {
@@ -276,7 +276,7 @@ impl Admin {
     /// Drops the records of a partition below `before`.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer or refuses.
+    /// [`EventLogError`] if the cluster does not answer or refuses.
     pub async fn delete_before(
         &self,
         topic: Topic,
@@ -343,7 +343,7 @@ impl Admin {
         .expect("asking for a topic does not panic")
     }
 
-    /// How many copies of a topic there should be.
+    /// The declared number of copies of a topic.
     fn copies(&self, brokers: usize) -> usize {
         let copies = self.config.replication.map(usize::from);
         copies.unwrap_or_else(|| brokers.clamp(1, DEFAULT_COPIES))
@@ -369,7 +369,7 @@ impl Admin {
                 return Ok(found);
             }
             if Instant::now() >= deadline {
-                // Every topic has settings: rdkafka drops the reason why none are returned.
+                // Every topic has settings: rdkafka drops the reason if it returns none.
                 let code = RDKafkaErrorCode::TopicAuthorizationFailed;
                 return Err(fault(KafkaError::AdminOp(code)));
             }
@@ -402,7 +402,7 @@ impl Admin {
     async fn create(&self, topic: Topic, name: &str) -> Result<(), EventLogError> {
         let copies = self.copies(self.find(name).await?.brokers);
         let settings = declared_settings(topic, copies, "");
-        // At most 32 of them.
+        // The configuration allows 32 at most.
         let replication = TopicReplication::Fixed(copies as i32);
         let new = settings.iter().fold(
             NewTopic::new(name, topic.partitions().into(), replication),
@@ -446,7 +446,8 @@ impl Admin {
     }
 }
 
-/// The settings of a topic with so many copies and this `min.insync.replicas`, which is raised where it is too low, and never lowered.
+/// The settings of a topic with `copies` copies. `min_insync` is the topic's current `min.insync.replicas`, which is raised if it is too low, and
+/// never lowered.
 fn declared_settings(topic: Topic, copies: usize, min_insync: &str) -> Vec<(&'static str, String)> {
     let least = Topic::min_insync_replicas(copies);
     let min_insync = min_insync

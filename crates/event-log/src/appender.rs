@@ -13,7 +13,7 @@ impl Appender {
     /// As [`LogProducer::new`].
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, EventLogError> {
         LogProducer::new(config, settings).map(|producer| Self { producer })
     }
@@ -21,7 +21,7 @@ impl Appender {
     /// Appends a record and returns its offset.
     ///
     /// # Errors
-    /// [`DeliveryFailure`]; unknown where more is queued than the settings allow, although nothing was appended then.
+    /// [`DeliveryFailure`]; unknown if the queue is full by the settings, although nothing was appended then.
     pub async fn append(&self, record: AppendRecord<'_>) -> Result<i64, DeliveryFailure> {
         let (sender, outcome) = oneshot::channel();
         self.producer

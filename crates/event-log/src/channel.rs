@@ -67,7 +67,7 @@ impl SaslMechanism {
 }
 
 impl KafkaConfig {
-    /// The protocol that is set, or else the one that the other settings imply. A user implies TLS.
+    /// The configured protocol, or else the one that the other settings imply. A user implies TLS.
     fn protocol(&self) -> SecurityProtocol {
         let has_user = self.username.is_some();
         let has_tls = self.tls_ca.is_some() || self.tls_cert.is_some();
@@ -138,7 +138,7 @@ pub(crate) fn comes_with<T>(
     }
 }
 
-/// librdkafka's own complaint would not name the setting.
+/// librdkafka's own message would not name the setting.
 pub(crate) fn is_readable(path: &Option<PathBuf>, (): &()) -> garde::Result {
     let Some(path) = path else { return Ok(()) };
     std::fs::read(path).map(drop).map_err(|error| {

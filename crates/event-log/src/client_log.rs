@@ -13,7 +13,7 @@ use rdkafka::bindings::{
 
 use crate::context;
 
-/// Takes the messages that are queued.
+/// Takes the queued messages.
 ///
 /// # Safety
 /// The client lives.
@@ -36,7 +36,7 @@ pub(crate) unsafe fn drain_log(client: *mut rd_kafka_t, name: &str) {
 }
 
 /// # Safety
-/// It is an event of a log, and lives.
+/// `event` is an event of a log, and lives.
 unsafe fn read_line(event: *mut rd_kafka_event_t, name: &str) {
     let (mut facility, mut line): (*const c_char, *const c_char) = (ptr::null(), ptr::null());
     let mut level: c_int = 0;

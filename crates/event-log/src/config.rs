@@ -19,23 +19,21 @@ pub struct KafkaConfig {
     /// `host:port`, several separated by commas.
     #[garde(length(min = 1))]
     pub brokers: String,
-    /// In front of every topic and consumer group name; empty for the frozen names.
+    /// Prefix of every topic and consumer group name; empty for the frozen names.
     #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
-    /// How many copies `topics apply` makes of each new topic; absent: 3, or one on each broker where there are fewer.
+    /// How many copies `topics apply` makes of each new topic; absent: 3, or one on each broker if there are fewer brokers.
     #[garde(inner(range(min = 1, max = 32)))]
     pub replication: Option<u8>,
-    /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle
-    /// system more: every consumer asks again as soon as it has its answer. A projection that writes at intervals lets it
-    /// be held back for half of its interval, where that is longer.
+    /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle system more: every consumer
+    /// asks again as soon as it has its answer. A projection that writes at intervals allows half of its interval, if that is longer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
-    /// After how long without a word a process counts as dead and others take its partitions over, milliseconds. Brokers
-    /// refuse what lies outside their `group.min.session.timeout.ms` and `group.max.session.timeout.ms`.
+    /// After this long without a heartbeat a process counts as dead, and others take its partitions over; milliseconds. Brokers refuse values outside
+    /// their `group.min.session.timeout.ms` and `group.max.session.timeout.ms`.
     #[garde(range(min = 1000, max = 250_000))]
     pub session_timeout_ms: u32,
-    /// How connections are encrypted and authenticated; without it that follows from the settings below. A user implies
-    /// `sasl_ssl`.
+    /// How connections are encrypted and authenticated; absent: follows from the settings below. A user implies `sasl_ssl`.
     #[garde(custom(fits_protocol(self)))]
     pub security_protocol: Option<SecurityProtocol>,
     /// PEM file with the authorities that may sign the brokers' certificates; absent: those of the system.
@@ -47,10 +45,10 @@ pub struct KafkaConfig {
     /// PEM file with the key of that certificate.
     #[garde(custom(is_readable), custom(comes_with("kafka.tls_cert", self.tls_cert.is_some())))]
     pub tls_key: Option<PathBuf>,
-    /// What that key is encrypted with.
+    /// The password of that key, if it is encrypted.
     #[garde(custom(is_not_empty), custom(comes_with("kafka.tls_key", self.tls_key.is_some())))]
     pub tls_key_password: Option<Secret>,
-    /// How the user proves to be itself.
+    /// How the user is authenticated.
     #[garde(skip)]
     pub sasl_mechanism: SaslMechanism,
     /// The user that the brokers know.
@@ -59,8 +57,7 @@ pub struct KafkaConfig {
     /// The user's password.
     #[garde(custom(is_not_empty), custom(comes_with("kafka.username", self.username.is_some())))]
     pub password: Option<Secret>,
-    /// More librdkafka properties, for every client. Secrets among them are never shown, and one that Tidemark sets
-    /// itself is refused.
+    /// More librdkafka properties, for every client. Secrets among them are never shown, and properties that Tidemark sets itself are refused.
     #[garde(dive)]
     pub properties: ClientProperties,
 }
@@ -129,7 +126,7 @@ impl KafkaConfig {
         client
             .own("bootstrap.servers", &self.brokers)
             .set("client.id", "tidemark")
-            // Reconnects soon to a broker that was down, without a log message for each attempt.
+            // Reconnects soon to a broker that was down, without logging each attempt.
             .set("reconnect.backoff.ms", "50")
             .set("reconnect.backoff.max.ms", "1000")
             .set("log.connection.close", "false")

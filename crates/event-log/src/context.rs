@@ -28,7 +28,7 @@ impl ConsumerContext for NamedContext {}
 /// Logs an error that librdkafka reports outside of calls.
 pub(crate) fn report(client: &str, error: &KafkaError, reason: &str) {
     match error {
-        // The end of a partition is no error.
+        // The end of a partition is not an error.
         KafkaError::PartitionEOF(_) => {}
         KafkaError::Global(RDKafkaErrorCode::PartitionEOF) => {}
         _ => tracing::warn!(client, %error, reason, hint = hint(error), "Kafka"),
@@ -38,7 +38,7 @@ pub(crate) fn report(client: &str, error: &KafkaError, reason: &str) {
 /// A warning of librdkafka at every start about a setting that we need (ADR 3).
 const EXPECTED: &str = "enable.gapless.guarantee is experimental";
 
-/// Takes a line of librdkafka's log. Only there does it say why a broker refused a client; the calls time out.
+/// Takes a line of librdkafka's log. Only the log says why a broker refused a client; the calls time out.
 pub(crate) fn log(client: &str, level: RDKafkaLogLevel, message: &str) {
     if let Some(hint) = refusal_hint(message) {
         *refusal() = Some((Instant::now(), hint));
@@ -73,7 +73,7 @@ pub(crate) fn level(number: i32) -> RDKafkaLogLevel {
     }
 }
 
-/// Which setting may be wrong, judging by the error and by recent refusals.
+/// The setting that may be wrong, judging by the error and by recent refusals.
 pub(crate) fn hint(error: &KafkaError) -> Option<&'static str> {
     use RDKafkaErrorCode as Code;
     let code = match error {

@@ -29,8 +29,8 @@ pub enum Fetched<'a> {
     Record(RecordRef<'a>),
     /// The partition has no more records right now.
     EndOfPartition(Partition),
-    /// The partition's position was out of range for a while and is in range again: reading continues there. The leader may have changed
-    /// and the log been truncated meanwhile, so the records before need not be those that were read.
+    /// The partition's position was out of range for a while and is in range again: reading continues there. The leader may have changed and the log
+    /// been truncated meanwhile, so earlier records need not be those that were read.
     BackInRange(Partition),
 }
 
@@ -61,7 +61,7 @@ pub enum FetchError {
     Fatal(String),
 }
 
-/// A partition that was started.
+/// A partition that is being read.
 struct Reading {
     next: NextOffset,
     paused: bool,
@@ -84,10 +84,10 @@ impl Fetcher {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, topic: Topic) -> Result<Self, EventLogError> {
         let consumer = config
-            // Manual assignment needs a group id all the same; nothing is ever committed under it.
+            // Manual assignment needs a group id, too; nothing is ever committed under it.
             .consumer("tidemark-fetcher")
             .own("fetch.min.bytes", "1000000")
             .own("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
@@ -108,7 +108,7 @@ impl Fetcher {
     /// Starts reading a partition at `next`, not paused; a partition that is being read is restarted there.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses.
+    /// [`EventLogError`] if librdkafka refuses.
     pub fn start(&mut self, partition: Partition, next: NextOffset) -> Result<(), EventLogError> {
         self.stop(partition)?;
         let mut list = TopicPartitionList::with_capacity(1);
@@ -124,10 +124,10 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Stops reading a partition: none of its records comes after this.
+    /// Stops reading a partition: `poll` returns none of its records after this.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses.
+    /// [`EventLogError`] if librdkafka refuses.
     pub fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
         // librdkafka keeps a pause beyond the assignment: the next start would read nothing.
         self.resume(partition)?;
@@ -144,7 +144,7 @@ impl Fetcher {
     /// Pauses a started partition until [`Self::resume`]. Polling must continue meanwhile.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses.
+    /// [`EventLogError`] if librdkafka refuses.
     pub fn pause(&mut self, partition: Partition) -> Result<(), EventLogError> {
         self.set_paused(partition, true)
     }
@@ -152,7 +152,7 @@ impl Fetcher {
     /// Resumes a paused partition.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses.
+    /// [`EventLogError`] if librdkafka refuses.
     pub fn resume(&mut self, partition: Partition) -> Result<(), EventLogError> {
         self.set_paused(partition, false)
     }
@@ -174,11 +174,11 @@ impl Fetcher {
         done.map_err(|e| EventLogError::new(format!("{what} {partition:?}"), e))
     }
 
-    /// Waits at most `timeout` for the next record of any started partition, and returns what `take` makes of it. It waits about 2 s longer
+    /// Waits at most `timeout` for the next record of any started partition, and returns the result of `take` for it. The call takes about 2 s longer
     /// while the offset ranges of partitions out of range are queried.
     ///
     /// # Errors
-    /// [`FetchError`]; `take` was not called then.
+    /// [`FetchError`]; then `take` was not called.
     pub fn poll<T>(
         &mut self,
         timeout: Duration,
@@ -226,7 +226,7 @@ impl Fetcher {
         }
     }
 
-    /// Queries the offset ranges of suspect partitions until they are known: those whose position is in range are read on.
+    /// Queries the offset ranges of suspect partitions until they are known. Continues those whose position is in range.
     fn check_positions(&mut self) -> Result<(), FetchError> {
         if self.suspect.is_empty() || Instant::now() < self.query_after {
             return Ok(());
@@ -238,7 +238,7 @@ impl Fetcher {
                 return Err(error);
             }
         }
-        // A position that is out of range again at once is not queried at once.
+        // The next query waits, even if a position is out of range again at once.
         self.query_after = Instant::now() + QUERY_INTERVAL;
         Ok(())
     }

@@ -1,5 +1,5 @@
-/// Numbers the starts of partitions in a process. What was read or requested before a restart carries the earlier number, so it does not
-/// reach the later one.
+/// Numbers the starts of partitions in a process. Data read or requested before a restart carries the earlier number, so the restarted partition does
+/// not take it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AssignmentGeneration(u64);
 

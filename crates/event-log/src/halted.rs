@@ -11,8 +11,8 @@ use crate::KafkaConfig;
 /// How many halted partitions are named at once.
 const NAMED: usize = 4;
 
-/// Partitions that a member of a group cannot go on with, while it goes on with the others: one record must not stop them all. Clones
-/// share them.
+/// Partitions that a member of a group cannot continue, while it continues the others: one record must not stop them all. Clones share the
+/// partitions.
 #[derive(Clone)]
 pub struct HaltedPartitions {
     halts: Arc<Mutex<PartitionMap<Halt>>>,
@@ -25,10 +25,10 @@ struct Halt {
 }
 
 impl HaltedPartitions {
-    /// After this long, whoever halted a partition looks whether the cause is gone.
+    /// After this long, the component that halted a partition checks whether the cause is gone.
     pub const RETRY: Duration = Duration::from_secs(15);
 
-    /// None, in the gauge of this group.
+    /// No halted partitions yet, in the gauge of this group.
     #[must_use]
     pub fn new(config: &KafkaConfig, group: &str) -> Self {
         const HALTED: &str = "tidemark_halted_partitions";
@@ -53,7 +53,7 @@ impl HaltedPartitions {
         self.count(&halts);
     }
 
-    /// The partition is read from `next` on: it is no longer halted, unless the record that it is blocked at is yet to come.
+    /// The partition is read from `next` on: it is no longer halted, unless the record that blocks it is yet to come.
     pub fn resumed(&self, partition: Partition, next: NextOffset) {
         let mut halts = self.lock();
         let passed = |halt: &Halt| halt.blocked_at.is_none_or(|at| at < next);
@@ -71,7 +71,7 @@ impl HaltedPartitions {
         self.count(&halts);
     }
 
-    /// The same, and behind it why others stand still, if they do.
+    /// [`Self::reason`], followed by the reason why other partitions make no progress, if any.
     #[must_use]
     pub fn reason_with(&self, of_others: Option<String>) -> Option<String> {
         let reasons: Vec<String> = self.reason().into_iter().chain(of_others).collect();

@@ -45,7 +45,7 @@ pub use sequenced::Sequenced;
 #[cfg(feature = "test-topics")]
 pub use test_topics::TestTopics;
 
-/// Kafka could not be reached or would not do what was asked.
+/// Kafka could not be reached, or refused the request.
 #[derive(Debug, thiserror::Error)]
 #[error("Kafka: {what}: {source}{hint}", hint = context::in_brackets(*.hint))]
 pub struct EventLogError {

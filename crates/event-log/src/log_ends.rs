@@ -5,7 +5,7 @@ use tokio::sync::Mutex;
 
 use crate::{EventLogError, LogReader};
 
-/// Where the 64 partitions of a topic end, for calls that compare with them what they are to wait for. Kafka is asked once for all calls that wait.
+/// Where the 64 partitions of a topic end, for calls that wait for offsets. Kafka is asked once for all calls that are waiting.
 pub struct LogEnds {
     reader: Arc<LogReader>,
     topic: Topic,
@@ -16,13 +16,13 @@ pub struct LogEnds {
 type Answer = (Instant, PartitionMap<i64>);
 
 impl LogEnds {
-    /// Those of `chat.events`, with which devices' tokens are compared. Asks nothing yet.
+    /// The ends of `chat.events`, with which devices' tokens are compared. Asks nothing yet.
     #[must_use]
     pub fn new(reader: Arc<LogReader>) -> Self {
         Self::of(reader, Topic::Events)
     }
 
-    /// Asks nothing yet.
+    /// The ends of `topic`. Asks nothing yet.
     #[must_use]
     pub fn of(reader: Arc<LogReader>, topic: Topic) -> Self {
         Self {
@@ -32,10 +32,10 @@ impl LogEnds {
         }
     }
 
-    /// Whether the log is as long as a token says. Where it is not, the token is of another log, or of records that were lost (PROTOCOL W1, Y7).
+    /// Whether the log is as long as a token says. If not, the token is of another log, or of records that were lost (PROTOCOL W1, Y7).
     ///
     /// # Errors
-    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] if a leader does not answer within 30 s, or not for every partition.
     pub async fn reach(&self, token: &SyncToken) -> Result<bool, EventLogError> {
         let ends = self.ends_since(Instant::now()).await?;
         let page = token.page().map(|page| (page.partition, page.applied));
@@ -46,7 +46,7 @@ impl LogEnds {
         Ok(ends.iter().all(reaches))
     }
 
-    /// The partitions that end below `required`, their least ends. Kafka is only asked if some end below it as far as is known.
+    /// The partitions that end below `required`, their least ends. Kafka is only asked if some of the known ends are below it.
     ///
     /// # Errors
     /// As [`Self::reach`].
@@ -75,7 +75,7 @@ impl LogEnds {
         if let Some((_, ends)) = newest.as_ref().filter(|(asked, _)| *asked >= time) {
             return Ok(ends.clone());
         }
-        // The lock is held until Kafka has answered, though nobody may wait any more: calls that give up do not add up.
+        // The lock is held until Kafka has answered, even if no call waits any more, so that calls that give up do not add up.
         let topic = self.topic;
         let ask = move |reader: &LogReader| {
             let asked = Instant::now();

@@ -15,14 +15,13 @@ use crate::{
 };
 
 /// How long a revoke waits for its partitions to be released. Heartbeats continue meanwhile, so the session does not expire before
-/// `max.poll.interval.ms` (300 s). After the deadline the next owner starts all the same: two owners overlap, which the readers' rule
-/// allows for.
+/// `max.poll.interval.ms` (300 s). After the deadline the next owner starts anyway: two owners overlap, which the readers' rule allows for.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// How long leaving may take before the session's timeout has to do it.
+/// How long leaving may take; after that, the session has to time out.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Drop it when the partitions of a [`GroupEvent::Revoked`] are no longer worked on.
+/// To be dropped when the partitions of a [`GroupEvent::Revoked`] are no longer worked on.
 #[derive(Debug)]
 pub struct RevokeGuard(
     #[expect(dead_code, reason = "its drop is the message")] sync_mpsc::SyncSender<()>,
@@ -37,7 +36,7 @@ pub enum GroupEvent {
     Revoked {
         /// The partitions to release.
         partitions: Vec<Partition>,
-        /// Dropped once they are released.
+        /// To be dropped once they are released.
         guard: RevokeGuard,
     },
     /// The membership has ended for good; the process should end.
@@ -126,7 +125,7 @@ fn partitions_of(list: &TopicPartitionList) -> Vec<Partition> {
         .collect()
 }
 
-/// Membership of a consumer group, which assigns partitions. [`crate::Fetcher`] reads them.
+/// Membership of a consumer group, which assigns partitions to the member. [`crate::Fetcher`] reads them.
 ///
 /// The polling thread does nothing else, so a revoke may wait on it.
 pub struct GroupMember {
@@ -143,7 +142,7 @@ impl GroupMember {
     /// Joins `group` for `topic`; changes arrive in order on the receiver.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn join(
         config: &KafkaConfig,
         group: &str,
@@ -179,7 +178,7 @@ impl GroupMember {
         Ok((Self { commands, left }, receiver))
     }
 
-    /// Commits offsets in the background; for lag only, nothing resumes from them.
+    /// Commits offsets in the background. They only show the lag; nothing resumes from them.
     pub fn commit_offsets(&self, offsets: PartitionMap<NextOffset>) {
         if !offsets.is_empty() {
             // A member that has left commits nothing.
@@ -187,8 +186,8 @@ impl GroupMember {
         }
     }
 
-    /// Leaves the group, and waits a few seconds for that. Every [`RevokeGuard`] must be dropped, and the receiver of changes must be
-    /// dropped or still be read: a last revoke may come.
+    /// Leaves the group, and waits a few seconds for that. Every [`RevokeGuard`] must be dropped, and the receiver of changes must be dropped or
+    /// still be read, since a last revoke may come.
     pub async fn leave(mut self) {
         let _ = self.commands.send(Command::Leave);
         if tokio::time::timeout(LEAVE_DEADLINE, &mut self.left)

@@ -24,13 +24,13 @@ pub struct ProducerSettings {
     pub queue_bytes: usize,
     /// The largest record that is taken, bytes.
     pub max_message_bytes: usize,
-    /// Whether a record that is refused for good ends the producer, so that no later record gets onto the log (PROTOCOL S6). Otherwise
-    /// only that record fails.
+    /// Whether a record that is finally refused ends the producer, so that no later record gets onto the log (PROTOCOL S6). Otherwise only that
+    /// record fails.
     pub gapless: bool,
 }
 
 impl ProducerSettings {
-    /// For a few records that must get onto the log, however long that takes.
+    /// For a few records that must get onto the log, no matter how long it takes.
     pub const WITHOUT_TIMEOUT: Self = Self {
         linger_ms: 0,
         message_timeout_ms: 0,
@@ -43,10 +43,10 @@ impl ProducerSettings {
 /// Why an append failed, or may have failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryFailure {
-    /// The broker refused it; it is not on the log.
+    /// The broker refused the record; it is not on the log.
     #[error("refused: {0}")]
     Refused(String),
-    /// It may be on the log or not.
+    /// The record may or may not be on the log.
     #[error("unknown: {0}")]
     Unknown(String),
 }
@@ -94,7 +94,7 @@ pub struct AppendRecord<'a> {
     pub key: &'a [u8],
     /// The value; `None` for a null one.
     pub value: Option<&'a [u8]>,
-    /// CreateTime; `None` for now, or where the broker sets it.
+    /// CreateTime; `None` for now, or if the broker sets it.
     pub timestamp: Option<TimestampMs>,
     /// Headers, in order.
     pub headers: &'a [(String, Option<Vec<u8>>)],
@@ -123,12 +123,12 @@ impl<D: OnDelivery> ProducerContext for Context<D> {
     }
 }
 
-/// librdkafka reports −1, or −1001 (invalid), for a record that is on the log at an offset that it was not told.
+/// librdkafka reports −1, or −1001 (invalid), for a record that is on the log if the broker did not tell its offset.
 fn known_offset(reported: i64) -> Option<i64> {
     (reported >= 0).then_some(reported)
 }
 
-/// Only what a broker or the client itself turned down for good is known not to be on the log.
+/// A record is known not to be on the log only if a broker or the client itself finally refused it.
 fn classify(error: &KafkaError) -> DeliveryFailure {
     use RDKafkaErrorCode as Code;
     match error.rdkafka_error_code() {
@@ -154,10 +154,10 @@ pub struct LogProducer<D: OnDelivery> {
 }
 
 impl<D: OnDelivery> LogProducer<D> {
-    /// Connects lazily: a broker that is away is no error here.
+    /// Connects lazily: a broker that is away does not cause an error here.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, EventLogError> {
         let mut client = config.client();
         client
@@ -186,7 +186,7 @@ impl<D: OnDelivery> LogProducer<D> {
         Ok(Self { inner })
     }
 
-    /// Queues a record; `handle` gets the outcome exactly once, also where librdkafka refuses the record at once.
+    /// Queues a record; `handle` gets the outcome exactly once, also if librdkafka refuses the record at once.
     ///
     /// # Errors
     /// [`QueueFull`], with the handle.
@@ -226,7 +226,7 @@ impl<D: OnDelivery> LogProducer<D> {
     /// Waits at most `deadline` until the outcome of every queued record is known. Dropping a producer drops its queue.
     ///
     /// # Errors
-    /// [`EventLogError`] where records are still unacknowledged.
+    /// [`EventLogError`] if records are still unacknowledged.
     pub fn flush(&self, deadline: Duration) -> Result<(), EventLogError> {
         self.inner
             .flush(deadline)

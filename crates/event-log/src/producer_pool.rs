@@ -1,19 +1,19 @@
 //! Appending over several connections to each broker.
 //!
-//! librdkafka sends a request for each partition, and an idempotent producer has at most five of them under way on a
-//! connection (confluentinc/librdkafka issues 1700 and 2216): records of 64 partitions leave in 13 round trips.
+//! librdkafka sends a request for each partition, and an idempotent producer has at most five of them in flight on a connection
+//! (confluentinc/librdkafka issues 1700 and 2216): records of 64 partitions leave in 13 round trips.
 
 use crate::{
     AppendRecord, EventLogError, KafkaConfig, LogProducer, OnDelivery, ProducerSettings, QueueFull,
 };
 
-/// Producers that share the partitions among them. A partition always has the same producer, so that its records keep their order.
+/// Producers that divide the partitions among themselves. A partition always has the same producer, so that its records keep their order.
 pub struct ProducerPool<D: OnDelivery> {
     producers: Vec<LogProducer<D>>,
 }
 
 impl<D: OnDelivery> ProducerPool<D> {
-    /// With so many connections to each broker, at least one. Each producer has a queue as `settings` say.
+    /// A pool with `connections` connections to each broker, at least one. Each producer has a queue as `settings` say.
     ///
     /// # Errors
     /// As [`LogProducer::new`].

@@ -60,8 +60,7 @@ pub(crate) fn is_own(name: &str) -> bool {
     OWN.contains(&name)
 }
 
-/// Names and values, as librdkafka has them. Values of what looks like a secret are shown as `[redacted]` wherever they
-/// are printed, logged or serialised.
+/// Names and values, as librdkafka has them. Values that look like secrets are shown as `[redacted]` wherever they are printed, logged or serialised.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Validate)]
 #[serde(transparent)]
 #[garde(transparent)]
@@ -105,7 +104,7 @@ impl Serialize for ClientProperties {
     }
 }
 
-/// A property that would be overridden is refused rather than ignored.
+/// Refuses properties that Tidemark would override, rather than ignoring them.
 fn refuse_own(properties: &BTreeMap<String, String>, (): &()) -> garde::Result {
     let own: Vec<&str> = properties
         .keys()

@@ -22,7 +22,7 @@ use crate::{
 /// How long a broker may take to answer, and a scan to find its next record.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many lines of librdkafka's log are read when a broker does not answer: the reason comes first.
+/// How many lines of librdkafka's log are read if a broker does not answer: the reason is among the first.
 const LOG_LINES: u32 = 20;
 
 /// The pause before a query is repeated while leaders change.
@@ -31,8 +31,8 @@ const LEADER_PAUSE: Duration = Duration::from_millis(100);
 /// A scan of at most this many records of each partition is small.
 const SMALL_SCAN: i64 = 64;
 
-/// The fetch size of a small scan. A larger batch comes whole. With librdkafka's default of a megabyte, skipping the records of a backlog
-/// that were not wanted took more than a second.
+/// The fetch size of a small scan. A larger batch comes whole. With librdkafka's default of a megabyte it took more than a second to skip the
+/// unwanted records of a backlog.
 const BYTES_OF_SMALL_SCAN: &str = "65536";
 
 /// Reads offset ranges of topics, and the records between two offsets. Its calls block; the `async` ones run on tokio's blocking
@@ -44,14 +44,14 @@ pub struct LogReader {
     query_client: ReconnectingClient<BaseConsumer<NamedContext>>,
 }
 
-/// A consumer for one scan at a time, since a scan assigns partitions, and the topics that it knows; made on first use.
+/// A consumer for one scan at a time, since a scan assigns partitions, and the topics that it knows; created on first use.
 type Scanner = Mutex<Option<(ReconnectingClient<BaseConsumer<NamedContext>>, Vec<Topic>)>>;
 
 impl LogReader {
     /// Connects lazily.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig) -> Result<Self, EventLogError> {
         Ok(Self {
             config: config.clone(),
@@ -61,10 +61,10 @@ impl LogReader {
         })
     }
 
-    /// The offsets of each of `partitions`; every one of them is in the result.
+    /// The offsets of each of `partitions`; the result has all of them.
     ///
     /// # Errors
-    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] if a leader does not answer within 30 s, or not for every partition.
     pub fn bounds(
         &self,
         topic: Topic,
@@ -82,7 +82,7 @@ impl LogReader {
     /// One above the last offset of each of the 64 partitions.
     ///
     /// # Errors
-    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] if a leader does not answer within 30 s, or not for every partition.
     pub async fn ends(self: &Arc<Self>, topic: Topic) -> Result<PartitionMap<i64>, EventLogError> {
         self.blocking(move |reader| reader.ends_now(topic)).await
     }
@@ -110,7 +110,7 @@ impl LogReader {
     /// How many members a consumer group has right now.
     ///
     /// # Errors
-    /// [`EventLogError`] where the cluster does not answer within 30 s.
+    /// [`EventLogError`] if the cluster does not answer within 30 s.
     pub fn group_members(&self, group: &str) -> Result<usize, EventLogError> {
         let name = self.config.group(group);
         let groups = self
@@ -125,10 +125,10 @@ impl LogReader {
             .sum())
     }
 
-    /// The first offset of each partition whose record is at or after `ts`; the end where there is none.
+    /// The first offset of each partition whose record is at or after `ts`; the end if there is none.
     ///
     /// # Errors
-    /// [`EventLogError`] where a leader does not answer within 30 s, or not for every partition.
+    /// [`EventLogError`] if a leader does not answer within 30 s, or not for every partition.
     pub fn offsets_at(
         &self,
         topic: Topic,
@@ -150,7 +150,7 @@ impl LogReader {
         Ok(offsets)
     }
 
-    /// The first offset of each partition, or the one above its last.
+    /// The first offset of each partition, or the offset after its last.
     fn edges(
         &self,
         topic: Topic,
@@ -207,11 +207,11 @@ impl LogReader {
         }
     }
 
-    /// Reads `ranges` and calls `visit` with every record, in order within a partition, until all are read or `visit` breaks. A removed
-    /// record is an error.
+    /// Reads `ranges` and calls `visit` with every record, in order within a partition, until all are read or `visit` breaks. A removed record causes
+    /// an error.
     ///
     /// # Errors
-    /// [`EventLogError`] where nothing comes for 30 s, the client fails, or some of it is no longer on the log.
+    /// [`EventLogError`] if nothing comes for 30 s, the client fails, or a part of a range is no longer on the log.
     pub fn scan(
         &self,
         topic: Topic,
@@ -238,10 +238,10 @@ impl LogReader {
         ))
     }
 
-    /// As [`Self::scan`], but removed records are given to `visit` as [`Scanned::Removed`].
+    /// As [`Self::scan`], but `visit` gets removed records as [`Scanned::Removed`].
     ///
     /// # Errors
-    /// [`EventLogError`] where nothing comes for 30 s, the client fails, or the log ends before where a range begins.
+    /// [`EventLogError`] if nothing comes for 30 s, the client fails, or the log ends before where a range begins.
     pub fn scan_remaining(
         &self,
         topic: Topic,
@@ -261,7 +261,7 @@ impl LogReader {
             Some(made) => made,
             none => none.insert((consumer(&self.config, bytes)?, Vec::new())),
         };
-        // Of a topic that is assigned before it is known librdkafka asks for the leaders up to a second later.
+        // If a topic is assigned before it is known, librdkafka asks for its leaders up to a second later.
         if !known.contains(&topic) {
             consumer
                 .fetch_metadata(Some(&name), TIMEOUT)
@@ -278,7 +278,7 @@ impl LogReader {
         done
     }
 
-    /// The record at `offset`, where it is on the log.
+    /// The record at `offset`, if it is on the log.
     ///
     /// # Errors
     /// As [`Self::scan_remaining`].
@@ -311,12 +311,12 @@ fn consumer(
     let mut settings = config.consumer("tidemark-reader");
     settings
         .own("queued.max.messages.kbytes", "4096")
-        // Of a backlog in all partitions a response would be 50 MB by default.
+        // For a backlog in all partitions a response would have 50 MB by default.
         .set("fetch.max.bytes", "8388608")
         // A broker answers a connection's requests in order: a fetch that a scan left waiting at the end of the
         // log would hold up the next scan.
         .own("fetch.wait.max.ms", "5")
-        // Metadata of a topic whose leaders change may say that it has no partitions; it is used until it is this old.
+        // While its leaders change, a topic's metadata may say that it has no partitions; such metadata is used until it is this old.
         .set("metadata.max.age.ms", "5000")
         .set("topic.metadata.refresh.interval.ms", "2000");
     if let Some(bytes) = partition_bytes {
@@ -328,7 +328,7 @@ fn consumer(
         .map_err(|e| EventLogError::new("creating a reader", e))
 }
 
-/// Whether a response, or a part of it, says that the leader has changed, or that there is none for a moment.
+/// Whether an answer, or a part of it, says that the leader has changed, or that there is none for a moment.
 fn leaders_change(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
     use RDKafkaErrorCode as Code;
     let moves = |error: &KafkaError| {
@@ -340,7 +340,7 @@ fn leaders_change(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
                     | Code::FencedLeaderEpoch
                     | Code::UnknownLeaderEpoch
                     | Code::UnknownPartition
-                    // A new leader does not know yet how far the log is committed: an end below what was read would be wrong.
+                    // A new leader does not know yet how far the log is committed: it might report an end below records that were read.
                     | Code::OffsetNotAvailable
             )
         )
@@ -356,7 +356,7 @@ fn leaders_change(answer: &Result<TopicPartitionList, KafkaError>) -> bool {
     }
 }
 
-/// The offset of each of `partitions`; `None` where no record is at or after the time.
+/// The offset of each of `partitions`; `None` if no record is at or after the time.
 fn offsets_of(
     topic: &str,
     partitions: &[Partition],

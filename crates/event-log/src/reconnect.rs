@@ -51,7 +51,7 @@ impl<C: ClientContext + 'static> Native for AdminClient<C> {
 
 /// A client to which its bootstrap brokers are added again whenever it knows no broker.
 pub(crate) struct ReconnectingClient<T> {
-    // Before the client, so that it is dropped before it.
+    // Declared before the client, so that it is dropped first.
     _registration: Registration,
     client: T,
 }
@@ -86,7 +86,7 @@ struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// From the last metadata response, without a request: it has a controller's id if it named any broker.
+    /// Whether the last metadata response named any broker: it has a controller's id then. Makes no request.
     fn knows_brokers(&self) -> bool {
         // SAFETY: the client lives, since it is registered; with no time to wait the call only reads.
         unsafe { rd_kafka_controllerid(self.native.as_ptr(), 0) >= 0 }
@@ -119,7 +119,7 @@ impl Registration {
 }
 
 impl Drop for Registration {
-    /// Returns when the checking thread does not use the handle any more.
+    /// Returns when the checking thread no longer uses the handle.
     fn drop(&mut self) {
         registry().handles.remove(&self.0);
     }

@@ -7,36 +7,36 @@ use schemas::{
 /// A record of a topic, owned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its partition.
+    /// The record's partition.
     pub partition: Partition,
-    /// Its offset there.
+    /// The record's offset in the partition.
     pub offset: i64,
     /// Set by the producer or the broker, according to the topic's `message.timestamp.type`.
     pub timestamp: TimestampMs,
-    /// The leader epoch of the batch it came in; −1 where the broker does not say.
+    /// The leader epoch of the record's batch; −1 if the broker does not say.
     pub leader_epoch: i32,
-    /// Its key, where it has one.
+    /// The key, if there is one.
     pub key: Option<Vec<u8>>,
-    /// Its value, where it has one.
+    /// The value, if there is one.
     pub value: Option<Vec<u8>>,
-    /// Its headers, in order.
+    /// The headers, in order.
     pub headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
 /// A record of a topic, borrowed from the client that read it.
 #[derive(Clone, Debug)]
 pub struct RecordRef<'a> {
-    /// Its partition.
+    /// The record's partition.
     pub partition: Partition,
-    /// Its offset there.
+    /// The record's offset in the partition.
     pub offset: i64,
     /// Set by the producer or the broker, according to the topic's `message.timestamp.type`.
     pub timestamp: TimestampMs,
-    /// The leader epoch of the batch it came in; −1 where the broker does not say.
+    /// The leader epoch of the record's batch; −1 if the broker does not say.
     pub leader_epoch: i32,
-    /// Its key, where it has one.
+    /// The key, if there is one.
     pub key: Option<&'a [u8]>,
-    /// Its value, where it has one.
+    /// The value, if there is one.
     pub value: Option<&'a [u8]>,
     headers: Headers<'a>,
 }
@@ -80,7 +80,7 @@ impl<'a> RecordRef<'a> {
         }
     }
 
-    /// A copy of its headers, in order.
+    /// A copy of the headers, in order.
     #[must_use]
     pub fn headers(&self) -> Vec<(String, Option<Vec<u8>>)> {
         match self.headers {
@@ -97,12 +97,12 @@ impl<'a> RecordRef<'a> {
     /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`ReadError`]: readers skip it, or stop before it.
+    /// [`ReadError`]: readers skip the record, or stop before it.
     pub fn event(&self) -> Result<Event, ReadError> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 
-    /// The value's bytes; empty where there is none.
+    /// The value's bytes; empty if there is none.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.value.unwrap_or_default()
@@ -127,18 +127,18 @@ impl Record {
     /// The event of a record of `chat.events`.
     ///
     /// # Errors
-    /// [`ReadError`]: readers skip it, or stop before it.
+    /// [`ReadError`]: readers skip the record, or stop before it.
     pub fn event(&self) -> Result<Event, ReadError> {
         Event::read(self.partition, self.bytes(), self.timestamp)
     }
 
-    /// The value's bytes; empty where there is none.
+    /// The value's bytes; empty if there is none.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.value.as_deref().unwrap_or_default()
     }
 
-    /// The text of the last header of this name, where it is there and UTF-8.
+    /// The text of the last header of this name, if it exists and is UTF-8.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let (_, value) = self.headers.iter().rfind(|(key, _)| key == name)?;

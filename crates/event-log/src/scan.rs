@@ -132,7 +132,7 @@ impl<S: Source> Scan<S> {
                 self.waited = Duration::ZERO;
                 return Ok(self.take(record, visit));
             }
-            // A new leader's high watermark may lie below the end for a moment: the rest still comes.
+            // A new leader's high watermark may be below the end for a moment: the rest still comes.
             None | Some(Err(KafkaError::PartitionEOF(_))) => {}
             Some(Err(error @ KafkaError::MessageConsumptionFatal(_))) => return Err(error),
             Some(Err(KafkaError::MessageConsumption(
@@ -164,7 +164,7 @@ impl<S: Source> Scan<S> {
         }
     }
 
-    /// A position is out of range, and librdkafka has stopped there: reports removed offsets, and reads on after them.
+    /// A position is out of range, and librdkafka has stopped there: reports the removed offsets, and continues after them.
     fn skip_removed(
         &mut self,
         visit: &mut impl FnMut(Scanned) -> ControlFlow<()>,

@@ -1,4 +1,4 @@
-//! How far `chat.inbound` is sequenced, as the newest events of each partition say.
+//! How far `chat.inbound` is sequenced, according to the newest events of each partition.
 
 use std::ops::{ControlFlow, Range};
 
@@ -13,8 +13,8 @@ use crate::{EventLogError, LogReader};
 /// How far a partition is sequenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequenced {
-    /// The highest source on `chat.events`: everything up to it is answered for. [`SourceOffset::START`](schemas::event::SourceOffset::START)
-    /// where there is none.
+    /// The highest source on `chat.events`: everything up to it is decided. [`SourceOffset::START`](schemas::event::SourceOffset::START) if there is
+    /// none.
     pub last: Source,
     /// The partition's clock.
     pub clock: TimestampMs,
@@ -37,9 +37,9 @@ impl Sequenced {
 }
 
 impl LogReader {
-    /// What the newest `look_back` records of each partition of `chat.events` say, of what lies in `left`, and where no event is among
-    /// them, those before: a partition that is absent has none at all. It is for showing how far things are: a former owner's
-    /// repeats may lie behind the highest source, and only a fold of the log sees past any number of them. Blocks.
+    /// How far each partition is sequenced, according to the newest `look_back` records within `left` or, if there is no event among them, to earlier
+    /// ones. A partition that is absent from the result has no events at all. Serves only to show progress: a former owner's repeats may come after
+    /// the highest source, and only a fold of the log sees past any number of them. Blocks.
     ///
     /// # Errors
     /// [`EventLogError`].

@@ -9,17 +9,17 @@ use schemas::topics::Topic;
 
 use crate::{Admin, KafkaConfig};
 
-/// All topics of a deployment, under a prefix that nobody else has. They are deleted with the value: a broker maps the
-/// indexes of every partition into its memory, and the kernel allows it some 30,000 partitions only.
+/// All topics of a deployment, under a unique prefix. They are deleted with the value: a broker maps the indexes of every partition into its memory,
+/// and the kernel allows it some 30,000 partitions only.
 pub struct TestTopics {
     config: KafkaConfig,
 }
 
 impl TestTopics {
-    /// Creates them on `brokers` (`host:port`, separated by commas).
+    /// Creates the topics on `brokers` (`host:port`, separated by commas).
     ///
     /// # Panics
-    /// Where Kafka does not answer or refuses. No test can go on then.
+    /// If Kafka does not answer or refuses. No test can continue then.
     pub async fn create(brokers: &str) -> Self {
         let config = KafkaConfig {
             brokers: brokers.to_owned(),
@@ -31,22 +31,22 @@ impl TestTopics {
         Self { config }
     }
 
-    /// Names the broker and the prefix; all else is as by default.
+    /// A configuration with the broker and the prefix, and defaults for the rest.
     #[must_use]
     pub fn config(&self) -> &KafkaConfig {
         &self.config
     }
 
-    /// Deletes one of them; returns when nothing can be appended to it any more.
+    /// Deletes a topic; returns when nothing can be appended to it any more.
     ///
     /// # Panics
-    /// Where Kafka does not answer or refuses, or has the topic for another minute.
+    /// If Kafka does not answer or refuses, or still has the topic after a minute.
     pub async fn delete_topic(&self, topic: Topic) {
         let admin = Admin::new(&self.config).expect("an admin client");
         let name = self.config.topic(topic);
         let deleted = admin.delete_topics(std::slice::from_ref(&name)).await;
         deleted.expect("the topic can be deleted");
-        // The controller has deleted it; the broker hears of it later.
+        // The controller has deleted the topic; the broker learns of it later.
         let deadline = Instant::now() + Duration::from_secs(60);
         while admin.find(&name).await.expect("Kafka answers").partitions > 0 {
             assert!(Instant::now() < deadline, "{name} is still there");
@@ -54,7 +54,7 @@ impl TestTopics {
         }
     }
 
-    /// Deletes them, unless the broker is gone.
+    /// Deletes the topics, unless the broker is gone.
     fn delete(&self) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()

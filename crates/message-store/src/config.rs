@@ -15,7 +15,7 @@ pub struct MySqlConfig {
     /// User, for every server that names none of its own.
     #[garde(length(min = 1, max = 80))]
     pub user: String,
-    /// That user's password.
+    /// The password of `user`.
     #[garde(skip)]
     pub password: Secret,
     /// How many databases the 64 tables of each kind are spread over: a power of two up to 64, at least one a server.
@@ -79,7 +79,7 @@ pub struct ServerConfig {
     /// Whether the connection is encrypted.
     #[garde(skip)]
     pub tls: TlsMode,
-    /// PEM file with the authorities that may sign the server's certificate; absent: those that the web trusts.
+    /// PEM file with the authorities that may sign the server's certificate; absent: the public web's authorities.
     #[garde(custom(is_looked_at(self.tls)), custom(has_certificates))]
     pub tls_ca: Option<PathBuf>,
 }
@@ -126,7 +126,7 @@ pub enum TlsMode {
     /// Plain text.
     #[default]
     Disabled,
-    /// Encrypted, whoever answers.
+    /// Encrypted; the certificate is not checked.
     Required,
     /// Encrypted, and an authority has signed the certificate.
     VerifyCa,
@@ -141,7 +141,7 @@ fn comes_with<T>(name: &'static str, other: bool) -> impl FnOnce(&Option<T>, &()
     }
 }
 
-/// An authority that nothing is compared with would be lost in silence.
+/// Refuses authorities that would be silently ignored, since the certificate is not checked.
 fn is_looked_at(tls: TlsMode) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
     move |ca, ()| match tls {
         TlsMode::Disabled | TlsMode::Required if ca.is_some() => Err(garde::Error::new(

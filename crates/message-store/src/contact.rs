@@ -9,26 +9,26 @@ pub const PREVIEW_CHARS: usize = 200;
 
 /// The newest message of a conversation, as a contact row keeps it.
 ///
-/// Of two the one with the larger (mid, chg) holds, with time and sender of the smaller one where both are of the same message: a change does
-/// not say when its message was sent, nor, in a group, by whom.
+/// Merging two keeps the one with the larger (mid, chg). If both are of the same message, time and sender come from the smaller one: a change does
+/// not say when its message was sent nor, in a group, by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastMessage {
     /// Its number, at least 1.
     pub mid: Mid,
     /// Its time.
     pub ts: TimestampMs,
-    /// Who sent it.
+    /// The sender.
     pub srcid: UserId,
     /// The first [`PREVIEW_CHARS`] characters of its newest text. A longer one is an error of the write.
     pub preview: String,
     /// The last change to it; 0 if there was none.
     pub chg: Chg,
-    /// What became of it.
+    /// Whether it is shown.
     pub state: MessageState,
 }
 
 impl LastMessage {
-    /// What is kept of a message.
+    /// The stored part of a message.
     #[must_use]
     pub fn new(mid: Mid, srcid: UserId, msg: &str, ts: TimestampMs) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl LastMessage {
         }
     }
 
-    /// What is known of a message from a change to it at `ts`; `None` where the change is to one user's view only.
+    /// What a change at `ts` says about its message; `None` if the change is to one user's view only.
     #[must_use]
     pub fn changed(
         mid: Mid,
@@ -78,7 +78,7 @@ impl LastMessage {
 
 /// The beginning of a text that a row keeps.
 fn preview_of(msg: &str) -> &str {
-    // Most messages are too short to have so many characters.
+    // Most messages have fewer bytes than that.
     if msg.len() <= PREVIEW_CHARS {
         return msg;
     }
@@ -90,12 +90,12 @@ fn preview_of(msg: &str) -> &str {
 
 /// A read position, and how many messages the peer had sent up to it.
 ///
-/// The larger of two is the one with the higher mid; of two with the same mid, the one that knows its ordinal.
+/// The larger of two is the one with the higher mid; if both have the same mid, the one that has an ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadUpTo {
-    /// The last message read; 0 where nothing is read.
+    /// The last message read; 0 if nothing is read.
     pub mid: Mid,
-    /// The ordinal of the peer's last message up to `mid`; `None` where it is not known.
+    /// The ordinal of the peer's last message up to `mid`; `None` if it is not known.
     pub n: Option<Ordinal>,
 }
 
@@ -113,24 +113,24 @@ impl Default for ReadUpTo {
     }
 }
 
-/// What a user has set for a contact from an event on.
+/// The flags that a user has set for a contact, with the event that set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlagsAt {
     /// The offset of the event.
     pub pos: i64,
-    /// What is set.
+    /// The flags.
     pub flags: ContactFlags,
 }
 
 /// Changes to one user's row of a conversation, merged by maximum into `contact_<n>`, n = uid mod 64.
 ///
-/// Merging is idempotent, and commutative but for the flags in a database, which has no offset of theirs: there they hold where their event
-/// is behind the last one that changed the row. All events of a row are of one partition, and are written in its order.
+/// Merging is idempotent, and commutative except for the flags in a database. The database has no offset of the flags: it takes new flags if their
+/// event comes after the last one that changed the row. All events of a row are in one partition, and are written in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactDelta {
     /// The owner of the row.
     pub uid: UserId,
-    /// The other side; the same as `uid` in a note to oneself.
+    /// The other user; the same as `uid` in a note to oneself.
     pub peer: UserId,
     /// The newest message, or the last change to it, if there was one.
     pub last: Option<LastMessage>,
@@ -140,21 +140,21 @@ pub struct ContactDelta {
     pub own_n: Ordinal,
     /// The read positions of `uid`.
     pub read: PerDevice<ReadUpTo>,
-    /// The last change of the conversation that has a number, whoever made it; 0 if there was none.
+    /// The last change of the conversation that has a number, made by either user; 0 if there was none.
     pub chg: Chg,
     /// The offset of the last event without a number by which `uid` hid a message or cleared the history; 0 if there was none.
     pub own_pos: i64,
-    /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, or what `uid` has read or says
-    /// about the contact. −1 if there was none.
+    /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, a read position of `uid`, or a change by
+    /// `uid` to the contact. −1 if there was none.
     pub pos: i64,
-    /// What `uid` has set. Of a row that was read the offset is `pos`, and `None` is no flag.
+    /// The flags that `uid` has set. In a row that was read from the database, their offset is `pos`, and `None` means no flags.
     pub flags: Option<FlagsAt>,
     /// The newest message when `uid` last deleted the contact; 0 if that never was.
     pub deleted_mid: Mid,
     /// The newest message that `uid` has cleared; 0 if there was none.
     pub clear_mid: Mid,
-    /// Messages that `uid` has hidden. They are stored in `hidden_<n>`. [`ReadTx::contact_page`](crate::ReadTx::contact_page) fills in the
-    /// newest message where that is hidden; other reads leave it empty.
+    /// Messages that `uid` has hidden. They are stored in `hidden_<n>`. [`ReadTx::contact_page`](crate::ReadTx::contact_page) fills in the newest
+    /// message if that is hidden; other reads leave it empty.
     pub hidden: BTreeSet<Mid>,
 }
 
@@ -205,7 +205,7 @@ impl ContactDelta {
 /// A row of `contact_<n>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactRow {
-    /// What follows from the log.
+    /// The part of the row that follows from the log.
     pub contact: ContactDelta,
 }
 
@@ -224,7 +224,7 @@ impl ContactRow {
         }
     }
 
-    /// What the user has set.
+    /// The flags that the user has set.
     #[must_use]
     pub fn flags(&self) -> ContactFlags {
         self.contact
@@ -232,7 +232,7 @@ impl ContactRow {
             .map_or_else(ContactFlags::default, |set| set.flags)
     }
 
-    /// Whether the list has it: there is a message, and a newer one than when the user deleted the contact.
+    /// Whether a list has the contact: there is a message, and it is newer than the deletion of the contact, if any.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         let last = self.contact.last.as_ref();
@@ -245,7 +245,7 @@ impl ContactRow {
         self.contact.deleted_mid > Mid::ZERO && !self.is_listed()
     }
 
-    /// The newest message as the user sees it: `None` where there is none, or it is deleted for both or cleared, or among
+    /// The newest message as the user sees it: `None` if there is none, or if it is deleted for both, cleared, or among
     /// [`hidden`](ContactDelta::hidden).
     #[must_use]
     pub fn visible_last(&self) -> Option<&LastMessage> {
@@ -274,9 +274,9 @@ impl ContactRow {
 pub struct ContactCursor {
     /// Whether the contact is pinned.
     pub pinned: bool,
-    /// The time of the last message; 0 where there is none.
+    /// The time of the last message; 0 if there is none.
     pub last_ts: TimestampMs,
-    /// The other side.
+    /// The other user.
     pub peer: UserId,
 }
 

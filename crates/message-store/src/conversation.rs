@@ -1,4 +1,4 @@
-//! What conversations are in the tables: where those of two users and groups differ.
+//! How conversations are stored: the differences between those of two users and groups.
 
 use schemas::{ConversationId, Mid, UserId};
 
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// What reads select of a message.
+    /// The columns of a message that reads select.
     pub(crate) fn columns(self) -> &'static str {
         match self {
             Self::Direct => "id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts",
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// That a message `m` is in the conversation of a change `c`.
+    /// The condition that a message `m` is in the conversation of a change `c`.
     pub(crate) fn is_same_conversation(self) -> &'static str {
         match self {
             Self::Direct => {
@@ -50,7 +50,8 @@ impl Kind {
         }
     }
 
-    /// That a message `m` is in the conversation of an edit `c`, which between two users only its sender makes: as the index has it.
+    /// The condition that a message `m` is in the conversation of an edit `c`, in a form that the index can use: between two users only the sender
+    /// edits a message.
     pub(crate) fn is_of_editor(self) -> &'static str {
         match self {
             Self::Direct => "m.srcid = c.uid AND m.destid = IF(c.uid = c.lo, c.hi, c.lo)",
@@ -59,7 +60,7 @@ impl Kind {
     }
 }
 
-/// (lo, hi) of `msg_change_<n>`; 0 is no user.
+/// (lo, hi) of `msg_change_<n>`; 0 is not a uid.
 pub(crate) fn lo_and_hi(conversation: ConversationId) -> (i64, i64) {
     match conversation {
         ConversationId::Direct(direct) => (direct.lo().get(), direct.hi().get()),
@@ -67,7 +68,7 @@ pub(crate) fn lo_and_hi(conversation: ConversationId) -> (i64, i64) {
     }
 }
 
-/// The number that says together with its kind which of its user's conversations it is: `peer` of `hidden_<n>`.
+/// The number that, together with the kind, identifies a conversation of a user: `peer` of `hidden_<n>`.
 pub(crate) fn peer_number(conversation: ConversationId, uid: UserId) -> i64 {
     match conversation {
         ConversationId::Direct(direct) => direct.peer_of(uid).get(),
@@ -75,7 +76,7 @@ pub(crate) fn peer_number(conversation: ConversationId, uid: UserId) -> i64 {
     }
 }
 
-/// The condition that is true of one message. Between two users it takes the sender, too.
+/// The condition that identifies one message. Between two users it needs the sender, too.
 pub(crate) fn message_key(conversation: ConversationId, srcid: UserId, mid: Mid) -> String {
     match conversation {
         ConversationId::Direct(direct) => {
@@ -86,7 +87,7 @@ pub(crate) fn message_key(conversation: ConversationId, srcid: UserId, mid: Mid)
     }
 }
 
-/// The conditions of which one is true of the message, as the index has it (it cannot use a list of tuples): either user may have sent it.
+/// Conditions of which one is true of the message: either user may have sent it. The index can use them; it cannot use a list of tuples.
 pub(crate) fn message_keys(conversation: ConversationId, mid: Mid) -> Vec<String> {
     match conversation {
         ConversationId::Direct(direct) => {

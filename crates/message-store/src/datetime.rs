@@ -7,7 +7,7 @@ use crate::StoreError;
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
 
-/// What a column holds for a time of the log.
+/// The value of a column for a time of the log.
 pub(crate) fn to_column(ts: TimestampMs) -> Result<PrimitiveDateTime, StoreError> {
     OffsetDateTime::from_unix_timestamp_nanos(i128::from(ts.0) * NANOS_PER_MILLI)
         .ok()
@@ -21,7 +21,7 @@ pub(crate) fn to_column(ts: TimestampMs) -> Result<PrimitiveDateTime, StoreError
         })
 }
 
-/// The log's time that a column holds.
+/// The log's time for the value of a column.
 pub(crate) fn from_column(at: PrimitiveDateTime) -> TimestampMs {
     let millis = at
         .assume_utc()

@@ -1,4 +1,4 @@
-//! The devices of users: what a gateway keeps of them. They do not follow from the log.
+//! The devices of users, as gateways store them. These rows do not follow from the log.
 
 use schemas::{DeviceClass, DeviceId, TableNumber, TimestampMs, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
@@ -16,24 +16,24 @@ use crate::{
 /// A row of `device_<n>`, n = uid mod 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceRow {
-    /// Whose device it is.
+    /// The user of the device.
     pub uid: UserId,
-    /// Its own id.
+    /// The id of the device.
     pub device: DeviceId,
     /// Its class.
     pub class: DeviceClass,
-    /// What the user calls it: at most 64 characters. A longer one is an error of the write.
+    /// The user's name for the device: at most 64 characters. A longer one is an error of the write.
     pub name: String,
-    /// Its newest token as text, which may be one of another version: at most 1,024 characters of ASCII.
+    /// The device's newest token as text, possibly one of another version: at most 1,024 characters of ASCII.
     pub token: String,
-    /// When it had handled what the token covers, by the clock of its gateway.
+    /// When the device had handled everything that the token covers, by the clock of its gateway.
     pub seen_at: TimestampMs,
 }
 
 const ROWS_AT_ONCE: u64 = 1_000;
 
 impl MessageStore {
-    /// Stores devices of one database. Of two writes of one device the one with the later `seen_at` holds, so that a token never falls back.
+    /// Stores devices of one database. If a device is written twice, the later `seen_at` wins, so that a token never moves back.
     ///
     /// # Errors
     /// As all writes.
@@ -60,14 +60,14 @@ impl MessageStore {
                     .with(datetime::to_column(row.seen_at)?))
             })?);
         }
-        // No sink's offsets move: they are not of the log.
+        // Devices do not come from the log, so no sink's offsets move.
         let no_offsets = (Sink::Contacts, "");
         Transaction::new(self, shard, no_offsets, &[], statements)?
             .commit(self)
             .await
     }
 
-    /// Deletes devices that were last seen before `time`; how many over all tables.
+    /// Deletes devices that were last seen before `time`. Returns how many over all tables.
     ///
     /// # Errors
     /// As all writes.
@@ -95,7 +95,7 @@ impl MessageStore {
         Ok(deleted)
     }
 
-    /// Deletes what a user has beyond the newest `kept` devices; how many over all tables.
+    /// Deletes all but the newest `kept` devices of each user. Returns how many over all tables.
     ///
     /// # Errors
     /// As all writes.

@@ -2,7 +2,7 @@ use crate::{Shard, Sink};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a call failed, by what the caller has to do.
+/// Why a call failed, classified by what the caller has to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Keep the data and retry later: a server that does not answer or is full, a deadlock, a missing month, a schema that is not
@@ -58,7 +58,7 @@ impl StoreError {
         self.number() == Some(TABLE_EXISTS)
     }
 
-    /// Whether an ALTER TABLE adds a column or key that is there, or drops one that is not.
+    /// Whether an ALTER TABLE adds a column or key that exists, or drops one that does not.
     pub(crate) fn is_altered_already(&self) -> bool {
         matches!(
             self.number(),
@@ -97,7 +97,7 @@ struct Hinted {
     cause: sqlx::Error,
 }
 
-/// Which setting may be wrong, where the error tells.
+/// The setting that may be wrong, if the error tells.
 fn hint(error: &sqlx::Error) -> Option<&'static str> {
     match (error, number(error)) {
         // Unknown user, wrong password, and REQUIRE SSL for a connection without it.

@@ -1,4 +1,4 @@
-//! What the tables have of groups.
+//! Groups, as the tables have them.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub struct SettingsAt {
     pub pos: i64,
     /// The settings.
     pub settings: GroupSettings,
-    /// How many members there are.
+    /// The number of members.
     pub member_count: i64,
 }
 
@@ -42,7 +42,7 @@ impl Default for GroupDelta {
 }
 
 impl GroupDelta {
-    /// Adds a message, or what is known of it from a change.
+    /// Adds a message, or what a change says about it.
     pub fn merge_last(&mut self, other: LastMessage) {
         self.last = Some(match self.last.take() {
             Some(last) => last.merge(other),
@@ -56,9 +56,9 @@ impl GroupDelta {
 pub struct GroupRow {
     /// The group.
     pub gid: GroupId,
-    /// Its settings; `None` where the log no longer has its creation, nor any later change.
+    /// Its settings; `None` if the log has neither its creation nor a later change any more.
     pub settings: Option<GroupSettings>,
-    /// How many members there are; 0 once it is dissolved.
+    /// The number of members; 0 once the group is dissolved.
     pub member_count: i64,
     /// The newest message.
     pub last: Option<LastMessage>,
@@ -68,14 +68,14 @@ pub struct GroupRow {
     pub pos: i64,
 }
 
-/// A group, and what it has of a member.
+/// A group, with its data about one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupHead {
     /// The group.
     pub gid: GroupId,
     /// Its settings.
     pub settings: GroupSettings,
-    /// How many members there are; 0 once it is dissolved.
+    /// The number of members; 0 once the group is dissolved.
     pub member_count: i64,
     /// The newest message.
     pub last: Option<LastMessage>,
@@ -85,14 +85,14 @@ pub struct GroupHead {
     pub pos: i64,
     /// The member's role.
     pub role: GroupRole,
-    /// The member does not send.
+    /// Whether the member is muted, that is, cannot send.
     pub muted: bool,
     /// The newest message when the member joined last.
     pub join_mid: Mid,
 }
 
 impl GroupHead {
-    /// The newest message that the member does not see because it was there before: 0 where the whole history is shown.
+    /// The newest message from before the member joined, which the member does not see; 0 if the group shows its whole history.
     #[must_use]
     pub fn unseen_mid(&self) -> Mid {
         if self.settings.whole_history {
@@ -102,39 +102,39 @@ impl GroupHead {
         }
     }
 
-    /// The number of the newest message; 0 where there is none.
+    /// The number of the newest message; 0 if there is none.
     #[must_use]
     pub fn last_mid(&self) -> Mid {
         self.last.as_ref().map_or(Mid::ZERO, |last| last.mid)
     }
 }
 
-/// A row of `group_member_<n>`; also what one event makes of it.
+/// A row of `group_member_<n>`, or the change that one event makes to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMemberRow {
     /// The group.
     pub gid: GroupId,
     /// The user.
     pub uid: UserId,
-    /// The role; `None` for who is no member any more.
+    /// The role; `None` if the user is not a member any more.
     pub role: Option<GroupRole>,
-    /// Does not send.
+    /// Whether the user is muted, that is, cannot send.
     pub muted: bool,
-    /// The newest message when the user joined last; 0 in a change that is no joining.
+    /// The newest message when the user joined last; 0 in a change by which the user does not join.
     pub join_mid: Mid,
     /// The offset of the last event that names the user.
     pub pos: i64,
 }
 
 impl GroupMemberRow {
-    /// Merges a later one of the same user.
+    /// Merges a later row or change of the same user.
     pub fn merge(&mut self, later: Self) {
         let join_mid = self.join_mid.max(later.join_mid);
         *self = Self { join_mid, ..later };
     }
 }
 
-/// A row of `membership_<n>`, n = uid mod 64; also what one event makes of it. Everything in it is a maximum.
+/// A row of `membership_<n>`, n = uid mod 64, or the change that one event makes to it. All its values are maxima.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The user.
@@ -149,20 +149,20 @@ pub struct Membership {
     pub join_mid: Mid,
     /// The newest message that the user sent.
     pub own_last_mid: Mid,
-    /// Up to where the user has read.
+    /// The read positions of the user.
     pub read: PerDevice<Mid>,
     /// The newest message that the user has cleared.
     pub clear_mid: Mid,
     /// The offset of the last event without a number by which the user hid a message or cleared the history; 0 if there was none.
     pub own_pos: i64,
-    /// Messages that the user has hidden. They are stored in `hidden_<n>`; reads leave it empty.
+    /// Messages that the user has hidden. They are stored in `hidden_<n>`; reads leave this empty.
     pub hidden: BTreeSet<Mid>,
     /// The offset of the last event.
     pub pos: i64,
 }
 
 impl Membership {
-    /// One that changes nothing.
+    /// A change that changes nothing.
     #[must_use]
     pub fn new(uid: UserId, gid: GroupId) -> Self {
         Self {
@@ -186,14 +186,14 @@ impl Membership {
         self.join_pos > self.left_pos
     }
 
-    /// Up to where nothing counts as unread (PROTOCOL G4).
+    /// The last messages that count as read (PROTOCOL G4).
     #[must_use]
     pub fn read_mids(&self) -> PerDevice<Mid> {
         let floor = self.join_mid.max(self.own_last_mid).max(self.clear_mid);
         self.read.map(|read| read.max(floor))
     }
 
-    /// Merges a later, earlier or repeated one of the same row.
+    /// Merges a later, earlier or repeated change of the same row.
     pub fn merge(&mut self, other: Self) {
         debug_assert_eq!((self.uid, self.gid), (other.uid, other.gid));
         self.join_pos = self.join_pos.max(other.join_pos);

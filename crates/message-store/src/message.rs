@@ -12,26 +12,26 @@ pub struct MessageRow {
     pub id: i64,
     /// The event's time.
     pub ts: TimestampMs,
-    /// Who sent it.
+    /// The sender.
     pub srcid: UserId,
-    /// To whom: this chooses the table.
+    /// The recipient, which determines the table.
     pub to: Recipient,
     /// The sender's own id of the send.
     pub client_msg_id: ClientMsgId,
-    /// Its newest text; empty once it is recalled or deleted.
+    /// The newest text; empty once the message is recalled or deleted.
     pub msg: String,
-    /// Its number in the conversation: 1, 2, 3 …
+    /// The message's number in the conversation: 1, 2, 3 …
     pub mid: Mid,
-    /// Its number among those of its sender; `None` in a group.
+    /// The message's number among those of its sender; `None` in a group.
     pub n: Option<Ordinal>,
-    /// What became of it.
+    /// Whether the message is shown.
     pub state: MessageState,
-    /// When it was last edited. `None` where it never was, and once it is recalled or deleted.
+    /// When the message was last edited. `None` if it never was, and once it is recalled or deleted.
     pub edited_ts: Option<TimestampMs>,
 }
 
 impl MessageRow {
-    /// The row of a message that nobody has changed.
+    /// The row of an unchanged message.
     #[must_use]
     pub fn new(id: i64, ts: TimestampMs, message: Message) -> Self {
         Self {
@@ -71,7 +71,7 @@ pub enum MessageState {
 }
 
 impl MessageState {
-    /// The state after a change; `None` where the change is not to the message itself.
+    /// The state after a change; `None` if the change is not to the message itself.
     #[must_use]
     pub fn after(change: &Change) -> Option<Self> {
         match change {
@@ -105,13 +105,13 @@ pub struct ChangeRow {
     pub ts: TimestampMs,
     /// The conversation.
     pub conversation: ConversationId,
-    /// Who made the change; between two users, of a message that he sent or sees no more.
+    /// The user who made the change: between two users, the sender of the message or, for a hide or clear, the user who no longer sees it.
     pub by: UserId,
     /// The message.
     pub mid: Mid,
-    /// What became of it.
+    /// The change itself.
     pub change: Change,
-    /// Its number among the changes of the conversation; 0 where it has none.
+    /// The number of the change in the conversation; 0 if it has none.
     pub chg: Chg,
 }
 
@@ -135,35 +135,35 @@ impl ChangeRow {
     }
 }
 
-/// The column `chg` of `msg_change_<n>`. Changes of a conversation without a number have different offsets.
+/// The column `chg` of `msg_change_<n>`: for a change without a number the negative offset, which is unique in the conversation.
 fn number(chg: Chg, id: i64) -> i64 {
     if chg == Chg::ZERO { -id } else { chg.get() }
 }
 
-/// A row of `msg_change_<n>`. It has no text: that of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
+/// A row of `msg_change_<n>`. It has no text: the text of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChange {
-    /// The conversation it belongs to.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Its number among the changes of the conversation; 0 where it has none.
+    /// The number of the change in the conversation; 0 if it has none.
     pub chg: Chg,
     /// The message.
     pub mid: Mid,
-    /// Who made the change.
+    /// The user who made the change.
     pub by: UserId,
     /// What kind of change it was.
     pub kind: ChangeKind,
-    /// The time of its event.
+    /// The time of the change's event.
     pub ts: TimestampMs,
-    /// The offset of its event.
+    /// The offset of the change's event.
     pub id: i64,
-    /// Of an edit: the message's newest text, which may be that of a later edit. `None` where the message was recalled since or is gone, of
-    /// other kinds, and in scans.
+    /// For an edit: the message's newest text, possibly that of a later edit. `None` if the message was recalled since or is gone, for other kinds of
+    /// change, and in scans.
     pub msg: Option<String>,
 }
 
 impl StoredChange {
-    /// What is kept of a change.
+    /// The stored part of a change.
     #[must_use]
     pub fn of(row: &ChangeRow) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl StoredChange {
         }
     }
 
-    /// Where it is among the rows of its conversation: its `chg`, or below 0 the later the lower what has none.
+    /// The position of the row in its conversation: `chg`; without a `chg`, a negative number that is the lower the later the change.
     #[must_use]
     pub fn number(&self) -> i64 {
         number(self.chg, self.id)

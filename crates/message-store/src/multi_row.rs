@@ -11,8 +11,7 @@ pub(crate) struct MultiRow {
     pub(crate) arguments: MySqlArguments,
     /// Whether the connection keeps the statement prepared.
     pub(crate) kept: bool,
-    /// How many rows the server has to count. `None` for upserts, where a row counts 0 to 2 whatever became of it, and for UPDATEs of rows
-    /// that may be gone.
+    /// How many rows the server has to count. `None` for upserts, in which a row may count 0 to 2, and for UPDATEs of rows that may be gone.
     pub(crate) rows: Option<u64>,
 }
 
@@ -30,11 +29,11 @@ pub(crate) enum Preparation {
 /// Divisors of each other, descending to 1.
 const KEPT_SIZES: [usize; 4] = [64, 16, 4, 1];
 
-/// The most rows of a statement that is not kept; more gain nothing, and 65,535 parameters are the protocol's limit.
+/// The most rows of a statement that is not kept: more bring no gain, and the protocol allows 65,535 parameters.
 const ONCE_SIZE: usize = 1000;
 
 impl Preparation {
-    /// The next size, of `left` rows (at least 1).
+    /// The number of rows of the next statement if `left` rows (at least 1) are left.
     fn next(self, left: usize) -> usize {
         match self {
             Self::Kept => KEPT_SIZES

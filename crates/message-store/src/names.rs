@@ -1,4 +1,5 @@
-//! The names of databases and tables. They consist of the configured prefix (a-z, 0-9, _), fixed words and numbers, so they can be put into a statement.
+//! The names of databases and tables. They consist of the configured prefix (a-z, 0-9, _), fixed words and numbers, so they can be put into a
+//! statement.
 
 use schemas::TableNumber;
 
@@ -35,7 +36,7 @@ impl Table {
         Self::Device,
     ];
 
-    /// Those with months.
+    /// The tables with months.
     pub(crate) const BY_MONTH: [Self; 2] = [Self::ChatMsg, Self::GroupMsg];
 
     fn stem(self) -> &'static str {
@@ -54,7 +55,7 @@ impl Table {
         }
     }
 
-    /// The kinds of tables that a sink writes; they share its offsets. The first is the one that its rows have their name from.
+    /// The kinds of tables that a sink writes; they share its offsets. The first one gives the sink's rows their name.
     pub(crate) fn of(sink: Sink) -> &'static [Self] {
         match sink {
             Sink::Messages => &[
@@ -69,7 +70,7 @@ impl Table {
         }
     }
 
-    /// Whether a sink writes it. Other tables do not follow from the log, and are not built again from it.
+    /// Whether a sink writes this table. Other tables do not follow from the log, and are not rebuilt from it.
     pub(crate) fn is_projected(self) -> bool {
         Sink::ALL.iter().any(|sink| Self::of(*sink).contains(&self))
     }
@@ -110,7 +111,7 @@ impl Names {
         }
     }
 
-    /// The same, with the shadow tables of `sink` in place of the live ones.
+    /// The same names, with the shadow tables of `sink` in place of the live ones.
     pub(crate) fn with_shadow(&self, sink: Sink) -> Self {
         Self {
             shadow: Some(sink),

@@ -7,7 +7,7 @@ pub struct ReadRow {
     pub uid: UserId,
     /// The conversation read.
     pub conversation: DirectConversation,
-    /// The last message read, by device class; 0 where nothing is read.
+    /// The last message read, by device class; 0 if nothing is read.
     pub mids: PerDevice<Mid>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{StoreError, names::shadow_sink_name};
 
-/// Who keeps resume offsets here; each kind of rows has its own.
+/// The writers that keep resume offsets here; each kind of rows has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sink {
@@ -35,7 +35,7 @@ impl Sink {
 /// A row of `resume_offset`, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOffset {
-    /// The name of a [`Sink`], with `.new` behind it where the position is that of tables that are being built.
+    /// The name of a [`Sink`], followed by `.new` if the position is that of tables that are being built.
     pub sink: String,
     /// The name of the topic.
     pub topic: String,
@@ -43,18 +43,18 @@ pub struct StoredOffset {
     pub partition: u8,
     /// The position.
     pub position: LogPosition,
-    /// Of who left a group of the partition below this offset rows of the sink may be deleted.
+    /// Rows of the sink about users who left a group of the partition below this offset may have been deleted.
     pub forgotten_below: i64,
 }
 
 impl StoredOffset {
-    /// Whose position in the live tables it is; `None` for a sink that there is not, and for tables that are being built.
+    /// The sink whose position in the live tables this is; `None` for an unknown sink, and for tables that are being built.
     #[must_use]
     pub fn sink(&self) -> Option<Sink> {
         Sink::ALL.into_iter().find(|sink| sink.name() == self.sink)
     }
 
-    /// Whether it is the position of tables that are being built.
+    /// Whether this is the position of tables that are being built.
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         let is_of = |sink| self.sink == shadow_sink_name(sink);
@@ -80,7 +80,7 @@ pub(crate) struct OffsetStatements {
     /// Inserts rows for updates from the start, so that the UPDATE has something to match. A second writer finds a
     /// row that is no longer at the start, and matches nothing.
     pub(crate) insert_missing: Option<String>,
-    /// Matches fewer rows than `count` where a row does not hold what the writer expects.
+    /// Matches fewer rows than `count` if a row does not hold what the writer expects.
     pub(crate) update: String,
     pub(crate) count: u64,
 }
@@ -107,7 +107,7 @@ impl OffsetStatements {
     }
 }
 
-/// A name of a topic may stand in a statement.
+/// Checks that a topic's name may stand in a statement.
 pub(crate) fn check_topic(topic: &str) -> Result<(), StoreError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     if topic.chars().all(plain) {
@@ -131,7 +131,7 @@ fn insert_missing(
     (!partitions.is_empty()).then(|| insert_starts(table, feed, topic, &partitions))
 }
 
-/// Makes the rows of these partitions, where they are missing, and locks them.
+/// Inserts the rows of these partitions that are missing, and locks the rows of all.
 pub(crate) fn insert_starts(
     table: &str,
     feed: &str,

@@ -11,21 +11,21 @@ use tokio::time::{error::Elapsed, timeout};
 
 use crate::{MySqlConfig, ServerConfig, StoreError, TlsMode, multi_row::MultiRow};
 
-/// What every session relies on, whatever the server's defaults are.
+/// The settings that every session relies on, whatever the server's defaults are.
 ///
 /// - READ COMMITTED: a write locks the rows that it names and no gaps, so writers of different partitions do not meet.
-/// - The lock timeouts keep one that waits for an ALTER TABLE, or the other way round, from holding up all others.
+/// - The lock timeouts: a statement that waits for an ALTER TABLE, or an ALTER TABLE that waits for a statement, does not hold up all others.
 const SESSION: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin; \
     SET SESSION time_zone = '+00:00', lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
     sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'; \
     SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 
-/// How a transaction that writes begins. A writer that stops in the middle of it (a stopped process, a host that is
-/// gone without a word) keeps its locks from whoever has taken over, so the server closes a connection that says nothing for
-/// 10 s, and rolls back. MariaDB's `idle_write_transaction_timeout` does no more, and MySQL does not have it.
+/// The beginning of a transaction that writes. A writer that stops in the middle of it (a stopped process, a host that vanished) keeps its locks from
+/// its successor, so the server closes a connection that is silent for 10 s, and rolls back. MariaDB's `idle_write_transaction_timeout` does no more,
+/// and MySQL does not have it.
 pub(crate) const WRITE_BEGIN: &str = "SET SESSION wait_timeout = 10; START TRANSACTION";
 
-/// Ends the snapshot of a reader that is done, and what [`WRITE_BEGIN`] set: in the pool a connection may be idle.
+/// Ends the snapshot of a reader that is done, and undoes what [`WRITE_BEGIN`] set: in the pool a connection may be idle.
 const AFTER_USE: &str = "ROLLBACK; SET SESSION wait_timeout = DEFAULT";
 
 /// How many prepared statements a connection keeps: those of `multi_row` for 64 tables, and some for reading. All of them
@@ -69,7 +69,7 @@ fn connect_options(server: &ServerConfig, config: &MySqlConfig) -> MySqlConnectO
             TlsMode::VerifyIdentity => MySqlSslMode::VerifyIdentity,
         })
         .statement_cache_capacity(STATEMENT_CACHE)
-        // All of this is in SESSION.
+        // SESSION sets all of these.
         .pipes_as_concat(false)
         .no_engine_substitution(false)
         .timezone(None)
@@ -83,8 +83,8 @@ fn connect_options(server: &ServerConfig, config: &MySqlConfig) -> MySqlConnectO
 
 /// A pooled connection with a deadline for every statement.
 ///
-/// One on which a statement failed or was cut off (deadline, dropped future) is closed when this is dropped: what the
-/// server makes of it then is unknown, so nobody else may use it. Any other goes back to the pool.
+/// If a statement failed or was cut off (deadline, dropped future), the connection is closed when the session is dropped: its state on the server is
+/// unknown, so it must not be used again. Otherwise it goes back to the pool.
 #[derive(Debug)]
 pub(crate) struct Session {
     connection: PoolConnection<MySql>,
@@ -103,7 +103,7 @@ impl Session {
         })
     }
 
-    /// Runs text without parameters, one statement or several; how many rows it matched or inserted.
+    /// Runs text without parameters, one statement or several. Returns how many rows it matched or inserted.
     pub(crate) async fn execute(&mut self, sql: String) -> Result<u64, StoreError> {
         let statement = sqlx::raw_sql(AssertSqlSafe(sql));
         self.clean = false;
@@ -111,7 +111,7 @@ impl Session {
         Ok(self.settle(answer)?.rows_affected())
     }
 
-    /// Runs an INSERT or UPDATE; how many rows the server counted. The statement stays with the caller, who may have to run it again.
+    /// Runs an INSERT or UPDATE. Returns how many rows the server counted. The statement stays with the caller, who may have to run it again.
     pub(crate) async fn insert(&mut self, statement: &MultiRow) -> Result<u64, StoreError> {
         let MultiRow {
             sql,
@@ -146,7 +146,7 @@ impl Session {
         self.settle(answer)
     }
 
-    /// From now on the connection is closed when this is dropped, unless [`release`](Self::release) comes first: it holds
+    /// From now on the connection is closed when the session is dropped, unless [`release`](Self::release) comes first: the connection holds
     /// something that must not reach its next user.
     pub(crate) fn close_unless_released(&mut self) {
         self.sticky = true;
@@ -215,7 +215,7 @@ mod tests {
         frozen.execute(WRITE_BEGIN.to_owned()).await.unwrap();
         frozen.execute(insert.clone()).await.unwrap();
 
-        // Its successor tries again after a lock timeout, as after any transient error.
+        // The successor tries again after a lock timeout, as after any transient error.
         let deadline = Instant::now() + Duration::from_secs(30);
         while let Err(error) = other.execute(insert.clone()).await {
             assert!(error.is_transient() && Instant::now() < deadline, "{error}");

@@ -22,7 +22,7 @@ pub struct MessageStore {
 #[derive(Debug)]
 struct Inner {
     pools: Vec<MySqlPool>,
-    /// The first month that each database keeps, where it is known. It never goes back.
+    /// The first month that each database keeps, if it is known. A month here never moves back.
     kept_from_cache: Mutex<BTreeMap<Shard, Month>>,
     statement_timeout: Duration,
 }
@@ -67,7 +67,7 @@ impl MessageStore {
     /// Whether every server answers.
     ///
     /// # Errors
-    /// That of the first server that does not.
+    /// The error of the first server that does not answer.
     pub async fn ping(&self) -> Result<(), StoreError> {
         for pool in &self.inner.pools {
             let mut session = Session::acquire(pool, self.inner.statement_timeout).await?;

@@ -4,17 +4,17 @@ use std::thread;
 
 use crate::{MessageStore, MySqlConfig, StoreError};
 
-/// Databases of one test, under a prefix that nobody else has. They are dropped after the value, if the process lasts: those of a run of all
-/// tests would take ten gigabytes.
+/// Databases of one test, under a unique prefix. They are dropped after the value, if the process lasts: those of a run of all tests would take ten
+/// gigabytes.
 pub struct TestDatabases {
     config: MySqlConfig,
 }
 
 impl TestDatabases {
-    /// Names for so many `databases` on `servers` (`mysql://user:password@host:port`), which [`MessageStore::apply_schema`] makes.
+    /// Names for `databases` databases on `servers` (`mysql://user:password@host:port`), which [`MessageStore::apply_schema`] creates.
     ///
     /// # Panics
-    /// Where a URL is none.
+    /// If a URL is invalid.
     #[must_use]
     pub fn new(servers: &[&str], databases: u8) -> Self {
         let urls = servers.iter().map(|url| url.parse());
@@ -28,7 +28,7 @@ impl TestDatabases {
         Self { config }
     }
 
-    /// Names servers, databases and prefix; all else is as by default.
+    /// A configuration with these servers, databases and prefix, and defaults for the rest.
     #[must_use]
     pub fn config(&self) -> &MySqlConfig {
         &self.config
@@ -38,7 +38,7 @@ impl TestDatabases {
 impl Drop for TestDatabases {
     fn drop(&mut self) {
         let config = self.config.clone();
-        // Nobody waits for it: snapshots that the test has dropped end with the test's runtime, which must not be blocked.
+        // The thread is not joined: snapshots that the test has dropped end with the test's runtime, which must not be blocked.
         thread::spawn(move || {
             if let Err(error) = drop_databases(&config) {
                 tracing::warn!(%error, "databases of a test stay");

@@ -34,7 +34,7 @@ pub struct UnresolvedRead {
 }
 
 impl UnresolvedRead {
-    /// The conversation it belongs to.
+    /// The conversation of the read.
     #[must_use]
     pub fn conversation(&self) -> DirectConversation {
         DirectConversation::new(self.uid, self.peer)
@@ -114,13 +114,13 @@ impl StoredUnresolvedRead {
         })
     }
 
-    /// Whether it is of tables that are being built.
+    /// Whether the row belongs to tables that are being built.
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         self.sink == shadow_sink_name(Sink::Contacts)
     }
 
-    /// What it says; an error where no projection writes such a row.
+    /// Parses the row; an error if no projection writes such a row.
     ///
     /// # Errors
     /// Fatal, with the column.
@@ -180,7 +180,7 @@ pub(crate) fn statements(
 }
 
 impl ReadTx {
-    /// The rows of `unresolved_read` behind the first `skipped`, at most `limit`, by their primary key.
+    /// The rows of `unresolved_read` after the first `skipped`, at most `limit`, by their primary key.
     pub async fn scan_unresolved_reads(
         &mut self,
         skipped: usize,
@@ -194,7 +194,7 @@ impl ReadTx {
             .await
     }
 
-    /// Those of `uids` that have an unresolved read.
+    /// The users among `uids` with an unresolved read.
     pub async fn unresolved_readers(
         &mut self,
         uids: &[UserId],
@@ -213,8 +213,8 @@ impl ReadTx {
 }
 
 impl MessageStore {
-    /// Up to `limit` unresolved reads of a database behind `after`, by uid, peer and device: all of them, or those of conversations whose
-    /// messages are in the database `messages`.
+    /// Up to `limit` unresolved reads of a database after `after`, by uid, peer and device: all of them, or those of conversations whose messages are
+    /// in the database `messages`.
     ///
     /// # Errors
     /// As all reads.
@@ -263,7 +263,7 @@ impl MessageStore {
         let mut oldest = PartitionMap::new();
         for row in &rows {
             let partition = i64::from(row.try_get::<u8, _>("partition_no")?);
-            // A row of another one was not written by a projection.
+            // A row of any other partition was not written by a projection.
             if let Ok(partition) = Partition::try_from(partition) {
                 oldest.insert(partition, row.try_get("messages_offset")?);
             }
@@ -271,8 +271,8 @@ impl MessageStore {
         Ok(oldest)
     }
 
-    /// Deletes the unresolved reads that no contact needs: a later position has made them needless, or no projection has written them. A user
-    /// who has one is told no count.
+    /// Deletes the unresolved reads that no contact needs: a later position has made them needless, or no projection has written them. A user with
+    /// such a read gets no count.
     ///
     /// # Errors
     /// As all reads and writes.
@@ -314,8 +314,8 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Fills in ordinals where the contact still has the position without one; `None` where it stays unknown. Deletes these unresolved reads,
-    /// unless a higher position has taken their place.
+    /// Fills in the ordinals of contacts that still have the position without one; `None` if the ordinal stays unknown. Deletes these unresolved
+    /// reads, except those that a higher position has replaced.
     ///
     /// # Errors
     /// As all writes.

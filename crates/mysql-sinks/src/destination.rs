@@ -17,12 +17,12 @@ pub struct Destination {
     pub sink: Sink,
     /// The full name of `chat.events`.
     pub topic: String,
-    /// The tables to write; `None` for all of the database.
+    /// The tables to write; `None` for all tables of the database.
     pub tables: Option<BTreeSet<TableNumber>>,
 }
 
 impl Destination {
-    /// One for each database, with all of its tables.
+    /// A destination for each database, with all of its tables.
     pub fn all(store: &MessageStore, sink: Sink, topic: &str) -> Vec<Self> {
         let of_shard = |shard| Self {
             store: store.clone(),

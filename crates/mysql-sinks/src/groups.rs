@@ -1,9 +1,9 @@
-//! What an event in a group changes in the tables of its partition.
+//! The changes of an event in a group to the tables of its partition.
 
 use message_store::{ConversationRows, GroupMemberRow, LastMessage, SettingsAt};
 use schemas::{GroupChange, MessageChange, Mid, Recipient, TimestampMs, event::Message};
 
-/// What a message at the offset `id` changes in its group, if it is to one.
+/// Adds the effect of a message at the offset `id` on its group, if it is to a group.
 pub(crate) fn message(rows: &mut ConversationRows, id: i64, ts: TimestampMs, message: &Message) {
     if let Recipient::Group(gid) = message.to {
         let group = rows.groups.entry(gid).or_default();
@@ -13,7 +13,7 @@ pub(crate) fn message(rows: &mut ConversationRows, id: i64, ts: TimestampMs, mes
     }
 }
 
-/// The same of a change to a message: nothing, where it concerns its author alone and has no number.
+/// Adds the effect of a change to a message on its group: none if it concerns its author alone and has no number.
 pub(crate) fn message_change(
     rows: &mut ConversationRows,
     id: i64,
@@ -33,7 +33,7 @@ pub(crate) fn message_change(
     }
 }
 
-/// The same of a change of the group, with its members.
+/// Adds the effect of a change to the group, with its members.
 pub(crate) fn change(rows: &mut ConversationRows, pos: i64, change: &GroupChange) {
     let gid = change.gid;
     let group = rows.groups.entry(gid).or_default();

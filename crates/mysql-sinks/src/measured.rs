@@ -1,4 +1,4 @@
-//! What `bench/pure-parts` measures; no part of the API.
+//! The code that `bench/pure-parts` measures; not part of the API.
 
 use message_store::{MessageStore, MySqlConfig, Sink as StoreSink};
 use projection::{EventBatch, Sink as _};
@@ -13,15 +13,15 @@ use crate::{
 /// Folds batches as the projection of contacts does; nothing is written.
 pub struct Contacts {
     destinations: Vec<Destination>,
-    /// The store's pools belong to it, though nothing connects.
+    /// The runtime of the store's pools, which need one although nothing connects.
     _runtime: Runtime,
 }
 
 impl Contacts {
-    /// With the default number of databases.
+    /// Folds for the default number of databases.
     ///
     /// # Panics
-    /// The system has no resources for a runtime.
+    /// If the system has no resources for a runtime.
     #[must_use]
     pub fn new() -> Self {
         let runtime = Runtime::new().expect("a runtime starts");

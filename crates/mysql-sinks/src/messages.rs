@@ -4,11 +4,11 @@ use schemas::{LogPosition, Partition, PartitionMap, event::Body};
 
 use crate::{destination::Destination, groups, metrics, offsets::Offsets, severity::sink_error};
 
-/// What a row takes beside its text, about.
+/// The approximate memory of a row, without its text.
 const ROW_BYTES: usize = 160;
 
-/// Inserts the messages of one database, direct and in groups, and what changes in them, each exactly once: rows and resume offsets are one
-/// transaction. Settings and members of groups go along.
+/// Inserts the messages of one database, direct and in groups, and their changes, each exactly once: rows and resume offsets are one transaction.
+/// Also writes settings and members of groups.
 pub struct MessagesSink {
     destination: Destination,
     offsets: Offsets,

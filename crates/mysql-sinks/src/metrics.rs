@@ -35,7 +35,7 @@ pub fn describe() {
     );
 }
 
-/// Awaits a transaction of `rows` rows, and counts it.
+/// Awaits a transaction of `rows` rows, and counts them.
 pub(crate) async fn measure(
     destination: &Destination,
     rows: usize,

@@ -10,7 +10,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// Takes over what the database has; pending offsets of these partitions are dropped.
+    /// Takes over the database's offsets; pending offsets of these partitions are dropped.
     pub(crate) fn reset(&mut self, found: PartitionMap<LogPosition>) {
         self.pending
             .retain(|partition, _| !found.contains(partition));
@@ -28,13 +28,13 @@ impl Offsets {
         self.stored.partitions().collect()
     }
 
-    /// The offset that the database has; `None` for a partition that was not read from it.
+    /// The database's offset; `None` for a partition that was not read from it.
     pub(crate) fn stored(&self, partition: Partition) -> Option<LogPosition> {
         self.stored.get(partition).copied()
     }
 
-    /// Makes `to` the offset that is written with the pending rows, unless the database is at it or beyond: one of several databases may be
-    /// ahead of the others.
+    /// Makes `to` the offset that is written with the pending rows, unless the database has reached it already: one of several databases may be ahead
+    /// of the others.
     pub(crate) fn advance(&mut self, partition: Partition, to: LogPosition) {
         if self
             .stored(partition)
@@ -53,7 +53,7 @@ impl Offsets {
         self.pending.iter().map(update).collect()
     }
 
-    /// The database has taken the updates; whether there were any.
+    /// Notes that the database has taken the updates. Returns whether there were any.
     pub(crate) fn committed(&mut self) -> bool {
         let any = !self.pending.is_empty();
         self.stored.extend(std::mem::take(&mut self.pending));

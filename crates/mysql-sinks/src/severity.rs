@@ -1,7 +1,7 @@
 use message_store::StoreError;
 use projection::SinkError;
 
-/// What the projection has to do about an error of the store.
+/// How the projection has to handle an error of the store.
 pub(crate) fn sink_error(error: StoreError) -> SinkError {
     let text = error.to_string();
     match error {

@@ -7,14 +7,14 @@ use schemas::{Ordinal, Partition, PartitionMap};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// How often unresolved reads are looked for.
+/// How often unresolved reads are searched for.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// How many unresolved reads are in memory at a time.
 const PAGE: usize = 1_000;
 
-/// Fills in what can be looked up in one database until `soft` is cancelled. The databases of the messages have a task each, so that none
-/// waits for one that does not answer.
+/// Fills in the ordinals of one database, as far as they can be looked up, until `soft` is cancelled. Each database of messages has its own task, so
+/// that none waits for one that does not answer.
 pub async fn run(
     store: MessageStore,
     shard: Shard,
@@ -57,8 +57,8 @@ async fn fill(store: MessageStore, shard: Shard, messages: Shard, topic: String)
     messages
 }
 
-/// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Why some stay
-/// unresolved, where some do: their messages are not stored yet, or that database does not answer. Rows that no contact needs are deleted.
+/// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Returns why some stay
+/// unresolved, if some do: their messages are not stored yet, or that database does not answer. Rows that no contact needs are deleted.
 ///
 /// # Errors
 /// As reads and writes of `shard`.
@@ -69,7 +69,7 @@ pub async fn fill_unresolved_reads(
     topic: &str,
 ) -> Result<Option<String>, StoreError> {
     let (mut after, mut waiting) = (None, None);
-    // First, since a row that no projection has written may not be readable.
+    // Strays are deleted first, since a row that no projection has written may not be readable.
     store.delete_stray_reads(shard).await?;
     loop {
         let page = store
@@ -94,7 +94,7 @@ pub async fn fill_unresolved_reads(
     Ok(waiting)
 }
 
-/// The ordinals of conversations of one database, and why some cannot be told yet.
+/// The ordinals in conversations of one database, and why some cannot be determined yet.
 async fn look_up(
     store: &MessageStore,
     messages: Shard,

@@ -1,4 +1,4 @@
-//! Who a cost is charged to.
+//! The accounts to which costs are charged.
 
 use access::Caller;
 use schemas::UserId;
@@ -9,7 +9,7 @@ pub enum Account {
     User(UserId),
     /// By the id of its key.
     Service(String),
-    /// Where callers are not authenticated.
+    /// Any caller, if callers are not authenticated.
     Anyone,
 }
 

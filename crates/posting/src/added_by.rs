@@ -18,25 +18,25 @@ use crate::{
     post::Post,
 };
 
-/// The member of a profile's extra with which a user says who may add him.
+/// The member of a profile's extra with which a user says who may add them.
 const IN_PROFILE: &str = "groups_added_by";
 /// How long MySQL may take; after that nothing is added.
 const READ_TIME: Duration = Duration::from_secs(2);
-/// So many users are read with one statement.
+/// How many users one statement reads.
 const READ_AT_ONCE: usize = 256;
-/// So many of those who are not to be added are named.
+/// How many of the users who are not to be added are named.
 const NAMED: usize = 100;
 
-/// Decides whether those whom a user's post makes members of a group let him do so.
+/// Decides whether the users whom a user's post makes members of a group let that user do so.
 pub struct Consent {
     config: GroupsConfig,
     store: MessageStore,
-    /// Connections, so that no user has all of them.
+    /// Shares the connections, so that no user has all of them.
     reads: Arc<CallerQuota>,
 }
 
 impl Consent {
-    /// `None` where anybody may add anybody.
+    /// `None` if anybody may add anybody.
     pub fn new(config: GroupsConfig, mysql: &MySqlConfig) -> Option<Self> {
         (config != GroupsConfig::default()).then(|| Self {
             store: MessageStore::connect(mysql),
@@ -46,7 +46,7 @@ impl Consent {
     }
 
     /// # Errors
-    /// Who is not to be added; or that MySQL, which has to say so, does not answer.
+    /// Users are not to be added; or MySQL, which has to say so, does not answer.
     pub async fn check(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         let Some((field, by, added)) = post.added_by_user() else {
             return Ok(());
@@ -133,15 +133,15 @@ impl Consent {
     }
 }
 
-/// Whether the owner of the row has done something to have the other one as a contact, and does not block him: that he was written to is in the
-/// row, too.
+/// Whether the owner of the row has done something to have the other user as a contact, and does not block that user. The row may also be there
+/// because the owner was written to.
 fn is_contact(row: &ContactRow) -> bool {
     let flags = row.flags();
     let has_written = row.contact.own_n > Ordinal::ZERO;
     !flags.blocked && (has_written || flags.favourite || flags.pinned)
 }
 
-/// What a user says in his profile: anybody if nothing, and nobody if something that is not understood, since he meant to allow fewer.
+/// What a user's profile says: anybody if nothing, and nobody if something that is not understood, since the user meant to allow fewer.
 fn said_in(row: &StoredProfile) -> AddedBy {
     let said = || -> Option<Value> {
         let extra: Value = serde_json::from_str(row.profile.extra.as_deref()?).ok()?;

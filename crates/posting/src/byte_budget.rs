@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{account::Account, fair_pool::Full};
 
-/// The bytes of all batches: a part for users, three for everybody else.
+/// The bytes of all batches: a quarter for users, three quarters for everybody else.
 pub struct ByteBudget {
     users: Arc<Section>,
     others: Arc<Section>,
@@ -39,7 +39,7 @@ struct Section {
     contended: Notify,
 }
 
-/// So many bytes; dropping it gives them back.
+/// Bytes that are held; dropping the permit gives them back.
 pub struct BytePermit {
     own: OwnedSemaphorePermit,
     section: OwnedSemaphorePermit,
@@ -158,7 +158,7 @@ async fn acquire(free: &Arc<Semaphore>, bytes: u32) -> OwnedSemaphorePermit {
     acquired.expect("the semaphore is never closed")
 }
 
-/// Counts one that waits, also where it stops waiting.
+/// Counts a waiter until it is dropped, also if it stops waiting.
 struct Waiter<'a>(&'a Section);
 
 impl<'a> Waiter<'a> {
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(budget.of_user_bytes, 50, "half of it at most");
         let greedy = budget.of(&user(1));
         let held = greedy.try_acquire(50).unwrap();
-        // Another batch of the same user, which waits for what is its own: nobody else is the reason.
+        // Another batch of the same user, which waits for the user's own bytes: no other account is the reason.
         let again = budget.of(&user(1));
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut waiting = pin!(again.acquire(1, deadline));

@@ -45,7 +45,7 @@ pub struct GroupsConfig {
     /// Who may add a user. With `contacts` ingest reads MySQL.
     #[garde(skip)]
     pub added_by: AddedBy,
-    /// Whether the member `groups_added_by` of the extra of a user's profile counts, too, where it allows fewer. Then ingest reads MySQL.
+    /// Whether the member `groups_added_by` of the extra of a user's profile counts, too, if it allows fewer. Then ingest reads MySQL.
     #[garde(skip)]
     pub users_decide: bool,
 }
@@ -57,9 +57,9 @@ pub enum AddedBy {
     /// Every user.
     #[default]
     Anybody,
-    /// To whom the user has written, or whom he has as a favourite or pinned; and whom he does not block.
+    /// Users to whom the user has written, or who are a favourite or pinned, and whom the user does not block.
     Contacts,
-    /// No user: he joins, or a service adds him.
+    /// No user: a user joins, or is added by a service.
     Nobody,
 }
 
@@ -83,7 +83,7 @@ pub struct IngestConfig {
     /// The longest line of an NDJSON batch, without its line ending, and the largest item of a protobuf batch, bytes.
     #[garde(range(min = 256, max = 1_048_576))]
     pub max_line_bytes: usize,
-    /// How many batches are read at a time. Users, and services, hold three quarters of them at most. Above that a batch of whoever has most
+    /// How many batches are read at a time. Users, and services, hold three quarters of them at most. Above that a batch of the caller that has most
     /// of them is ended, or one without a line for a second; if there is none, the new one is answered 429.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches: usize,
@@ -119,8 +119,8 @@ pub struct IngestConfig {
     /// How long a line of a batch may wait for others of its partition, milliseconds.
     #[garde(range(max = 1_000))]
     pub batch_linger_ms: u32,
-    /// A file with words and what is done with texts that have them; see crates/word-filter. Read again when it changes; texts are not
-    /// checked where this is absent.
+    /// A file with words and what is done with texts that have them; see crates/word-filter. Read again when it changes; texts are not checked if
+    /// this is absent.
     #[garde(skip)]
     pub word_dictionary: Option<PathBuf>,
     /// How many connections to each Kafka broker the single posts share, by partition: one has at most five requests in flight, each
@@ -218,7 +218,7 @@ fn leaves_a_user_enough(config: &IngestConfig) -> impl FnOnce(&u32, &()) -> gard
     move |_value, _context| {
         let share = config.singles().of_user().min(config.batches().of_user());
         let least = config.largest_cost();
-        // Where the setting for a user is what is too low, that says so.
+        // If the setting for a user is what is too low, that one says so.
         if share >= least as usize || config.in_flight_bytes_of_user < least {
             return Ok(());
         }

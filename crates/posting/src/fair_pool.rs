@@ -34,7 +34,7 @@ pub enum Full {
 #[derive(Clone, Copy, Debug)]
 pub struct PoolLimits {
     total: usize,
-    /// Of users together, and of services together: each have a part that the others cannot take.
+    /// How much users together, and services together, may hold: each have a part that the others cannot take.
     of_kind: usize,
     of_user: usize,
     of_service: usize,
@@ -79,7 +79,7 @@ struct Taken {
     large: usize,
 }
 
-/// What yields where another needs its place.
+/// What yields if another needs its place.
 struct Unfinished {
     account: Account,
     amount: usize,
@@ -107,7 +107,7 @@ pub struct PoolPermit {
     pool: Arc<FairPool>,
     account: Account,
     amount: usize,
-    /// Of what is unfinished.
+    /// Only of what is unfinished.
     unfinished: Option<(u64, CancellationToken)>,
 }
 
@@ -175,7 +175,7 @@ impl FairPool {
         })
     }
 
-    /// Takes `amount` for what is whole.
+    /// Takes `amount` for something that is whole.
     pub fn try_acquire(
         self: &Arc<Self>,
         caller: &Caller,
@@ -186,7 +186,7 @@ impl FairPool {
         Ok(self.permit(account, amount, None))
     }
 
-    /// Takes `amount` for what is not: it may be [taken away](PoolPermit::taken_away).
+    /// Takes `amount` for something that is unfinished: it may be [taken away](PoolPermit::taken_away).
     pub fn begin(self: &Arc<Self>, caller: &Caller, amount: usize) -> Result<PoolPermit, Full> {
         let account = Account::from(caller);
         let taken_away = CancellationToken::new();
@@ -314,8 +314,8 @@ impl State {
         Ok(())
     }
 
-    /// What would be held, and who would have yielded, if there were space for a change: what is unfinished of those who hold most. As long as
-    /// what is unfinished is of open connections, there is no more of it than connections.
+    /// What would be held, and what would have yielded, if there were space for a change: unfinished things of the accounts that hold most. As long
+    /// as they belong to open connections, there are no more of them than connections.
     fn with_space(
         &self,
         change: &Change<'_>,
@@ -361,7 +361,7 @@ impl Excess {
     }
 }
 
-/// Whether a change exceeds `limit`, and if so whether it is what is left to large ones that it exceeds.
+/// `Some` if a change exceeds `limit`; `Some(true)` if it exceeds what is left to large ones.
 fn exceeds(taken: Taken, limit: usize, change: &Change<'_>, limits: &PoolLimits) -> Option<bool> {
     let of_large = taken.large - large(change.from, limits) + large(change.to, limits);
     if limits.is_large(change.to) && of_large > limit - limit / 8 {
@@ -404,7 +404,7 @@ impl PoolPermit {
             unreachable!("only what is unfinished grows");
         };
         let mut state = self.pool.state();
-        // Not a candidate of its own.
+        // So that it does not yield to itself.
         let mut own = state.unfinished.remove(id).ok_or(Full::TakenAway)?;
         let change = Change {
             account: &self.account,
@@ -568,7 +568,7 @@ mod tests {
         let mut second = second;
         assert!(second.grow(1).is_err());
         assert!(second.finish().is_err());
-        // One's own, too.
+        // One of its own account yields, too.
         advance(IDLE).await;
         let _own = pool.begin(&user(1), 1).unwrap();
         assert!(first.finish().is_err());

@@ -10,7 +10,7 @@ use serde::{
 /// Keys by which serde_json hands values on to itself: it takes the text that is the value of such a key for the whole object.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Whether an object in `text` has such a key. What is no JSON has none.
+/// Whether an object in `text` has such a key. A text that is not JSON has none.
 pub fn has_reserved_key(text: &str) -> bool {
     let read = serde_json::from_str::<Plain>(text);
     read.is_err_and(|error| error.is_data())

@@ -22,7 +22,7 @@ pub enum MadeId {
     Gid(GroupId),
 }
 
-/// The id of a message, or of another command, with which it can be retried where its outcome is unknown.
+/// The id of a message, or of another command, with which it can be retried if its outcome is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetryId {
     pub client_msg_id: Option<String>,
@@ -47,9 +47,9 @@ impl From<MadeId> for RetryId {
 #[derive(Clone, Debug)]
 pub struct Post {
     pub command: Command,
-    /// The id of a command that is no message (PROTOCOL S15).
+    /// The id of a command that is not a message (PROTOCOL S15).
     pub command_id: Option<CommandId>,
-    /// The id of the message or the command, where it was generated here.
+    /// The id of the message or the command, if it was generated here.
     pub generated_id: Option<Uuid>,
     /// What the filter of words did with the text.
     pub words: Option<WordVerdict>,
@@ -87,13 +87,13 @@ impl Post {
         Ok(Command::from(profile).into())
     }
 
-    /// The member of a line of NDJSON that has it.
+    /// The member of a line of NDJSON that has the command.
     #[must_use]
     pub fn member(&self) -> &'static str {
         self.command.kind().member()
     }
 
-    /// With the id that the body of a command that is no message has.
+    /// With the id that the body of a command other than a message has.
     pub fn with_command_id(self, given: Option<String>) -> Result<Self, Problem> {
         let id = given.map(|id| checked_id("command_id", id)).transpose()?;
         Ok(Self {
@@ -102,8 +102,8 @@ impl Post {
         })
     }
 
-    /// With an id in any case: that of the body, or the one that was given beside it as `field`, or one that is generated. That is before the
-    /// first append, so whatever a producer appends twice has the same one (PROTOCOL S15).
+    /// With an id in any case: that of the body, or the one that was given beside it as `field`, or a generated one. It is generated before the first
+    /// append, so whatever a producer appends twice has the same id (PROTOCOL S15).
     pub fn identified(self, beside: Option<(&str, String)>) -> Result<Self, Problem> {
         match (beside, self.given_id()) {
             (Some((field, given)), Some((name, known))) if known != given => {
@@ -151,8 +151,8 @@ impl Post {
         self
     }
 
-    /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, where
-    /// the sequencer limits users.
+    /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, in commands for
+    /// which the sequencer limits users.
     pub fn authorize(&mut self, caller: &Caller) -> Result<(), Problem> {
         let is_user = matches!(caller, Caller::User(_));
         let kind = self.command.kind_mut();
@@ -174,7 +174,7 @@ impl Post {
         u32::try_from(named).unwrap_or(u32::MAX)
     }
 
-    /// Whom a user makes members of a group, by which field, and that user: once the post is authorized. Nobody else's posts are of a user.
+    /// The field with new members of a group, the user who adds them, and the new members. `None` if no user adds any. The post must be authorized.
     pub fn added_by_user(&self) -> Option<(&'static str, UserId, &[UserId])> {
         let Command::ChangeGroup(change) = &self.command else {
             return None;
@@ -237,7 +237,7 @@ fn check_gid(change: &ChangeGroup) -> Result<(), Problem> {
     }
 }
 
-/// Of a profile's extra, as it was posted.
+/// Checks a profile's extra, as it was posted.
 fn check_extra(extra: &str) -> Result<(), Problem> {
     if extra.len() > MAX_PROFILE_EXTRA_BYTES {
         return Err(Problem::unprocessable_field(

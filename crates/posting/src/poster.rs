@@ -26,7 +26,7 @@ use crate::{
     words::{self, Words},
 };
 
-/// As many bytes of a body, a line or a command in memory count as another event.
+/// This many bytes of a body, a line or a command in memory count as another event.
 const EVENT_BYTES: usize = 1_024;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -137,7 +137,7 @@ impl Poster {
         posted.inspect_err(|problem| self.0.metrics.rejected(problem.kind))
     }
 
-    /// Checks a text, which no decoder has.
+    /// Checks a text, which no decoder has checked.
     fn checked(&self, mut command: Command) -> Result<Command, Problem> {
         if let Some(text) = command.kind_mut().text_mut() {
             check_length(text, self.config().max_msg_bytes)?;
@@ -194,7 +194,7 @@ impl Poster {
         self.0.access.charge_events(caller, further)
     }
 
-    /// Checks that those whom a user adds to a group let that user do so.
+    /// Checks that the users whom a user adds to a group let that user do so.
     ///
     /// # Errors
     /// 403, or 503 if that cannot be read.
@@ -273,8 +273,8 @@ impl Poster {
     }
 }
 
-/// Calls `sample` each second until shutdown, or fails with the fatal error of a producer that it returns. Afterwards it waits for `drained`: once all
-/// bytes were given back every append has its delivery report, and no producer is dropped with records in its queue.
+/// Calls `sample` each second until shutdown, or fails with the fatal error of a producer that it returns. Afterwards it waits for `drained`: once
+/// all bytes were given back every append has its delivery report, and no producer is dropped with records in its queue.
 ///
 /// # Errors
 /// The fatal error.

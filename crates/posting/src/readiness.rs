@@ -22,7 +22,7 @@ pub async fn watch(
     Ok(())
 }
 
-/// Warns where `chat.inbound` is weaker than declared: a 202 would rest on fewer disks than it should. Posts are accepted all the same.
+/// Warns if `chat.inbound` is weaker than declared: a 202 would rest on fewer disks than it should. Posts are accepted all the same.
 pub async fn watch_topic(
     admin: Admin,
     check: ReadinessCheck,

@@ -8,8 +8,8 @@ use crate::{fair_pool::Full, post::RetryId};
 /// Seconds after which a failed append may be retried.
 const RETRY_AFTER_S: u64 = 1;
 
-/// 503: it may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 other ids than a message's do not
-/// count, which matters where a repeat covers what came meanwhile.
+/// 503: it may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 other ids than a message's do not count,
+/// which matters if a repeat covers what came meanwhile.
 pub fn unknown_outcome(retry: Retry, id: RetryId) -> Problem {
     let mut problem = Problem::unknown_outcome(retry.advice(), id.client_msg_id);
     problem.command_id = id.command_id;

@@ -30,7 +30,7 @@ pub struct Words {
     flagged: Counter,
     masked: Counter,
     refused: Counter,
-    /// 1 where the file is the one in use.
+    /// 1 if the file is the one in use.
     is_current: Gauge,
     words: Gauge,
 }
@@ -39,7 +39,7 @@ impl Words {
     /// Reads the dictionary for the first time.
     ///
     /// # Errors
-    /// The file cannot be read, or is no dictionary.
+    /// The file cannot be read, or is not a dictionary.
     pub fn open(path: &Path) -> Result<Self, ConfigError> {
         metrics::describe_counter!(
             CHECKED,
@@ -64,7 +64,7 @@ impl Words {
         Ok(words)
     }
 
-    /// Checks the text of a post, masks it where words are to be masked, and sets what was done.
+    /// Checks the text of a post, masks it if words are to be masked, and sets what was done.
     ///
     /// # Errors
     /// A problem that names the field and none of the words.
@@ -117,7 +117,7 @@ impl Words {
         );
     }
 
-    /// Reads the file again, and keeps the dictionary in use where that fails.
+    /// Reads the file again, and keeps the dictionary in use if that fails.
     fn take(&self, text: Result<&str, &String>) {
         let filter = text.map_err(String::clone).and_then(filter);
         match filter {
@@ -137,7 +137,7 @@ impl Words {
 /// Checks what `config` names for the filter of words, as ingest does when it starts.
 ///
 /// # Errors
-/// A dictionary that cannot be read, or is none.
+/// The dictionary cannot be read, or is not one.
 pub fn check_dictionary(config: &IngestConfig) -> Result<(), ConfigError> {
     let dictionary = config.word_dictionary.as_deref();
     dictionary.map_or(Ok(()), |path| read_filter(path).map(drop))

@@ -37,7 +37,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
             .map(Self)
             .map_err(|error| {
                 let complaint = error.inner().to_string();
-                // A parameter that is given twice, read by a visitor of our own.
+                // A parameter that takes one value was given twice; the message comes from a visitor of our own types.
                 let complaint = match complaint.starts_with("invalid type: sequence") {
                     true => "unsupported value".to_owned(),
                     false => complaint,
@@ -93,7 +93,7 @@ fn path_problem(rejection: PathRejection, names: &[String]) -> Problem {
     }
 }
 
-/// The parameter at fault where axum names none: clear only if there is just one.
+/// The wrong parameter, if axum names none: it is clear only if there is just one.
 fn sole(names: &[String]) -> &str {
     match names {
         [name] => name,

@@ -5,7 +5,7 @@ use serde_json::{Value, error::Category};
 
 use crate::{Problem, serde_words};
 
-/// What some editors and libraries put before a text; RFC 8259 allows to ignore it.
+/// The bytes that some editors and libraries put before a text; RFC 8259 allows to ignore them.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Parses one whole JSON text (a body, or a line of NDJSON), which may begin with a byte order mark.
@@ -30,7 +30,7 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// Reads what was parsed before.
+/// Deserializes a value that was parsed before.
 ///
 /// # Errors
 /// [`Problem::invalid_field`] with the field's path.
@@ -39,12 +39,12 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
         .map_err(|error| serde_words::field_problem(error.path(), &error.inner().to_string()))
 }
 
-/// Half of a pair is JSON by its grammar, and no text.
+/// Whether the error is about half of a surrogate pair: JSON by its grammar, but not text.
 fn is_surrogate(error: &serde_json::Error) -> bool {
     error.to_string().contains("hex escape")
 }
 
-/// A text of one line may be one of many: a line number of its own would mislead.
+/// A text of one line may be one of many lines of NDJSON, where a line number of its own would mislead.
 fn not_json(text: &[u8], error: &serde_json::Error) -> Problem {
     let words = error.to_string();
     match words.rfind(" at line ") {

@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Declares [`ProblemKind`] from one row for each kind: its name, its `type`, its `title` and its status.
 macro_rules! problem_kinds {
     ($($(#[$doc:meta])* $kind:ident = $uri:literal, $title:literal, $status:ident;)*) => {
-        /// What sort of problem it is. Callers branch on this (on the wire: on `type`), never on words.
+        /// The kind of a problem. Callers branch on it (on the wire: on `type`), never on words.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ProblemKind {
             $($(#[$doc])* $kind,)*
         }
 
         impl ProblemKind {
-            /// Every kind there is.
+            /// All kinds.
             pub const ALL: [Self; [$($uri),*].len()] = [$(Self::$kind),*];
 
             fn row(self) -> (&'static str, &'static str, StatusCode) {
@@ -34,11 +34,11 @@ problem_kinds! {
     InvalidJson = "/problems/invalid-json", "Not valid JSON", BAD_REQUEST;
     /// 400: the body is not the protobuf message that it should be.
     InvalidProtobuf = "/problems/invalid-protobuf", "Not a valid protobuf message", BAD_REQUEST;
-    /// 401: nothing says who calls, or what says it is not valid.
+    /// 401: the request does not say who calls, or says it with an invalid token or key.
     Unauthenticated = "/problems/unauthenticated", "Not authenticated", UNAUTHORIZED;
-    /// 403: who calls is known, and may not do this.
+    /// 403: the caller is known, and may not do this.
     Forbidden = "/problems/forbidden", "Not allowed", FORBIDDEN;
-    /// 404: nothing is there.
+    /// 404: it does not exist.
     NotFound = "/problems/not-found", "Not found", NOT_FOUND;
     /// 405: the path exists, the method does not.
     MethodNotAllowed = "/problems/method-not-allowed", "Method not allowed", METHOD_NOT_ALLOWED;
@@ -46,9 +46,9 @@ problem_kinds! {
     RequestTimeout = "/problems/request-timeout", "The request did not arrive in time", REQUEST_TIMEOUT;
     /// 413: the body, or one line of it, is larger than the limit.
     PayloadTooLarge = "/problems/payload-too-large", "Too large", PAYLOAD_TOO_LARGE;
-    /// 415: the media type is none that this call reads.
+    /// 415: this call does not read the media type.
     UnsupportedMediaType = "/problems/unsupported-media-type", "Unsupported media type", UNSUPPORTED_MEDIA_TYPE;
-    /// 422: a field is valid and asks for what cannot be done.
+    /// 422: a field is valid, but asks for something that cannot be done.
     Unprocessable = "/problems/unprocessable-field", "A field asks for what cannot be done", UNPROCESSABLE_ENTITY;
     /// 426: the call is a WebSocket.
     UpgradeRequired = "/problems/upgrade-required", "A WebSocket is required", UPGRADE_REQUIRED;
@@ -60,7 +60,7 @@ problem_kinds! {
     HeadersTooLarge = "/problems/headers-too-large", "Request line and headers too large", REQUEST_HEADER_FIELDS_TOO_LARGE;
     /// 500: a defect of the server.
     Internal = "/problems/internal", "The server failed", INTERNAL_SERVER_ERROR;
-    /// 503: something that this call needs is down; nothing was done.
+    /// 503: a component that this call needs is down; nothing was done.
     Unavailable = "/problems/unavailable", "Temporarily unavailable", SERVICE_UNAVAILABLE;
     /// 503: the call may or may not have been carried out; repeating it with the same id is safe.
     UnknownOutcome = "/problems/unknown-outcome", "The outcome is unknown", SERVICE_UNAVAILABLE;
@@ -74,7 +74,7 @@ impl ProblemKind {
         self.row().0
     }
 
-    /// The last part of that URI.
+    /// The last part of the URI.
     pub fn name(self) -> &'static str {
         let uri = self.uri();
         uri.strip_prefix("/problems/").unwrap_or(uri)

@@ -81,7 +81,7 @@ impl Problem {
         }
     }
 
-    /// The same about fields of the member `parent`: `msg` becomes `message.msg`. A problem that is of no field stays as it is.
+    /// The same problem for the fields of the member `parent`: `msg` becomes `message.msg`. A problem without fields is unchanged.
     #[must_use]
     pub fn within(self, parent: &str) -> Self {
         if self.errors.is_empty() {
@@ -102,7 +102,7 @@ impl Problem {
         )
     }
 
-    /// 400: the bytes are not the protobuf `message` named.
+    /// 400: the bytes are not the named protobuf `message`.
     pub fn invalid_protobuf(message: &str, why: impl fmt::Display) -> Self {
         Self::new(
             ProblemKind::InvalidProtobuf,
@@ -110,12 +110,12 @@ impl Problem {
         )
     }
 
-    /// 401: `detail` says what about the caller's token or key is not right.
+    /// 401: `detail` says what is wrong with the caller's token or key.
     pub fn unauthenticated(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unauthenticated, detail)
     }
 
-    /// 403: `detail` says what the caller may not do, and who may.
+    /// 403: `detail` says what the caller may not do, and which callers may.
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Forbidden, detail)
     }
@@ -132,7 +132,7 @@ impl Problem {
         )
     }
 
-    /// 422: `field` asks for what cannot be done.
+    /// 422: `field` asks for something that cannot be done.
     pub fn unprocessable_field(
         field: impl Into<String>,
         wrong: impl fmt::Display,
@@ -149,7 +149,7 @@ impl Problem {
         Self::new(ProblemKind::NotFound, format!("{what} was not found"))
     }
 
-    /// 405: the `Allow` header of the response names the methods that are there.
+    /// 405: the `Allow` header of the response names the methods that exist.
     pub fn method_not_allowed(method: impl fmt::Display) -> Self {
         Self::new(
             ProblemKind::MethodNotAllowed,
@@ -157,7 +157,7 @@ impl Problem {
         )
     }
 
-    /// 408: `detail` says what did not arrive in time, and in what time.
+    /// 408: `detail` says what did not arrive, and in what time.
     pub fn request_timeout(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::RequestTimeout, detail)
     }
@@ -179,7 +179,7 @@ impl Problem {
         )
     }
 
-    /// 431: request line and headers have so many bytes, and may have `limit_bytes`.
+    /// 431: request line and headers have `bytes` bytes, more than `limit_bytes`.
     pub fn headers_too_large(bytes: usize, limit_bytes: usize) -> Self {
         Self::new(
             ProblemKind::HeadersTooLarge,
@@ -187,7 +187,7 @@ impl Problem {
         )
     }
 
-    /// 431: there are so many headers, and may be `limit`.
+    /// 431: there are `count` headers, more than `limit`.
     pub fn too_many_headers(count: usize, limit: usize) -> Self {
         Self::new(
             ProblemKind::HeadersTooLarge,
@@ -195,7 +195,7 @@ impl Problem {
         )
     }
 
-    /// 503: the service serves as many connections as it takes; nothing was done.
+    /// 503: the service has the most connections that it takes; nothing was done.
     pub fn too_many_connections(limit: usize) -> Self {
         Self::new(
             ProblemKind::Unavailable,
@@ -215,7 +215,7 @@ impl Problem {
         .with_retry_after_s(retry_after_s)
     }
 
-    /// 429: the caller itself has as much in progress as one caller may; nothing was done; try again after this many seconds.
+    /// 429: this caller has as much in progress as one caller may have; nothing was done; try again after this many seconds.
     pub fn own_share_in_use(retry_after_s: u64) -> Self {
         Self::new(
             ProblemKind::TooManyRequests,
@@ -224,7 +224,7 @@ impl Problem {
         .with_retry_after_s(retry_after_s)
     }
 
-    /// 429: the caller may do so much `of` (requests, events) a second and no more; nothing was done.
+    /// 429: the caller has reached its limit of `of` (requests, events) a second; nothing was done.
     pub fn rate_limited(of: &str, retry_after_s: u64) -> Self {
         Self::new(
             ProblemKind::RateLimited,
@@ -240,8 +240,8 @@ impl Problem {
         Self::new(ProblemKind::Unavailable, detail).with_retry_after_s(retry_after_s)
     }
 
-    /// 503: the event may be on the log or not; `advice` completes "unknown: …" and says what is safe to do. `client_msg_id` is returned
-    /// where the caller may not know it.
+    /// 503: the event may or may not be on the log; `advice` completes "unknown: …" and says what is safe to do. `client_msg_id` is returned if the
+    /// caller may not know it.
     pub fn unknown_outcome(advice: &str, client_msg_id: Option<String>) -> Self {
         Self {
             client_msg_id,
@@ -249,7 +249,7 @@ impl Problem {
         }
     }
 
-    /// 504: `detail` says what was waited for and how long.
+    /// 504: `detail` says what the call waited for, and for how long.
     pub fn timeout(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Timeout, detail)
     }

@@ -1,4 +1,4 @@
-//! A problem as an HTTP response, and the answers for what no route took.
+//! A problem as an HTTP response, and the answers to requests that no route takes.
 
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,4 @@
-//! Turns what a deserializer complains about into a problem that names the field.
+//! Turns a deserializer's message into a problem that names the field.
 
 use serde_path_to_error::{Path, Segment};
 
@@ -11,7 +11,7 @@ const QUOTE_CHARS: usize = 120;
 pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
     let complaint = without_position(complaint);
     if let Some(name) = quoted_after(complaint, "missing field `") {
-        // The path is that of the object which lacks it, and may end in the same name.
+        // `path` is that of the object which lacks the member, and may end in the same name.
         return Problem::invalid_field(member_of(path, name), "is missing", "present");
     }
     if let Some(name) = quoted_after(complaint, "unknown field `") {
@@ -24,11 +24,11 @@ pub(crate) fn field_problem(path: &Path, complaint: &str) -> Problem {
         let field = member(path, name);
         return Problem::invalid_field(field, "is there more than once", "there once");
     }
-    // What serde_html_form says of a parameter that is given twice and takes one value.
+    // serde_html_form's message about a parameter that takes one value and is given twice.
     if complaint == "unsupported value" {
         return Problem::invalid_field(dotted(path), "is there more than once", "there once");
     }
-    // What serde_json says of a text such as "\ud83d".
+    // serde_json's message about a text such as "\ud83d".
     if complaint.ends_with("hex escape") {
         let right = "whole characters";
         return Problem::invalid_field(dotted(path), "has half of a surrogate pair", right);
@@ -42,7 +42,7 @@ pub(crate) fn complaint_problem(field: impl Into<String>, complaint: &str) -> Pr
     Problem::invalid_field(field, wrong, right)
 }
 
-/// Splits serde's "invalid type: X, expected Y"; words of our own types are taken as they are.
+/// Splits serde's "invalid type: X, expected Y"; messages of our own types stay as they are.
 fn wrong_and_right(complaint: &str) -> (String, String) {
     for prefix in [
         "invalid type: ",
@@ -69,7 +69,7 @@ fn wrong_and_right(complaint: &str) -> (String, String) {
     }
 }
 
-/// A name that Rust or serde has for a type, in words for a caller.
+/// Rust's or serde's name for a type, in words for a caller.
 pub(crate) fn plain(name: &str) -> &str {
     match name {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more, in range",

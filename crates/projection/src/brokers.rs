@@ -8,19 +8,19 @@ use std::{
 /// How often a fault that lasts is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// The last fault that anybody met with the brokers. Clones share it.
+/// The last fault that any component met with the brokers. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Brokers(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// What went wrong last, and when.
+    /// The last fault, and when it was met.
     fault: Option<(String, Instant)>,
     warned: Option<Instant>,
 }
 
 impl Brokers {
-    /// A call failed that may succeed later.
+    /// A call to the brokers failed that may succeed later.
     pub(crate) fn failed(&self, why: String) {
         if self.record_fault(why.clone(), Instant::now()) {
             tracing::warn!(why, "the brokers cannot be read from, retrying");
@@ -40,7 +40,7 @@ impl Brokers {
         is_due
     }
 
-    /// They answered a request that was sent at `asked`: earlier faults have passed.
+    /// The brokers answered a request that was sent at `asked`: earlier faults are over.
     pub(crate) fn answered(&self, asked: Instant) {
         let mut state = self.lock();
         if state.fault.as_ref().is_some_and(|(_, at)| *at <= asked) {

@@ -1,4 +1,4 @@
-//! Reads what one part of a store lacks, beside the projection that goes on with the other parts.
+//! Reads what one part of a store lacks, while the projection continues with the other parts.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,21 +8,20 @@ use tokio::sync::watch;
 
 use crate::{Replay, ReplayError, Settings, Sink, truncation_check};
 
-/// A part that lacks no more records than this is read for once more, and has caught up then.
+/// A part that lacks no more records than this is read once more; then it has caught up.
 const CLOSE: i64 = 1_000;
 
-/// How much may be pending in the sink: it is held beside what the projection holds.
+/// How much may be pending in the sink: this memory comes on top of the projection's.
 const MAX_PENDING: usize = 10_000;
 
-/// Reads partitions of `chat.events` into a sink, from its store's positions up to `ends`, which may advance meanwhile. As a
-/// projection does, it first makes the truncation check (PROTOCOL S13). Records that are no events are skipped: `ends` are where the projection
-/// has dead-lettered them.
+/// Reads partitions of `chat.events` into a sink, from its store's positions up to `ends`, which may advance meanwhile. Like a projection, it first
+/// makes the truncation check (PROTOCOL S13). Records that are not events are skipped: the projection has dead-lettered them up to `ends`.
 ///
 /// Returns the partitions that stay behind, and what has to be done: the log does not agree with their position or their end, or has lost
 /// records that the store lacks.
 ///
 /// # Errors
-/// The sink's and the log's.
+/// The errors of the sink and of the log.
 pub async fn catch_up<S: Sink>(
     sink: S,
     kafka: &KafkaConfig,
@@ -43,7 +42,7 @@ pub async fn catch_up<S: Sink>(
         let mut ends = ends.borrow().clone().map(|_, end| end.next.get());
         ends.retain(|partition, _| read.contains(partition) && !refused.contains(partition));
         let left = replay.left(&ends);
-        // Also what is little: a part that cannot write it must not come back.
+        // A small remainder is written, too: a part that cannot write it must not come back.
         replay.up_to(&ends, |_| {}).await?;
         if left <= CLOSE {
             return Ok(refused);

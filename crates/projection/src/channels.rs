@@ -1,4 +1,4 @@
-//! What the coordinator, the fetch thread and the workers send each other.
+//! The messages between the coordinator, the fetch thread and the workers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) enum FetchCommand {
         partition: Partition,
         at: LogPosition,
         generation: AssignmentGeneration,
-        /// That of the newest record when the position was checked against the log.
+        /// The leader epoch of the newest record when the position was checked against the log.
         leader_epoch: Option<i32>,
     },
     Stop {
@@ -26,13 +26,13 @@ pub(crate) enum WorkerCommand {
     Assign(Vec<Partition>),
     /// Other members get the partitions when every worker has dropped its reference to the guard.
     Revoke(Vec<Partition>, Arc<RevokeGuard>),
-    /// The end of a partition's log may have been lost. The worker reads on from its store's position, once that agrees with the log.
+    /// The end of a partition's log may have been lost. The worker reads on from its store's position, once that position agrees with the log.
     /// Leaders up to this epoch have been elected by now.
     CheckTruncation {
         partition: Partition,
         leader_epoch: Option<i32>,
     },
-    /// The partition cannot be read on, from before the record at that offset where it is there. What was read is in the batches.
+    /// The partition cannot be read on, from before the record at that offset if there is one. The records read before are in the batches.
     Halt {
         partition: Partition,
         before: Option<NextOffset>,

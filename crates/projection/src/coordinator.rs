@@ -20,7 +20,7 @@ pub(crate) struct WorkerHandle {
     pub(crate) fault: watch::Receiver<Option<String>>,
 }
 
-/// Passes assignments and revokes on to the workers, and keeps the gate by their faults and halted partitions.
+/// Passes assignments and revokes on to the workers, and sets the gate by their faults and halted partitions.
 pub(crate) struct Coordinator<F> {
     pub(crate) workers: Vec<WorkerHandle>,
     pub(crate) worker_of: F,
@@ -28,8 +28,8 @@ pub(crate) struct Coordinator<F> {
     pub(crate) gate: ReadinessCheck,
     /// Whether the group has assigned partitions.
     pub(crate) joined: bool,
-    /// Those of its first assignment that have no position yet: of what is appended meanwhile the store may take no notice, where it begins at the
-    /// log's end.
+    /// The partitions of the first assignment that have no position yet. If the store begins at the log's end, it may take no notice of what is
+    /// appended before they have one.
     pub(crate) resuming: Vec<Partition>,
     /// The partitions that have resumed, with their positions.
     pub(crate) stored: watch::Receiver<StoredOffsets>,
@@ -129,7 +129,7 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
         }
     }
 
-    /// Why this projection is not ready, where it is not. A halted partition does not hide why the others stand still.
+    /// Why this projection is not ready, if it is not. A halted partition does not hide why the others make no progress.
     fn unready_reason(&self) -> Option<String> {
         let mut workers = self.workers.iter();
         let of_others = workers
@@ -268,7 +268,7 @@ mod tests {
             coordinator.update_gate();
         }
         assert_eq!(coordinator.unready_reason(), None);
-        // What a rebalance brings is resumed while the others go on.
+        // Partitions that a rebalance brings are resumed while the others continue.
         let further = GroupEvent::Assigned(vec![5.try_into().unwrap()]);
         coordinator.handle_group_event(further).unwrap();
         assert_eq!(coordinator.unready_reason(), None);

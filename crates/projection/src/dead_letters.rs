@@ -8,7 +8,7 @@ use schemas::{dead_letter, event::SkippedRecord, topics::Topic};
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// Writes records of `chat.events` that are no events to the dead-letter topic.
+/// Writes records of `chat.events` that are not events to the dead-letter topic.
 pub(crate) struct DeadLetters {
     appender: Appender,
     topic: String,
@@ -40,8 +40,8 @@ impl DeadLetters {
         })
     }
 
-    /// Returns once the dead letter is on its topic, however long that takes: the position must not move past the record before. Each
-    /// failure is given to `on_failure`.
+    /// Returns once the dead letter is on its topic, however long that takes: until then the position must not move past the record. Each failure is
+    /// given to `on_failure`.
     pub(crate) async fn dead_letter(&self, poison: &Poison, on_failure: impl Fn(String)) {
         let mut pause = FIRST_RETRY;
         while let Err(error) = self.append(poison).await {

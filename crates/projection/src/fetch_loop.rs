@@ -31,7 +31,7 @@ const POLL_RECORDS: usize = 256;
 pub(crate) struct WorkerQueue {
     pub(crate) sender: mpsc::UnboundedSender<FetchedBatch>,
     pub(crate) commands: mpsc::UnboundedSender<WorkerCommand>,
-    /// Bytes that were read and not yet taken by the worker, with those of open batches; pauses bound them.
+    /// Bytes that were read and that the worker has not taken yet, including open batches; bounded by pauses.
     pub(crate) queued: Arc<AtomicUsize>,
     pub(crate) paused: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) struct FetchLoop<F> {
 /// What to do after a poll.
 enum Next {
     Continue,
-    /// The record at this offset is the first that this program does not understand.
+    /// This program does not understand the record at this offset; it is the first such record.
     Halt {
         partition: Partition,
         offset: i64,
@@ -215,7 +215,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
 
     fn command(&self, partition: Partition, command: WorkerCommand) {
         let worker = (self.worker_of)(partition);
-        // A worker that is gone ends the whole projection.
+        // If the worker is gone, the whole projection ends.
         let _ = self.workers[worker].commands.send(command);
     }
 
@@ -227,7 +227,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         }
     }
 
-    /// Polls until no record comes at once, or for so many records.
+    /// Polls until no record comes at once, or for [`POLL_RECORDS`] records.
     fn poll_some(&mut self) -> Result<(), FetchLoopError> {
         let has_open_batches = self.open.values().any(OpenBatch::has_moved);
         let mut timeout = if has_open_batches {
@@ -334,7 +334,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         let open = self.open.get_mut(partition);
         if let Some(open) = open.filter(|open| open.has_moved()) {
             let batch = open.take_batch(partition);
-            // A worker that is gone ends the whole projection.
+            // If the worker is gone, the whole projection ends.
             let _ = self.workers[open.worker].sender.send(batch);
         }
     }
@@ -357,7 +357,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         Ok(())
     }
 
-    /// Pauses or resumes a worker's partitions. A pause sends their open batches: these count as queued, and no record would complete
+    /// Pauses or resumes a worker's partitions. A pause sends their open batches: open batches count as queued, and no further record would complete
     /// them.
     fn set_paused(&mut self, worker: usize, pause: bool) -> Result<(), EventLogError> {
         let of_worker = |(partition, open): (Partition, &OpenBatch)| {
@@ -389,7 +389,7 @@ mod tests {
 
     type OneWorker = FetchLoop<fn(Partition) -> usize>;
 
-    /// With one worker; nobody listens at the brokers' address.
+    /// A fetch loop with one worker; no broker listens at the configured address.
     fn fetch_loop() -> (OneWorker, mpsc::UnboundedReceiver<FetchedBatch>) {
         let kafka = KafkaConfig {
             brokers: "127.0.0.1:1".to_owned(),
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn open_slices_of_all_partitions_count_as_queued() {
         let (mut fetch, mut batches) = fetch_loop();
-        // Malformed, so that the partition does not matter.
+        // The records are malformed, so that their partition does not matter.
         let mut taken = 0;
         'filling: for offset in 0..100 {
             for partition in 0..64 {
@@ -458,7 +458,7 @@ mod tests {
             taken <= settings().max_queued_bytes + (32 << 10),
             "{taken} bytes before the pause"
         );
-        // All of it was sent to the worker, which ends the pause by taking it.
+        // All records were sent to the worker, which ends the pause by taking them.
         let mut sent = 0;
         while let Ok(batch) = batches.try_recv() {
             sent += batch.bytes;

@@ -17,7 +17,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(2);
 /// After this long without an answer the brokers count as unavailable.
 const BROKER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What each owned partition has in the store.
+/// The stored offset of each owned partition.
 pub(crate) type StoredOffsets = PartitionMap<NextOffset>;
 
 /// Commits the stored offsets and sets the lag gauges; leaves the group when the last worker has ended.
@@ -41,7 +41,7 @@ pub(crate) async fn report(
     member.leave().await;
 }
 
-/// Where the log ends; `None`, and a fault of the brokers, where they do not answer.
+/// Where the log ends. If the brokers do not answer: `None`, and a fault of the brokers.
 async fn fetch_ends(reader: &Arc<LogReader>, brokers: &Brokers) -> Option<PartitionMap<i64>> {
     let asked = Instant::now();
     let why = match timeout(BROKER_TIMEOUT, reader.ends(Topic::Events)).await {
@@ -62,8 +62,8 @@ async fn still_running(stored: &mut watch::Receiver<StoredOffsets>) -> bool {
     timeout(REPORT_EVERY, every_worker_ended).await.is_err()
 }
 
-/// Counts the events that sinks took, written or not: where a projection coalesces for long, this shows whether it keeps up, and the lag
-/// shows for how long it holds events.
+/// Counts the events that sinks took, written or not. If a projection coalesces for long, this counter shows whether it keeps up, and the lag shows
+/// for how long it holds events.
 pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
     const EVENTS: &str = "tidemark_projection_events_total";
     metrics::describe_counter!(

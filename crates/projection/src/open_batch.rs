@@ -12,15 +12,15 @@ use crate::{EventBatch, LogEvent, channels::FetchedBatch, dead_letters::Poison};
 const BATCH_RECORDS: usize = 512;
 const BATCH_BYTES: usize = 128 << 10;
 
-/// What a record takes in memory beside its bytes, about.
+/// The approximate memory of a record, without its bytes.
 const RECORD_BYTES: usize = 128;
 
 /// The batch of a partition that is being filled, and its position in the log.
 pub(crate) struct OpenBatch {
     pub(crate) worker: usize,
     generation: AssignmentGeneration,
-    /// The highest leader epoch of the records that were there when the position was checked against the log; where there were none, that
-    /// of the first record.
+    /// The highest leader epoch of the records that existed when the position was checked against the log; if there were none, that of the first
+    /// record.
     leader_epoch: Option<i32>,
     watermarks: SourceWatermark,
     next: NextOffset,
@@ -50,7 +50,7 @@ impl OpenBatch {
         }
     }
 
-    /// Whether a record is of a leader that was elected since: the log may have been truncated.
+    /// Whether a record's leader was elected later: then the log may have been truncated.
     pub(crate) fn has_newer_leader(&mut self, record: &RecordRef<'_>) -> bool {
         record.leader_epoch > *self.leader_epoch.get_or_insert(record.leader_epoch)
     }
@@ -59,8 +59,8 @@ impl OpenBatch {
         self.leader_epoch
     }
 
-    /// Takes the next record, and returns how many bytes the batch grew by. Repeats and progress records are left out; of a record that
-    /// this program does not understand nothing is taken.
+    /// Takes the next record, and returns how many bytes the batch grew by. Repeats and progress records are left out. A record that this program
+    /// does not understand is not taken at all.
     pub(crate) fn take(&mut self, record: &RecordRef<'_>) -> Result<usize, UnknownRules> {
         let read = match record.event() {
             Ok(event) => Ok(event),
@@ -88,7 +88,7 @@ impl OpenBatch {
         Ok(bytes)
     }
 
-    /// Whether records were taken since the last batch.
+    /// Whether the batch has taken records since the last one was sent.
     pub(crate) fn has_moved(&self) -> bool {
         self.has_moved
     }
@@ -125,7 +125,7 @@ fn event_bytes(record: &RecordRef<'_>) -> usize {
     RECORD_BYTES + length(record.key) + length(record.value)
 }
 
-/// Only dead letters have them.
+/// Only dead letters keep their headers.
 fn header_bytes(record: &Record) -> usize {
     let lengths = record.headers.iter();
     lengths
@@ -210,7 +210,7 @@ pub(crate) mod tests {
     fn a_slice_is_full_by_number_or_by_bytes() {
         assert_eq!(fill(|offset| record(3, offset, 1)), 512);
         assert_eq!(fill(|offset| record(3, offset, 16 << 10)), 8);
-        // No events, but held in memory until they are dead letters.
+        // These are not events, but held in memory until they are dead letters.
         assert_eq!(fill(|offset| value(3, offset, b"junk".to_vec())), 512);
         assert_eq!(fill(|offset| value(3, offset, vec![0xff; 64 << 10])), 2);
     }

@@ -23,7 +23,7 @@ const BATCHES_AHEAD: usize = 16;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Why a replay ended before its end. What the sink has written is there, with its positions.
+/// Why a replay ended early. Rows that the sink has written stay, with their positions.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The log cannot be read.
@@ -32,13 +32,13 @@ pub enum ReplayError {
     /// A newer program wrote the next record.
     #[error("chat.events: {0}")]
     UnknownRules(#[from] UnknownRules),
-    /// The store cannot take it.
+    /// The store cannot take the records.
     #[error(transparent)]
     Sink(#[from] SinkError),
 }
 
-/// Reads partitions of `chat.events` into a sink, from its store's position, by the same rules as a projection. Records that are no
-/// events are skipped: the running projection dead-letters them.
+/// Reads partitions of `chat.events` into a sink, from its store's position, by the same rules as a projection. Records that are not events are
+/// skipped: the running projection dead-letters them.
 pub struct Replay<S> {
     sink: S,
     reader: Arc<LogReader>,
@@ -50,7 +50,7 @@ impl<S: Sink> Replay<S> {
     /// Begins at the store's positions. The sink is flushed when its pending count reaches `max_pending`.
     ///
     /// # Errors
-    /// The store's.
+    /// The error of the store.
     pub async fn begin(
         mut sink: S,
         reader: Arc<LogReader>,
@@ -81,7 +81,7 @@ impl<S: Sink> Replay<S> {
         ends.iter().map(left).sum()
     }
 
-    /// Reads up to these ends and writes all of it. `progress` is called with the number of records read.
+    /// Reads up to these ends, and writes everything. `progress` is called with the number of records read.
     ///
     /// # Errors
     /// [`ReplayError`].
@@ -113,7 +113,7 @@ impl<S: Sink> Replay<S> {
         Ok(self.flush().await?)
     }
 
-    /// Batches from the store's positions up to the ends.
+    /// The batches from the store's positions up to the ends.
     fn read(
         &self,
         ends: &PartitionMap<i64>,
@@ -167,7 +167,7 @@ impl<S: Sink> Replay<S> {
         (receiver, reading)
     }
 
-    /// Retries transient errors for a while.
+    /// Flushes the sink; retries transient errors for a while.
     async fn flush(&mut self) -> Result<(), SinkError> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {

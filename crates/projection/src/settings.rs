@@ -5,7 +5,7 @@ use std::time::Duration;
 use event_log::KafkaConfig;
 use schemas::Partition;
 
-/// How a projection runs.
+/// How a projection is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The consumer group, without the deployment's prefix.
@@ -14,7 +14,7 @@ pub struct Settings {
     pub max_pending: usize,
     /// A worker flushes when its oldest batch has waited this long.
     pub interval: Duration,
-    /// How often a worker has its sink verify that the store is as it was left.
+    /// How often a worker has its sink verify that the store is unchanged.
     pub verify_every: Duration,
     /// How much may be queued for a worker before its partitions are paused, bytes.
     pub max_queued_bytes: usize,
@@ -28,8 +28,7 @@ pub struct Settings {
 const LONGEST_FETCH_WAIT: Duration = Duration::from_millis(250);
 
 impl Settings {
-    /// The settings of the fetcher. Records that wait for the next flush anyway need not come at once, and every response costs the broker
-    /// the same.
+    /// The settings of the fetcher. Records that wait for the next flush need not come at once, and each response costs the broker the same.
     pub(crate) fn fetcher_config(&self, kafka: &KafkaConfig) -> KafkaConfig {
         let wait = (self.interval / 2).min(LONGEST_FETCH_WAIT);
         KafkaConfig {

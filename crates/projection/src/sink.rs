@@ -5,9 +5,9 @@ use schemas::{LogPosition, Partition, PartitionMap, event::Event};
 /// An event and its offset in `chat.events`, which is its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEvent {
-    /// In `chat.events`.
+    /// The offset in `chat.events`.
     pub offset: i64,
-    /// Never a progress event: of those only the watermark counts.
+    /// The event; never a progress event, of which only the watermark counts.
     pub event: Event,
 }
 
@@ -17,7 +17,7 @@ pub struct LogEvent {
 pub struct EventBatch {
     /// The partition that all events are from.
     pub partition: Partition,
-    /// In log order.
+    /// The events, in log order.
     pub events: Vec<LogEvent>,
     /// The position after the last of its records.
     pub end: LogPosition,
@@ -37,14 +37,14 @@ pub enum SinkError {
     Fatal(String),
 }
 
-/// How much of its store a call reached.
+/// How much of the store a call reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Coverage {
     /// All of it.
     Whole,
-    /// A part cannot be used and was left out; the rest continues. The text says which part, and why. Once that part can be used again,
-    /// the sink returns [`SinkError::Moved`].
+    /// One part cannot be used and was left out; the rest continues. The text says which part, and why. Once that part can be used again, the sink
+    /// returns [`SinkError::Moved`].
     Without(String),
 }
 
@@ -57,20 +57,20 @@ pub trait Sink: Send + 'static {
         partitions: &[Partition],
     ) -> impl Future<Output = Result<PartitionMap<LogPosition>, SinkError>> + Send;
 
-    /// The positions of a partition in the parts of the store, as [`Self::resume`] found them, where there are more than the one that it
-    /// returned: the log has to agree with each.
+    /// The positions of a partition in the parts of the store, as [`Self::resume`] found them, if there are others than the returned one: the log has
+    /// to agree with each of them.
     fn positions(&self, _partition: Partition) -> BTreeSet<LogPosition> {
         BTreeSet::new()
     }
 
-    /// Takes a batch into memory. The batches of a partition come in order and without gaps, from its resume position.
+    /// Takes a batch into memory. The batches of a partition come in order and without gaps, starting at its resume position.
     fn absorb(&mut self, batch: EventBatch);
 
     /// How many rows (or what the sink counts in) wait to be written.
     fn pending(&self) -> usize;
 
-    /// Writes the batches with their positions, in one step. After a transient error, or if the call is dropped, what was not written is
-    /// still held.
+    /// Writes the batches with their positions, in one step. After a transient error, or if the call is dropped, the sink still holds what was not
+    /// written.
     fn flush(&mut self) -> impl Future<Output = Result<Coverage, SinkError>> + Send;
 
     /// Checks that the store still has the positions that this sink wrote last. Called at intervals, also between flushes: a store that

@@ -1,9 +1,9 @@
-//! Whether the log below a position is still what was read there. As for the sequencer's snapshots (PROTOCOL S12), an offset alone does
-//! not tell.
+//! Checks whether the log below a position is still the one that was read there. As for the sequencer's snapshots (PROTOCOL S12), the offset alone
+//! does not show it.
 //!
-//! When the brokers lose the end of `chat.events`, the sequencer decides its inbound records again, but progress records fall
-//! differently, so offsets shift. Every position therefore has a watermark: the highest source below it. Where the log has a higher
-//! source there by now, reading on would skip the records between the two.
+//! When the brokers lose the end of `chat.events`, the sequencer decides its inbound records again, but progress records fall differently, so offsets
+//! shift. Every position therefore has a watermark: the highest source below it. If the log below a position has a higher source by now, reading on
+//! would skip the records between the two.
 
 use std::{
     cmp::Ordering,
@@ -30,14 +30,14 @@ use crate::{Settings, SinkError};
 /// How long a worker waits for a check; one that takes longer continues in the background.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many times as many records are read each time that the records above did not decide: repeats of a former owner and records that
-/// are no events may lie above the record that the watermark came from.
+/// If the records above did not decide, this many times as many records are read next: repeats of a former owner and records that are not events may
+/// be above the record that the watermark came from.
 const WIDENING: i64 = 16;
 
-/// Every position that a store keeps of a partition.
+/// All positions that a store keeps of each partition.
 pub(crate) type StoredPositions = PartitionMap<BTreeSet<LogPosition>>;
 
-/// The highest leader epoch seen in each partition that has records: later leaders had not been elected yet.
+/// The highest leader epoch seen in each partition that has records: no later leader had been elected yet.
 type LeaderEpochs = PartitionMap<i32>;
 
 /// Compares positions with the log before a worker reads on from them.
@@ -60,8 +60,7 @@ impl TruncationCheck {
         }
     }
 
-    /// The partitions of which the log below a position is not what was read there, with what has to be done. Fails if the brokers do not
-    /// answer.
+    /// The partitions in which the log below a position is not the one that was read there, with the remedy. Fails if the brokers do not answer.
     pub(crate) async fn check(
         &mut self,
         stored: StoredPositions,
@@ -98,7 +97,7 @@ impl TruncationCheck {
         }
     }
 
-    /// A record was read that a leader of this epoch had appended.
+    /// Notes that a record was read which a leader of this epoch had appended.
     pub(crate) fn record_leader(&mut self, partition: Partition, epoch: i32) {
         let highest = self.leader_epochs.get_or_insert_with(partition, || epoch);
         *highest = epoch.max(*highest);
@@ -114,7 +113,7 @@ impl TruncationCheck {
     }
 }
 
-/// As [`TruncationCheck::check`], but however long it takes.
+/// As [`TruncationCheck::check`], without a time limit.
 pub(crate) async fn check_once(
     log: &Arc<LogReader>,
     stored: StoredPositions,
@@ -133,19 +132,19 @@ pub(crate) struct Truncation {
     pub(crate) found: Found,
 }
 
-/// What the log has instead.
+/// What the log has at or below the position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It begins above the position.
+    /// The log begins above the position.
     Start(i64),
-    /// It ends below the position.
+    /// The log ends below the position.
     End(i64),
     /// The highest source below the position is not the one that was read there.
     Watermark {
         was: SourceOffset,
         is: Option<SourceOffset>,
     },
-    /// A newer program wrote it, and one has read it.
+    /// A newer program wrote a record below the position, and another newer one has read it.
     UnknownRules(UnknownRules),
 }
 
@@ -171,7 +170,7 @@ impl fmt::Display for Truncation {
     }
 }
 
-/// What is to be done about positions in a partition that the log does not agree with.
+/// The remedy for positions of a partition that the log does not agree with.
 pub(crate) fn describe(
     partition: Partition,
     truncations: &[Truncation],
@@ -309,11 +308,11 @@ impl Comparison {
     }
 }
 
-/// A position that the records read so far do not decide. This ends at the beginning of the log at the latest.
+/// A position for which the records read so far do not decide. At the beginning of the log at the latest, they do.
 #[derive(Clone, Copy, Debug)]
 struct Undecided {
     position: LogPosition,
-    /// The records from here up to the position were read.
+    /// The records from this offset up to the position were read.
     down_to: i64,
     highest: Option<SourceOffset>,
 }
@@ -333,7 +332,7 @@ impl Undecided {
 struct Scanned {
     /// The highest source of the events among them.
     highest: Option<SourceOffset>,
-    /// What is among them that this program does not understand.
+    /// A record among them that this program does not understand.
     unknown: Option<UnknownRules>,
     leader_epoch: i32,
     below: Below,
@@ -342,7 +341,7 @@ struct Scanned {
 /// What lies below the records that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Below {
-    /// Nothing: they are the first records of the log.
+    /// Nothing: the records are the first of the log.
     Nothing,
     /// Records that were deleted.
     Deleted,
@@ -366,7 +365,7 @@ fn verdict(watermark: SourceOffset, highest: Option<SourceOffset>, below: Below)
     };
     match (highest.cmp(&Some(watermark)), below) {
         (Ordering::Greater, _) | (Ordering::Less, Below::Nothing) => Verdict::Disagrees,
-        // Where it is less, the record that the watermark came from may have been deleted.
+        // If it is less, the record that the watermark came from may have been deleted.
         (Ordering::Equal, _) | (Ordering::Less, Below::Deleted) => Verdict::Agrees,
         (Ordering::Less, Below::More) => Verdict::Undecided,
     }

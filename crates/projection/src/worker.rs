@@ -53,7 +53,7 @@ pub(crate) struct WorkerChannels {
     /// Counts the events that the sink took.
     pub(crate) events: Counter,
     pub(crate) halted: HaltedPartitions,
-    /// Why this worker makes no progress, if so.
+    /// Why this worker makes no progress, if it makes none.
     pub(crate) fault: watch::Sender<Option<String>>,
 }
 
@@ -69,12 +69,12 @@ pub(crate) struct PartitionWorker<S> {
     halted: PartitionMap<Instant>,
     last_generation: AssignmentGeneration,
     truncation_check: TruncationCheck,
-    /// What was absorbed since the last flush, and since when.
+    /// The positions after the batches absorbed since the last flush, and when the first of these was absorbed.
     absorbed: PartitionMap<NextOffset>,
     oldest_absorbed: Instant,
     /// A batch whose poison records are being dead-lettered. Later batches wait for it; commands and flushes do not.
     dead_lettering: Option<PendingDeadLetters>,
-    /// When the sink last verified that the store is as it was left.
+    /// When the sink last verified that the store is unchanged.
     verified: Instant,
     /// The part of the store that the sink cannot use at present.
     left_out: Option<String>,
@@ -145,7 +145,7 @@ impl<S: Sink> PartitionWorker<S> {
         self.owned.iter().filter_map(resumes)
     }
 
-    /// Reads the positions of halted partitions again when their time has come, and what was read before is written: what halted them may be
+    /// Reads the positions of halted partitions again, at the time for it and once everything read before is written: the cause of the halt may be
     /// gone.
     fn retry_halted(&mut self) {
         let now = Instant::now();
@@ -166,7 +166,7 @@ impl<S: Sink> PartitionWorker<S> {
         }
     }
 
-    /// Until the next try; what was read before is still written.
+    /// Halts a partition until the next try; records before the cause are still written.
     fn halt(&mut self, partition: Partition, before: Option<NextOffset>, why: String) {
         if self.owned.contains(partition) {
             let retry_at = Instant::now() + HaltedPartitions::RETRY;
@@ -332,8 +332,8 @@ impl<S: Sink> PartitionWorker<S> {
         self.sink.absorb(batch);
     }
 
-    /// A flush with a deadline. What is not written by then is dropped with the partitions: their next owner reads it again from the
-    /// store's position.
+    /// A flush with a deadline. Records not written by then are dropped with the partitions: the next owner reads them again from the store's
+    /// position.
     async fn last_flush(&mut self) -> Result<(), String> {
         if self.absorbed.is_empty() {
             return Ok(());
@@ -369,7 +369,7 @@ impl<S: Sink> PartitionWorker<S> {
         Ok(())
     }
 
-    /// If a part of the store was left out, the projection still lags there.
+    /// Publishes the flushed positions. If a part of the store was left out, the projection still lags there, so it publishes none.
     fn record_flushed(&mut self, coverage: &Coverage) {
         let absorbed = std::mem::take(&mut self.absorbed);
         if *coverage == Coverage::Whole {
@@ -384,7 +384,7 @@ impl<S: Sink> PartitionWorker<S> {
             Coverage::Whole => None,
             Coverage::Without(part) => Some(part),
         };
-        // While a batch is pending, only its flush or its dead letters show whether it can be written.
+        // While a batch is pending, only its flush or its dead letters show whether the worker can write.
         if !self.absorbed.is_empty() || self.dead_lettering.is_some() {
             return;
         }
@@ -416,7 +416,7 @@ impl<S: Sink> PartitionWorker<S> {
     }
 }
 
-/// The batch, once its poison records are on the dead-letter topic.
+/// Returns the batch, once its poison records are on the dead-letter topic.
 async fn dead_lettered(pending_batch: &mut Option<PendingDeadLetters>) -> FetchedBatch {
     match pending_batch {
         Some(dead_lettering) => dead_lettering.await,

@@ -1,4 +1,4 @@
-//! What answers the requests of one connection: the router, unless there is no place for a request, or it is ambiguous where it ends.
+//! Answers the requests of one connection: by the router, unless there is no place for a request, or its end is ambiguous.
 
 use std::{
     convert::Infallible,
@@ -29,12 +29,12 @@ use crate::{
 pub(crate) struct Answers {
     router: Router,
     activity: Activity,
-    /// How many requests are handled at a time, for the words of a refusal.
+    /// How many requests are handled at a time; a refusal says it.
     limit: usize,
     requests: Arc<Requests>,
 }
 
-/// The body of an answer. As long as it is written the request is in progress.
+/// The body of an answer. While it is written, the request is in progress.
 pub(crate) struct AnswerBody {
     body: Body,
     _busy: Option<Busy>,
@@ -50,13 +50,13 @@ impl Answers {
         }
     }
 
-    /// For the one who reads the connection.
+    /// For the reader of the connection.
     pub(crate) fn requests(&self) -> Arc<Requests> {
         Arc::clone(&self.requests)
     }
 
     /// # Errors
-    /// Nothing of the request is done.
+    /// The request is refused, and nothing of it is done.
     fn begin(&self, request: &Request<Incoming>) -> Result<Busy, Problem> {
         if self.requests.next_is_ambiguous() {
             return Err(Problem::invalid_field(

@@ -10,7 +10,7 @@ use crate::ListenerPolicy;
 use crate::cors;
 use crate::tls::{ServerTls, TlsConfig, TlsError};
 
-/// Section `http`: what holds for every listener of a process.
+/// Section `http`: settings for every listener of a process.
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpConfig {
@@ -20,20 +20,21 @@ pub struct HttpConfig {
     /// How long a connection may take to send the headers of its first request.
     #[garde(range(min = 100, max = 600_000))]
     pub header_read_timeout_ms: u64,
-    /// After this without a further request a connection is closed: longer than the proxy in front keeps one open for the next request.
+    /// A connection without a further request is closed after this time. It should be longer than the time for which the proxy in front keeps a
+    /// connection open for its next request.
     #[garde(range(min = 100, max = 3_600_000))]
     pub idle_timeout_ms: u64,
-    /// The most that request line and headers may take together; more is answered 431.
+    /// The largest size of request line and headers together; more is answered 431.
     #[garde(range(min = 8_192, max = 1_048_576))]
     pub max_header_bytes: usize,
     /// The most headers of a request; more are answered 431.
     #[garde(range(min = 16, max = 500))]
     pub max_headers: usize,
-    /// Connections with a request in progress, at each listener; more are answered 503 and closed. Probes and metrics have places of their own, and
-    /// connections without a request give way to others.
+    /// Connections with a request in progress, at each listener; more are answered 503 and closed. Probes and metrics have places of their own.
+    /// Connections without a request give way to others.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
-    /// The sites whose pages may call, as a browser names them (`https://chat.example.org`); all others are refused by browsers.
+    /// The sites whose pages may call this service, as a browser names them (`https://chat.example.org`); all others are refused by browsers.
     #[garde(inner(custom(cors::is_origin)))]
     pub allowed_origins: Vec<String>,
     /// The certificate that listeners show. Without it they speak plain HTTP.
@@ -56,11 +57,11 @@ impl Default for HttpConfig {
     }
 }
 
-/// A listener that could not be opened.
+/// Why a listener could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Other machines could reach it, and nothing says that they may.
+    /// Other machines could reach the address, and no setting allows that.
     #[error(
         "{setting}: {addr} can be reached from other machines, and there is no authentication; must be a loopback address (127.0.0.1:{port}), \
          or {remedy}", port = addr.port()
@@ -70,10 +71,10 @@ pub enum BindError {
         setting: String,
         /// The address.
         addr: SocketAddr,
-        /// What else can be done about it.
+        /// Another remedy.
         remedy: &'static str,
     },
-    /// Another process listens there.
+    /// Another process listens on the port.
     #[error(
         "{setting}: port {port} of {ip} is taken by another process; stop it or set {setting} to a free port",
         port = addr.port(), ip = addr.ip()
@@ -84,14 +85,14 @@ pub enum BindError {
         /// The address.
         addr: SocketAddr,
     },
-    /// The system refuses it for another reason.
+    /// The system refuses the address for another reason.
     #[error("{setting}: cannot listen on {addr}: {reason}")]
     Refused {
         /// The setting that names the address.
         setting: String,
         /// The address.
         addr: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         reason: io::Error,
     },
     /// The certificate cannot be served.
@@ -108,7 +109,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Reads at most so many bytes a second of each connection, and ten seconds' worth at once; without this as many as come.
+    /// Reads at most this many bytes a second of each connection, and ten seconds' worth at once; with `None` there is no limit.
     #[must_use]
     pub fn read_at_most(self, bytes_per_s: Option<u32>) -> Self {
         Self {
@@ -120,14 +121,13 @@ impl Listener {
     /// The address in use.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// If the system does not tell.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.tcp.local_addr()
     }
 }
 
-/// Listens on `addr`, where `policy` allows it; `setting` (such as `ingest.listen`) is where the operator can change it. Port 0 takes a free
-/// one.
+/// Listens on `addr`, if `policy` allows it; the operator can change the address by `setting` (such as `ingest.listen`). Port 0 takes a free one.
 ///
 /// # Errors
 /// See [`BindError`].

@@ -1,6 +1,6 @@
 //! Formats errors.
 
-/// An error and its causes in one line. A cause that the text before it repeats is left out.
+/// An error and its causes in one line. A cause that the text already repeats is left out.
 #[must_use]
 pub fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Which pages of other sites may call (CORS). A browser asks the service; programs are not concerned.
+//! The pages of other sites that may call (CORS). Browsers ask the service for this; other programs do not.
 
 use std::time::Duration;
 
@@ -8,10 +8,11 @@ use axum::{
 };
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-/// How long a browser need not ask again.
+/// How long a browser may reuse an answer.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Lets pages of these sites call what `router` has by then, with a bearer token but without cookies; with none the responses say nothing.
+/// Lets pages of these sites call the routes that `router` has by then, with a bearer token but without cookies. With no sites the responses have no
+/// CORS headers.
 pub fn allow_origins(router: Router, origins: &[String]) -> Router {
     if origins.is_empty() {
         return router;
@@ -29,7 +30,7 @@ pub fn allow_origins(router: Router, origins: &[String]) -> Router {
     )
 }
 
-/// A browser sends scheme, host and port without anything behind them, in lower case.
+/// A browser sends scheme, host and port with nothing after them, in lower case.
 pub(crate) fn is_origin(text: &str, _context: &()) -> garde::Result {
     let uri: Option<Uri> = text.parse().ok();
     let origin = uri.as_ref().and_then(|uri| {

@@ -54,7 +54,7 @@ pub struct CheckStatus {
 }
 
 impl Health {
-    /// Without checks, which means ready.
+    /// A process without checks, which is ready.
     pub fn new() -> Self {
         Self::default()
     }
@@ -112,7 +112,7 @@ impl ReadinessCheck {
         self.change(Some(reason.into()));
     }
 
-    /// Shows what an operator should change, or nothing any more, whether the check passes or not.
+    /// Shows what an operator should change, or removes the warning; independent of whether the check passes.
     pub fn warn(&self, warning: Option<String>) {
         let mut state = self.health.lock();
         let check = &mut state.checks[self.index];

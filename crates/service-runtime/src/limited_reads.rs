@@ -1,4 +1,4 @@
-//! A connection of which so many bytes a second are read and no more. What else is sent waits with the sender.
+//! A connection of which only a limited number of bytes a second are read. Bytes beyond that wait with the sender.
 
 use std::{
     io::{self, IoSlice},
@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::Rate;
 
-/// A pause of so long lets a client send so much at once.
+/// The pause after which a client may send the full burst at once.
 const BURST: Duration = Duration::from_secs(10);
 
 pub(crate) struct LimitedReads<S> {
@@ -22,7 +22,7 @@ pub(crate) struct LimitedReads<S> {
     rate: Rate,
     /// When the whole burst is available again.
     spent_until: Instant,
-    /// More than the burst is spent.
+    /// The wait before the next read, if more than the burst is spent.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -39,7 +39,7 @@ impl<S> LimitedReads<S> {
         }
     }
 
-    /// What the last read exceeds the burst by is waited for before the next.
+    /// Spends `bytes`. If the last read exceeds the burst, the next one waits for the excess.
     fn spend(&mut self, bytes: usize) {
         let now = Instant::now();
         let (spent_until, pause) = self.rate.spend(self.spent_until, bytes as u64, now);

@@ -1,11 +1,11 @@
-//! A list may be on several lines of a request (RFC 9110, 5.3), and those who read such a header read one line: all are made one before.
+//! A list header may be on several lines of a request (RFC 9110, 5.3), but its readers take one line: these lines are joined first.
 
 use axum::{
     extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, header},
 };
 
-/// The lists that anything here reads.
+/// The list headers that this system reads.
 const LISTS: [HeaderName; 8] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,

@@ -1,4 +1,4 @@
-//! Which addresses a process may listen on.
+//! The addresses that a process may listen on.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use axum::Router;
 
 use crate::{BindError, HttpConfig};
 
-/// Decides which addresses a listener may bind, and who may read `/metrics`.
+/// Decides which addresses a listener may bind, and which callers may read `/metrics`.
 pub trait ListenerPolicy {
     /// Whether a listener may bind `addr`, the value of `setting`.
     ///
@@ -14,10 +14,10 @@ pub trait ListenerPolicy {
     /// [`BindError::NotLoopback`].
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError>;
 
-    /// Whether the calls of a listener are answered without authentication: then only under names of its own.
+    /// Whether the calls of a listener are answered without authentication: then only under the listener's own names.
     fn answers_anyone(&self) -> bool;
 
-    /// Adds authentication to `/metrics`, where there is any.
+    /// Adds authentication to `/metrics`, if there is any.
     fn guard_metrics(&self, metrics: Router) -> Router;
 }
 

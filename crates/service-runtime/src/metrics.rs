@@ -14,7 +14,7 @@ const SECONDS: [f64; 15] = [
 
 static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// Renders what the `metrics` macros have recorded.
+/// Renders the values that the `metrics` macros have recorded.
 #[derive(Debug, Clone)]
 pub struct MetricsHandle(PrometheusHandle);
 

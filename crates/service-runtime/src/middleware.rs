@@ -1,4 +1,4 @@
-//! What every HTTP call passes through.
+//! The layers around every HTTP call.
 
 use std::any::Any;
 use std::time::Instant;
@@ -20,8 +20,8 @@ use crate::metrics::{HTTP_DURATION, HTTP_REQUESTS};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Adds the request id, the trace span, lists of headers in one line each, the metrics of rate, errors and duration, and an answer for panics. Limits on bodies and time are the
-/// service's own. Apply it last, once: it covers the routes and fallbacks that `router` has by then.
+/// Adds the request id, the trace span, lists of headers in one line each, the metrics of rate, errors and duration, and an answer for panics. Limits
+/// on bodies and time are the service's own. Apply it last, once: it covers the routes and fallbacks that `router` has by then.
 pub fn middleware(router: Router) -> Router {
     router.layer(
         ServiceBuilder::new()
@@ -29,7 +29,7 @@ pub fn middleware(router: Router) -> Router {
             .layer(
                 TraceLayer::new_for_http()
                     .make_span_with(request_span)
-                    // The handler that responds with a 5xx logs the cause; a full queue or a failing readiness check is no error.
+                    // The handler that responds with a 5xx logs the cause; a full queue or a failing readiness check is not an error.
                     .on_failure(()),
             )
             .layer(PropagateRequestIdLayer::new(REQUEST_ID))
@@ -71,7 +71,7 @@ async fn record(request: Request, next: Next) -> Response {
     response
 }
 
-/// A caller may make up methods; labels may not follow.
+/// A caller may invent methods, which must not become labels.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! What a process says about its own calls: `/openapi.json` for programs, `/docs` and `/` for people.
+//! The description of a process's own calls: `/openapi.json` for programs, `/docs` and `/` for people.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::probes;
 
-/// What the pages may load: this server's own files, and images that a stylesheet carries in itself.
+/// What the pages may load: this server's own files, and images embedded in a stylesheet.
 const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -29,8 +29,7 @@ const CONTENT_SECURITY_POLICY: HeaderValue = HeaderValue::from_static(
 )]
 struct Probes;
 
-/// The calls of `api`; their description, with that of the probes, at `/openapi.json`, and as a page at `/docs`; and at `/` a page that
-/// names them.
+/// The calls of `api`. Their description, with that of the probes, is at `/openapi.json` and, as a page, at `/docs`; `/` is a page that names them.
 pub fn described<S: Clone + Send + Sync + 'static>(api: OpenApiRouter<S>, state: S) -> Router {
     let (router, mut description) = api.split_for_parts();
     description.merge(Probes::openapi());
@@ -45,7 +44,7 @@ pub fn described<S: Clone + Send + Sync + 'static>(api: OpenApiRouter<S>, state:
         .merge(pages)
 }
 
-/// No calls but the probes: what a service serves that has no API. `title` names it, `purpose` says what it does.
+/// The probes only: for a service that has no API. `title` names the service, `purpose` says what it does.
 pub fn without_calls(title: &str, purpose: &str) -> Router {
     let info = InfoBuilder::new()
         .title(title)
@@ -59,7 +58,7 @@ pub fn without_calls(title: &str, purpose: &str) -> Router {
 /// `/` and `/docs`.
 fn pages(description: &Description) -> Router {
     let index = Html(index_page(description));
-    // Without a validator: it would be a server on the internet.
+    // Without a validator, which would be a server on the internet.
     let config = Config::from("/openapi.json")
         .validator_url("none")
         .use_base_layout();

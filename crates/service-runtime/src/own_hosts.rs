@@ -1,5 +1,5 @@
-//! Where callers are not authenticated, a page whose name is pointed at this machine (DNS rebinding) could act for everybody: to its browser
-//! it is a page of this very site. It is known by `Host`, which has its name.
+//! If callers are not authenticated, a page under a name that resolves to this machine (DNS rebinding) could act for every user: its browser takes it
+//! for a page of this very site. Such a page is recognised by `Host`, which has its name.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -12,7 +12,7 @@ use axum::{
 };
 use problem::Problem;
 
-/// Lets `router` be called by names that nobody else can point here: `localhost`, addresses, names without a dot, and those of `origins`.
+/// Lets `router` be called only by names that others cannot point here: `localhost`, addresses, names without a dot, and those of `origins`.
 pub(crate) fn require_own_host(router: Router, origins: &[String]) -> Router {
     let hosts = origins.iter().filter_map(|origin| {
         let origin: Uri = origin.parse().ok()?;
@@ -40,7 +40,7 @@ fn is_own(host: &HeaderValue, hosts: &[String]) -> bool {
         return false;
     };
     let host = Authority::host(&host).to_lowercase();
-    // With a dot at its end a name is absolute, and one without another dot is anybody's.
+    // A name with a dot at its end is absolute. Without another dot, anyone could own it.
     let name = host.strip_suffix('.').unwrap_or(&host);
     let address: Result<IpAddr, _> = name.trim_matches(['[', ']']).parse();
     address.is_ok()

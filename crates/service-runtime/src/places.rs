@@ -1,5 +1,6 @@
-//! The places of a listener. A connection without a request in progress gives its place to another one where all are taken, so nobody holds one by
-//! saying nothing; and some are for probes, whatever all requests wait for. It counts no addresses: behind a proxy there is one.
+//! The places of a listener. If all are taken, a connection without a request in progress gives its place to a new one, so a silent connection cannot
+//! hold a place. Some places are for probes only, so probes do not wait for other requests. Addresses are not counted: behind a proxy there is only
+//! one.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -8,11 +9,11 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Places beyond `http.max_connections`, in which probes are answered and all other requests refused.
+/// Places beyond `http.max_connections`: probes are answered there, and all other requests are refused.
 const FOR_PROBES: usize = 64;
 
 pub(crate) struct Places {
-    /// So many requests are handled at a time, besides probes.
+    /// How many requests are handled at a time, not counting probes.
     max_busy: usize,
     state: Mutex<State>,
 }
@@ -20,7 +21,7 @@ pub(crate) struct Places {
 #[derive(Default)]
 struct State {
     held: HashMap<u64, Held>,
-    /// The connections that give way: by phase, then since when they are in it.
+    /// The connections that give way: by phase, then by the time when they entered it.
     yielding: BTreeSet<(Phase, u64, u64)>,
     busy: usize,
     /// Counts connections and changes of their phases.
@@ -33,16 +34,16 @@ struct Held {
     is_taken: CancellationToken,
 }
 
-/// What a connection does. All but the last give way to others, in this order.
+/// The phase of a connection. All phases but the last give way to others, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// It has not sent a request yet.
+    /// The connection has not sent a request yet.
     Silent,
-    /// Its last one is answered.
+    /// The last request is answered.
     Idle,
-    /// A request is handled, and waits for the client: for more of its body, or until it takes more of the answer.
+    /// A request is being handled and waits for the client: to send more of its body, or to take more of the answer.
     Stalled,
-    /// A request is handled.
+    /// A request is being handled.
     Busy,
 }
 
@@ -52,14 +53,14 @@ pub(crate) struct Place {
     is_taken: CancellationToken,
 }
 
-/// What the connection of a place does. It may outlive the place: a WebSocket has none.
+/// The phase of a place's connection. This may outlive the place: a WebSocket has no place.
 #[derive(Clone)]
 pub(crate) struct Activity {
     places: Arc<Places>,
     number: u64,
 }
 
-/// A request in progress, until it is dropped.
+/// Marks a request as in progress, until it is dropped.
 pub(crate) struct Busy(Activity);
 
 impl Places {
@@ -70,7 +71,7 @@ impl Places {
         })
     }
 
-    /// A free place, or that of a connection that gives way; `None` where all have requests in progress.
+    /// A free place, or that of a connection that gives way; `None` if all connections have requests in progress.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state();
         if state.held.len() >= self.max_busy + FOR_PROBES {
@@ -104,7 +105,7 @@ impl State {
         self.clock
     }
 
-    /// Moves a connection from one of these phases to another one; whether it was in one of them.
+    /// Moves a connection from one of these phases to another one. Returns whether it was in one of them.
     fn change(&mut self, number: u64, from: &[Phase], to: Phase) -> bool {
         let now = self.tick();
         let held = self.held.get_mut(&number);
@@ -134,7 +135,7 @@ impl Place {
         self.activity.clone()
     }
 
-    /// Waits until another connection has taken it.
+    /// Waits until another connection has taken the place.
     pub(crate) async fn taken(&self) {
         self.is_taken.cancelled().await;
     }
@@ -148,7 +149,7 @@ impl Drop for Place {
 }
 
 impl Activity {
-    /// A request begins. `None` where as many are handled as may be and it is no probe, or where the place is taken.
+    /// Begins a request. `None` if the place is taken, or if as many requests are handled as may be and this is not a probe.
     pub(crate) fn begin_request(&self, is_probe: bool) -> Option<Busy> {
         let mut state = self.places.state();
         if state.busy >= self.places.max_busy && !is_probe {
@@ -169,14 +170,14 @@ impl Activity {
         matches!(self.phase(), Some(Phase::Busy | Phase::Stalled))
     }
 
-    /// The request waits for the client. Whether the connection still has its place.
+    /// Notes that the request waits for the client. Returns whether the connection still has its place.
     pub(crate) fn stall(&self) -> bool {
         let mut state = self.places.state();
         state.change(self.number, &[Phase::Busy], Phase::Stalled);
         state.held.contains_key(&self.number)
     }
 
-    /// It does not any more. Whether the connection still has its place.
+    /// Notes that the request no longer waits for the client. Returns whether the connection still has its place.
     pub(crate) fn go_on(&self) -> bool {
         let mut state = self.places.state();
         state.change(self.number, &[Phase::Stalled], Phase::Busy);
@@ -216,7 +217,7 @@ mod tests {
         busy.take();
         let _others: Vec<Place> = (3..=FOR_PROBES).map(|_| places.take().unwrap()).collect();
         assert!(all[3..].iter().all(is_taken) && !is_taken(&next));
-        // `next`, and then the idle one as soon as nobody is silent.
+        // Takes `next`, and then the idle connection once no connection is silent.
         let silent = places.take().unwrap();
         assert!(is_taken(&next) && !is_taken(&all[0]));
         assert!(silent.activity().is_silent());
@@ -232,7 +233,7 @@ mod tests {
         let probe = begin(2, true).unwrap();
         assert!(begin(3, false).is_none());
         drop(probe);
-        // An answer that nobody takes is no longer in the way.
+        // An answer that its client does not take no longer counts.
         assert!(all[0].activity().stall());
         let third = begin(3, false).unwrap();
         all[0].activity().go_on();

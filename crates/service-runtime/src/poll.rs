@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::Health;
 
-    /// Records the state of the check before every probe; the last probe never answers.
+    /// Records the state of the check before every probe; the last probe never returns.
     #[tokio::test(start_paused = true)]
     async fn a_check_follows_what_its_server_answers() {
         let health = Health::new();

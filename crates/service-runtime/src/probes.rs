@@ -9,12 +9,12 @@ use problem::Problem;
 
 use crate::{Health, MetricsHandle, Readiness};
 
-/// Whether a path is one of these calls: they are answered whatever all others wait for.
+/// Whether a path is one of these calls, which are answered no matter what other requests wait for.
 pub(crate) fn is_probe(path: &str) -> bool {
     ["/livez", "/readyz", "/metrics"].contains(&path)
 }
 
-/// The two calls that tell whether a process is well, for whoever runs it.
+/// The two calls that tell whether a process is well.
 pub fn health_router(health: Health) -> Router {
     Router::new()
         .route("/livez", get(livez))
@@ -22,7 +22,7 @@ pub fn health_router(health: Health) -> Router {
         .with_state(health)
 }
 
-/// The call that shows its metrics, for whoever watches it.
+/// The call that shows the metrics.
 pub fn metrics_router(metrics: MetricsHandle) -> Router {
     Router::new()
         .route("/metrics", get(render))

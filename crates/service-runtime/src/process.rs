@@ -1,4 +1,4 @@
-//! One process from its arguments to its exit code, with one service in it or several.
+//! One process from its arguments to its exit code, with one or more services in it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 /// How often histograms are compacted; until then every sample stays in memory.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// What a process gives to its services: configuration, supervisor, readiness checks, metrics.
+/// The means that a process gives to its services: configuration, supervisor, readiness checks, metrics.
 #[derive(Debug)]
 pub struct Process {
     source: ConfigSource,
@@ -90,8 +90,8 @@ impl Process {
         self.listen_with(&self.http, setting, addr, api, None).await
     }
 
-    /// As [`Process::listen`], with a policy of its own. `api` brings its own authentication. Of each connection `read_bytes_per_s` are read at
-    /// most ([`Listener::read_at_most`](crate::Listener::read_at_most)).
+    /// As [`Process::listen`], with another policy. `api` brings its own authentication. At most `read_bytes_per_s` are read of each connection
+    /// ([`Listener::read_at_most`](crate::Listener::read_at_most)).
     ///
     /// # Errors
     /// As [`bind_listener`].

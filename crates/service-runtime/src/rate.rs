@@ -1,22 +1,22 @@
-//! The generic cell rate algorithm (GCRA): what is remembered of a subject is one time, at which its whole burst is available again.
+//! The generic cell rate algorithm (GCRA): it stores one time for each subject, at which the whole burst is available again.
 
 use std::{
     ops::{Add, Sub},
     time::Duration,
 };
 
-/// So much a second, and what that is in `burst` at once after a pause.
+/// `per_s` a second and, after a pause, what that makes in `burst` at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// How much a second; not 0.
+    /// How many a second; not 0.
     pub per_s: u32,
     /// The pause after which no more becomes available.
     pub burst: Duration,
 }
 
 impl Rate {
-    /// When the whole burst is available again once `count` more is spent, and how long to wait until that is no more than the burst: zero where
-    /// it is not more now. `T` is an instant, or a time since some beginning.
+    /// Spends `count` more. Returns when the whole burst is available again, and how long to wait until that is within the burst: zero if it is so
+    /// already. `T` is an instant, or a time since some beginning.
     #[must_use]
     pub fn spend<T>(self, spent: T, count: u64, now: T) -> (T, Duration)
     where
@@ -38,7 +38,7 @@ mod tests {
         burst: Duration::from_secs(10),
     };
 
-    /// When everything is available again after all that is let through, and how much that is.
+    /// When everything is available again after everything that is let through, and how much that is.
     fn spend_all(rate: Rate, mut spent: Duration, now: Duration) -> (Duration, u64) {
         for count in 0.. {
             match rate.spend(spent, 1, now) {
@@ -82,7 +82,7 @@ mod tests {
                 now += Duration::from_millis(pause);
                 match rate.spend(spent, 1, now) {
                     (then, Duration::ZERO) => (spent, passed) = (then, passed + 1),
-                    // Whoever waits as long as it is told is let through.
+                    // A caller that waits as long as it is told is let through.
                     (_, wait) => prop_assert_eq!(rate.spend(spent, 1, now + wait).1, Duration::ZERO),
                 }
             }

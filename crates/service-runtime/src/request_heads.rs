@@ -1,28 +1,28 @@
-//! Parses the heads of a connection's requests beside hyper: to refuse requests that have both `Content-Length` and `Transfer-Encoding`, of which
-//! hyper does not tell, and to know whether the client still owes a part of a body.
+//! Parses the heads of a connection's requests beside hyper: to refuse requests that have both `Content-Length` and `Transfer-Encoding`, which hyper
+//! does not report, and to know whether the client still owes part of a body.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// So much of a line is kept: the headers that matter here are shorter.
+/// How much of a line is kept: the headers that matter here are shorter.
 const KEPT_BYTES: usize = 64;
 
-/// Reads along with hyper, up to an upgrade and up to what hyper refuses.
+/// Reads along with hyper, until an upgrade or until hyper refuses something.
 #[derive(Default)]
 pub(crate) struct RequestHeads {
     at: At,
-    /// How many heads were read.
+    /// How many heads have been read.
     count: u64,
 }
 
 enum At {
     Head(Head),
-    /// So many bytes are left of a body.
+    /// This many bytes of a body are left.
     Body(u64),
-    /// Of a chunk and the end of its line.
+    /// This many bytes of a chunk and of the end of its line are left.
     Chunk(u64),
-    /// In the line before a chunk.
+    /// In the line before a chunk, of which this part was read.
     ChunkSize(Vec<u8>),
-    /// Behind the last chunk; whether this line has something in it.
+    /// After the last chunk; whether the current line has any text.
     Trailers(bool),
     Unknown,
 }
@@ -35,13 +35,13 @@ struct Head {
     is_encoded: bool,
 }
 
-/// What the one who reads a connection's requests and the one who answers them tell each other.
+/// State shared by the reader of a connection's requests and the component that answers them.
 #[derive(Default)]
 pub(crate) struct Requests {
     /// The number of the first request that is ambiguous, from 1; 0 if there is none.
     ambiguous: AtomicU64,
     answered: AtomicU64,
-    /// The connection speaks another protocol from now on.
+    /// Whether the connection now speaks another protocol.
     is_upgraded: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Default for At {
 }
 
 impl RequestHeads {
-    /// Takes what the client has sent.
+    /// Takes bytes that the client has sent.
     pub(crate) fn read(&mut self, mut bytes: &[u8], requests: &Requests) {
         if requests.is_upgraded.load(Ordering::Relaxed) {
             self.at = At::Unknown;
@@ -111,14 +111,14 @@ impl RequestHeads {
     }
 }
 
-/// What is behind so many bytes, as far as they are there.
+/// Skips up to `left` bytes, and returns the rest.
 fn skip<'b>(bytes: &'b [u8], left: &mut u64) -> &'b [u8] {
     let read = (bytes.len() as u64).min(*left);
     *left -= read;
     &bytes[read as usize..]
 }
 
-/// The part of a line, whether it ends, and what is behind it.
+/// The part of a line in `bytes`, whether the line ends, and the bytes after it.
 fn line_of(bytes: &[u8]) -> (&[u8], bool, &[u8]) {
     match bytes.iter().position(|byte| *byte == b'\n') {
         Some(end) => (&bytes[..end], true, &bytes[end + 1..]),
@@ -131,7 +131,7 @@ fn keep(line: &mut Vec<u8>, bytes: &[u8]) {
     line.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
-/// What comes after the line with the size of a chunk, and with extensions behind that.
+/// What comes after the line with the size of a chunk, which may be followed by extensions.
 fn behind_size(line: &[u8]) -> At {
     let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let size = str::from_utf8(size.trim_ascii()).ok();
@@ -143,10 +143,10 @@ fn behind_size(line: &[u8]) -> At {
 }
 
 impl Head {
-    /// Whether this was the last line, which is empty.
+    /// Ends a line. Returns whether it was the last one of the head, which is empty.
     fn end_line(&mut self) -> bool {
         let line = self.line.trim_ascii();
-        // An empty line before a request is passed over.
+        // An empty line before a request is skipped.
         let is_end = line.is_empty() && self.has_request_line;
         if self.has_request_line {
             let mut parts = line.splitn(2, |byte| *byte == b':');
@@ -154,7 +154,7 @@ impl Head {
             if name.eq_ignore_ascii_case(b"content-length") {
                 let value = parts.next().unwrap_or_default().trim_ascii();
                 let value = str::from_utf8(value).ok();
-                // hyper refuses what is no number.
+                // hyper refuses a value that is not a number.
                 self.length = Some(value.and_then(|value| value.parse().ok()).unwrap_or(0));
             }
             self.is_encoded |= name.eq_ignore_ascii_case(b"transfer-encoding");
@@ -164,7 +164,7 @@ impl Head {
         is_end
     }
 
-    /// What comes after it.
+    /// What comes after the head.
     fn body(&self) -> At {
         match self.length {
             _ if self.is_encoded => At::ChunkSize(Vec::new()),
@@ -175,7 +175,7 @@ impl Head {
 }
 
 impl Requests {
-    /// The connection is closed after the first, so no other one is answered.
+    /// Only the first ambiguous request counts: the connection is closed after it.
     fn note_ambiguous(&self, number: u64) {
         let at = &self.ambiguous;
         _ = at.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl Requests {
         self.ambiguous.load(Ordering::Relaxed) == number
     }
 
-    /// What comes now are no requests.
+    /// Marks that the bytes from now on are not requests.
     pub(crate) fn end(&self) {
         self.is_upgraded.store(true, Ordering::Relaxed);
     }
@@ -199,7 +199,7 @@ mod tests {
 
     const BOTH: &str = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\nContent-Length: 5\r\n\r\n";
 
-    /// The number of the request that is ambiguous, in pieces of so many bytes.
+    /// The number of the ambiguous request, if the text comes in pieces of `piece` bytes.
     fn ambiguous(sent: &str, piece: usize) -> u64 {
         let (mut heads, requests) = (RequestHeads::default(), Requests::default());
         for piece in sent.as_bytes().chunks(piece) {
@@ -264,7 +264,7 @@ mod tests {
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
         ));
         assert!(owes("1\r\na\r\n") && owes("0\r\n") && !owes("\r\n"));
-        // One that only asks for an upgrade.
+        // This request only asks for an upgrade.
         assert!(owes(
             "POST / HTTP/1.1\r\nupgrade: x\r\ncontent-length: 2\r\n\r\n"
         ));

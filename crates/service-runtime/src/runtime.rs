@@ -1,4 +1,4 @@
-//! What a process runs on.
+//! The runtime of a process.
 
 use std::{io, num::NonZeroUsize, thread};
 
@@ -10,7 +10,7 @@ use crate::Profile;
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RuntimeConfig {
-    /// `latency`, the default, or `throughput`: sets what is set nowhere else, in all sections.
+    /// `latency`, the default, or `throughput`: the values of settings, in all sections, that are set nowhere else.
     #[garde(skip)]
     pub profile: Profile,
     /// How many threads work on requests and writes; by default as many as there are cores. Clients of Kafka have threads of their own.
@@ -35,7 +35,7 @@ impl RuntimeConfig {
     /// The runtime of a process in which services run.
     ///
     /// # Errors
-    /// The system has no threads to spare.
+    /// If the system has no threads to spare.
     pub fn build(&self) -> io::Result<tokio::runtime::Runtime> {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(self.worker_threads)

@@ -1,7 +1,7 @@
 //! Serves HTTP/1.1 on one listener until the process stops.
 //!
-//! `axum::serve` has neither a limit on the time that headers may take nor a way to give up on a connection at the deadline, so the
-//! accept loop is here, on hyper's own connection builder.
+//! `axum::serve` has neither a limit on the time that headers may take nor a way to abandon a connection at the deadline, so the accept loop is here,
+//! on hyper's own connection builder.
 
 use std::io;
 use std::pin::pin;
@@ -29,14 +29,14 @@ use crate::tls::ServerTls;
 use crate::watched_stream::WatchedStream;
 use crate::{HttpConfig, Listener, Shutdown, allow_origins};
 
-/// How long to wait after an error of `accept` that is not about one connection; most often there are too many open files.
+/// How long to wait after an error of `accept` that does not concern one connection; most often, too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves `router` until the soft stage; then takes no new connections, finishes the requests in progress, and drops what is left at the
 /// hard stage.
 ///
 /// # Errors
-/// None at present: what goes wrong with one connection ends that connection.
+/// None at present: an error of one connection ends only that connection.
 pub async fn serve(
     listener: Listener,
     router: Router,
@@ -79,7 +79,7 @@ async fn reload_files(tls: Option<&ServerTls>) {
     }
 }
 
-/// What all connections of one listener share.
+/// The state that all connections of one listener share.
 struct Server {
     builder: http1::Builder,
     router: Router,
@@ -87,7 +87,7 @@ struct Server {
     tls: Option<ServerTls>,
     read_bytes_per_s: Option<u32>,
     max_connections: usize,
-    /// How long a connection may take to send its first request, the TLS handshake before it included.
+    /// How long a connection may take to send its first request, including the TLS handshake before it.
     first_head_time: Duration,
 }
 
@@ -105,7 +105,7 @@ impl Server {
         }
     }
 
-    /// Serves one connection, as long as it has its place.
+    /// Serves one connection for as long as it has its place.
     async fn serve_place(&self, stream: TcpStream, place: Place) {
         let activity = place.activity();
         let says_nothing = async {
@@ -122,7 +122,7 @@ impl Server {
         }
     }
 
-    /// Serves it after the TLS handshake, where there is one.
+    /// Serves a connection, after the TLS handshake if there is one.
     async fn serve(&self, stream: TcpStream, activity: Activity) {
         let Some(tls) = &self.tls else {
             return self.serve_limited(stream, activity).await;
@@ -209,16 +209,16 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // From the end of the request before; that of the first one is shorter.
+        // Counts from the end of the previous request; the limit for the first request is shorter.
         .header_read_timeout(Duration::from_millis(http.idle_timeout_ms))
         // Above this hyper responds without a body and closes. It is also the size of the pieces in which bodies are read.
         .max_buf_size(2 * http.max_header_bytes)
-        // As above.
+        // Above this, too, hyper responds without a body and closes.
         .max_headers(PARSED_HEADERS);
     builder
 }
 
-/// How many headers hyper parses. Above `max_headers` the response is a problem, up to this number.
+/// How many headers hyper parses. Between `max_headers` and this number, the response is a problem.
 const PARSED_HEADERS: usize = 1_000;
 
 #[derive(Clone, Copy)]
@@ -248,7 +248,7 @@ async fn limit_headers(
         return Problem::too_many_headers(count, limits.count).into_response();
     }
     let of_headers = request.headers().iter();
-    // As on the wire: `name: value` and the end of a line.
+    // The size on the wire: `name: value` and the end of a line.
     let headers: usize = of_headers
         .map(|(name, value)| name.as_str().len() + value.len() + 4)
         .sum();
@@ -260,8 +260,8 @@ async fn limit_headers(
     next.run(request).await
 }
 
-/// hyper closes a connection whose request body nobody read, but notices this only after it has begun the response. A refusal waits for it
-/// to look, so that the response says `connection: close`: else the client's next request on that connection would be lost.
+/// hyper closes a connection whose request body was not read, but notices this only after it has begun the response. A refusal waits for hyper to
+/// notice, so that the response says `connection: close`: otherwise the client's next request on that connection would be lost.
 async fn announce_close(request: Request, next: Next) -> Response {
     let has_body = !request.body().is_end_stream();
     let response = next.run(request).await;

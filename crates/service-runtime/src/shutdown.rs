@@ -40,7 +40,7 @@ impl Shutdown {
     }
 }
 
-/// SIGINT and SIGTERM, from the moment this exists.
+/// Receives SIGINT and SIGTERM, from the moment of its creation.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -59,7 +59,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next of these signals.
     pub async fn recv(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

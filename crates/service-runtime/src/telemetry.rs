@@ -14,7 +14,7 @@ pub struct TelemetryConfig {
     /// The form of a log line.
     #[garde(skip)]
     pub format: LogFormat,
-    /// What is logged, as `RUST_LOG` (which goes before it): `info`, `warn,ingest=debug`.
+    /// What is logged, in the form of `RUST_LOG` (which overrides it): `info`, `warn,ingest=debug`.
     #[garde(custom(is_filter))]
     pub filter: String,
 }
@@ -44,12 +44,12 @@ impl Default for TelemetryConfig {
 /// Installs the log subscriber of this process. A second call changes nothing.
 ///
 /// # Errors
-/// If `RUST_LOG` or the configured filter is not one.
+/// If `RUST_LOG` or the configured filter is invalid.
 pub fn init(config: &TelemetryConfig) -> anyhow::Result<()> {
     let filter = filter(config)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // It would be said where the log goes, and panic where nobody takes that.
+        // An internal error would go to the log itself, and panic if the log cannot be written.
         .log_internal_errors(false)
         .with_writer(io::stderr);
     let installed = match config.format.on_this_stderr() {
@@ -99,7 +99,7 @@ fn filter(config: &TelemetryConfig) -> Result<EnvFilter, ParseError> {
 }
 
 fn is_filter(filter: &str, _context: &()) -> garde::Result {
-    // `EnvFilter` takes any other word for the name of a target, and logs nothing else then.
+    // `EnvFilter` takes any other word for the name of a target, and then logs nothing else.
     let bare = |word: &&str| !word.is_empty() && !word.contains(['=', '[']);
     let mut bare = filter.split(',').map(str::trim).filter(bare);
     if let Some(word) = bare.find(|word| word.parse::<LevelFilter>().is_err()) {

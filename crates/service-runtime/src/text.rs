@@ -1,4 +1,4 @@
-//! Texts as editors write them.
+//! Texts in the forms that editors write.
 
 /// The text without the byte order mark that some editors put before it.
 #[must_use]

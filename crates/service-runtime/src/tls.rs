@@ -25,7 +25,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// PEM file with the certificate, and behind it those of the authorities in between.
+    /// PEM file with the certificate, followed by those of the intermediate authorities.
     #[garde(skip)]
     pub cert_file: PathBuf,
     /// PEM file with the certificate's key, not encrypted.
@@ -55,17 +55,17 @@ fn default_handshake_timeout_ms() -> u64 {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file is not there or not readable.
+    /// A file does not exist or is not readable.
     #[error("{setting}: {} cannot be read: {reason}; must be a readable PEM file", path.display())]
     Unreadable {
         /// The setting that names the file.
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file has unusable contents.
     #[error("{setting}: {} {problem}", path.display())]
     Unusable {
         /// The setting that names the file.
@@ -77,7 +77,7 @@ pub enum TlsError {
     },
 }
 
-/// Makes aws-lc-rs the provider of cryptography for whatever in this process does not name one. It can be called often.
+/// Makes aws-lc-rs the provider of cryptography for all code in this process that names none. May be called repeatedly.
 pub fn install_crypto_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -118,8 +118,7 @@ impl ServerTls {
         })
     }
 
-    /// Shows new connections what is in the files whenever that changes. What cannot be used is reported, and the last good
-    /// certificate stays.
+    /// Shows new connections the contents of the files whenever these change. An unusable content is reported, and the last good certificate stays.
     pub(crate) async fn reload_files(&self) {
         let mut last_error = String::new();
         loop {
@@ -157,7 +156,7 @@ struct Shown {
     key: Arc<CertifiedKey>,
 }
 
-/// The bytes of both files. Comparing them is simpler than time stamps, and right for links that are switched.
+/// The bytes of both files. Comparing them is simpler than time stamps, and correct for symbolic links that are switched.
 #[derive(PartialEq, Eq)]
 struct Content {
     cert: Vec<u8>,
@@ -182,7 +181,7 @@ impl Certificate {
         Ok(Self { files, shown })
     }
 
-    /// Whether something new is shown from now on.
+    /// Reads the files again. Returns whether a new certificate is shown from now on.
     fn reload(&self) -> Result<bool, TlsError> {
         let content = self.files.read()?;
         let is_known = {
@@ -205,10 +204,10 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Checks that a file has certificates in PEM, as those have that name authorities.
+/// Checks that a file has certificates in PEM, such as those of authorities.
 ///
 /// # Errors
-/// Completes a sentence that begins with the file: "which …".
+/// The error completes a sentence that begins with the file: "which …".
 pub fn check_certificates(path: &Path) -> Result<(), String> {
     let pem = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
@@ -265,7 +264,7 @@ fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
         path: path.to_owned(),
         reason,
     })?;
-    // With one before it the first line would be no BEGIN.
+    // With a mark, the first line would not be a BEGIN.
     if content.starts_with(BYTE_ORDER_MARK) {
         content.drain(..BYTE_ORDER_MARK.len());
     }
@@ -280,7 +279,7 @@ fn unusable(setting: &'static str, path: &Path, problem: String) -> TlsError {
     }
 }
 
-/// PKCS #8 says so in its label, older forms in a header.
+/// Whether a key is encrypted: PKCS #8 says so in its label, older forms in a header.
 fn is_encrypted(pem: &[u8]) -> bool {
     let text = String::from_utf8_lossy(pem);
     text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED")

@@ -1,4 +1,4 @@
-//! A connection of a client that is watched while its request is handled: whether the client is still there, and takes the answer.
+//! A connection that is watched while its request is handled: whether the client is still there, and takes the answer.
 
 use std::{
     io::{self, IoSlice},
@@ -20,7 +20,7 @@ use crate::{
 
 /// How long the answer may take once the client has closed its sending side: it may have closed the whole connection.
 const CLOSED_FOR: Duration = Duration::from_secs(2);
-/// How long a client may take nothing of an answer.
+/// How long a client may go without taking anything of an answer.
 const TAKES_NOTHING_FOR: Duration = Duration::from_secs(30);
 
 pub(crate) struct WatchedStream<S> {
@@ -28,11 +28,11 @@ pub(crate) struct WatchedStream<S> {
     activity: Activity,
     heads: RequestHeads,
     requests: Arc<Requests>,
-    /// The client sends no more; until then hyper does not learn it, if a request is in progress: it would drop the request.
+    /// Set once the client sends no more. While a request is in progress, hyper learns of this only when the time is up: it would drop the request.
     closed: Option<Pin<Box<Sleep>>>,
-    /// Until when the client has to take something.
+    /// Until when the client has to take part of the answer.
     untaken: Option<Pin<Box<Sleep>>>,
-    /// More of a request's body is waited for.
+    /// Whether more of a request's body is awaited.
     is_owed: bool,
 }
 
@@ -49,7 +49,7 @@ impl<S> WatchedStream<S> {
         }
     }
 
-    /// Whether the connection waits for its client has changed; whether it has a place.
+    /// Notes whether the connection waits for its client. Returns whether it still has its place.
     fn note_stall(&self) -> bool {
         match self.is_owed || self.untaken.is_some() {
             true => self.activity.stall(),
@@ -57,7 +57,7 @@ impl<S> WatchedStream<S> {
         }
     }
 
-    /// More of a body is waited for, or no more.
+    /// Notes whether more of a body is awaited.
     fn owe(&mut self, is_owed: bool) {
         if self.is_owed != is_owed {
             self.is_owed = is_owed;
@@ -65,7 +65,7 @@ impl<S> WatchedStream<S> {
         }
     }
 
-    /// Ends a write of an answer that goes on for too long without progress.
+    /// Ends a write of an answer that makes no progress for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,

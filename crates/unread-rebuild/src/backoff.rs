@@ -30,7 +30,7 @@ impl Backoff {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// [`UnreadRebuildError::TimedOut`] where the next attempt would come after the deadline.
+    /// [`UnreadRebuildError::TimedOut`] if the next attempt would come after the deadline.
     pub(crate) async fn pause(&mut self) -> Result<(), UnreadRebuildError> {
         let delay = self.delays.next().unwrap_or(MAX_DELAY);
         if Instant::now() + delay > self.deadline {

@@ -15,17 +15,17 @@ pub(crate) type Ends = PartitionMap<i64>;
 /// Contact rows of some users from one snapshot, page by page: some users have 100,000.
 pub(crate) struct Contacts {
     snapshot: ReadTx,
-    /// The users with rows behind `after`, by table, ascending.
+    /// The users with rows after `after`, by table, ascending.
     left: BTreeMap<TableNumber, Vec<UserId>>,
     /// The last row of a page, in the first of these tables.
     after: Option<(UserId, UserId)>,
-    /// Those with a read position whose ordinal is being looked up (PROTOCOL R5). They have no rows here.
+    /// The users with a read position whose ordinal is being looked up (PROTOCOL R5). They have no rows here.
     pub(crate) open: BTreeSet<UserId>,
 }
 
 pub(crate) struct ContactPage {
     pub(crate) rows: Vec<ContactRow>,
-    /// The users who have no rows behind this page.
+    /// The users who have no rows after this page.
     pub(crate) ended: Vec<UserId>,
 }
 
@@ -80,14 +80,14 @@ impl Barrier {
         }
     }
 
-    /// The reason of a timeout: the last error, or [`UnreadRebuildError::TimedOut`] where the rows only lag.
+    /// The reason of a timeout: the last error, or [`UnreadRebuildError::TimedOut`] if the rows only lag.
     pub(crate) fn timeout_reason(&self) -> UnreadRebuildError {
         let last_error = self.last_error.lock();
         let last_error = last_error.unwrap_or_else(PoisonError::into_inner);
         last_error.clone().unwrap_or(UnreadRebuildError::TimedOut)
     }
 
-    /// The current ends of the log. To be read after the rebuilds have begun, never before.
+    /// The current ends of the log. Must be read after the rebuilds have begun, never before.
     pub(crate) async fn ends(&self, backoff: &mut Backoff) -> Result<Ends, UnreadRebuildError> {
         loop {
             match self.log.ends(Topic::Events).await {

@@ -23,9 +23,9 @@ use crate::{
 
 /// How often another process's rebuild is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// How many users are completed from one snapshot, which is to be open for a moment only.
+/// How many users are completed from one snapshot, which should be open for a moment only.
 const USERS_PER_SNAPSHOT: usize = 100;
-/// How long a batch waits for ordinals that are being looked up, which takes a moment unless their database is away.
+/// How long a batch waits for ordinals that are being looked up, which takes only a moment unless the messages' database is away.
 const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(2);
 
 type CountResponse = oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>;
@@ -38,12 +38,12 @@ pub(crate) enum Request {
     Count(UserId, CountResponse),
 }
 
-/// What the batches of one database share.
+/// The state that the batches of one database share.
 pub(crate) struct Context {
     pub(crate) config: RebuildConfig,
     pub(crate) redis: Arc<SharedConnections>,
     pub(crate) barrier: Arc<Barrier>,
-    /// Takes retries. Weak, so that the worker ends when all handles are dropped.
+    /// For requests that are retried. Weak, so that the worker ends when all handles are dropped.
     pub(crate) requests: mpsc::WeakUnboundedSender<Request>,
 }
 
@@ -71,7 +71,7 @@ impl Batch {
             return;
         }
         let mut backoff = self.backoff();
-        // Only now: events applied to Redis before this moment may have missed the users, so the rows must contain them.
+        // The ends are read only now: events applied to Redis before this moment may have missed the users, so the rows must contain them.
         match self.context.barrier.ends(&mut backoff).await {
             Ok(ends) => {
                 tokio::join!(self.respond(counts, &ends), self.complete(begun, &ends));
@@ -180,7 +180,7 @@ impl Batch {
         }
     }
 
-    /// Leaves users whose ordinals are being looked up.
+    /// Responds for the users whose rows are ready, and leaves those whose ordinals are being looked up.
     async fn respond_to_ready(
         &self,
         left: &mut BTreeMap<UserId, Vec<CountResponse>>,
@@ -215,7 +215,7 @@ impl Batch {
         }
     }
 
-    /// Has the leases end so long from now, where Redis can be reached.
+    /// Sets the leases to end `lease_ms` from now, if Redis can be reached.
     async fn set_leases(&self, rebuilds: Vec<Rebuild>, lease_ms: u64) {
         let store = self.context.redis.store();
         let slots = store.by_slot(rebuilds, Rebuild::uid).into_iter();
@@ -261,7 +261,8 @@ impl Batch {
         }
     }
 
-    /// Leaves users whose ordinals are being looked up. After a failure it reads a new snapshot, so that none is open while it waits.
+    /// Completes the users whose rows are ready, and leaves those whose ordinals are being looked up. After a failure it reads a new snapshot, so
+    /// that none is open while it waits.
     async fn complete_ready(
         &self,
         left: &mut BTreeMap<UserId, (PendingRebuild, Rebuild)>,
@@ -300,7 +301,7 @@ impl Batch {
             let peers: Vec<(UserId, PeerOrdinals)> = counts.peers.into_iter().collect();
             match self.complete_in_redis(&rebuild, &peers).await {
                 Ok(true) => finish(pending, Ok(())),
-                // It was taken over, or the state was dropped: beginning again shows which.
+                // The rebuild was taken over, or the state was dropped: beginning again shows which.
                 Ok(false) => self.retry(pending, Duration::ZERO),
                 // The outcome is unknown. Completing may be repeated, and the lease keeps other processes away meanwhile.
                 Err(error) => {
@@ -321,7 +322,7 @@ impl Batch {
         connection.complete_rebuild(rebuild, peers).await
     }
 
-    /// Puts a rebuild into a later batch, unless its time is up.
+    /// Puts a rebuild into a later batch, unless the rebuild's time is up.
     fn retry(&self, pending: PendingRebuild, delay: Duration) {
         if pending.since().elapsed() > self.context.config.give_up() {
             return finish(pending, Err(UnreadRebuildError::TimedOut));
@@ -330,7 +331,7 @@ impl Batch {
         tokio::spawn(async move {
             sleep(delay).await;
             if let Some(requests) = requests.upgrade() {
-                // Where the worker has ended, the rebuild is dropped and its waiters get an error.
+                // If the worker has ended, the rebuild is dropped and its waiters get an error.
                 let _ = requests.send(Request::Rebuild(pending));
             }
         });

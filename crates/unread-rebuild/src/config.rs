@@ -3,12 +3,11 @@ use std::time::Duration;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 
-/// `rebuild` in the sections of the services that rebuild.
+/// Section `rebuild` in the sections of the services that rebuild.
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebuildConfig {
-    /// The lease of a rebuild, milliseconds; the process renews it while the rebuild is under way. After a crash the users wait
-    /// this long.
+    /// The lease of a rebuild, milliseconds; the process renews it during the rebuild. After a crash the users wait this long.
     #[garde(range(min = 1_000, max = 600_000))]
     pub lease_ms: u64,
     /// The timeout of a rebuild, milliseconds.

@@ -36,7 +36,7 @@ impl ContactCounts {
 /// The counts of some users, one user after the other.
 pub(crate) struct Users {
     contacts: Contacts,
-    /// Those of whom all rows are read.
+    /// The users whose rows have all been read.
     ended: Vec<UserId>,
     counts: BTreeMap<UserId, ContactCounts>,
 }

@@ -2,7 +2,7 @@ use event_log::EventLogError;
 use message_store::StoreError;
 use unread_store::UnreadError;
 
-/// Why a rebuild failed. It is text inside, since one error goes to all waiters.
+/// Why a rebuild failed. The variants hold text, since one error goes to all waiters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadRebuildError {
     /// The contact rows did not reach the end of the log in time, or another process holds the lease for too long. Retry later.

@@ -21,24 +21,24 @@ const QUEUED_OF_TABLE: usize = 2_000;
 const UNDER_WAY_OF_TABLE: usize = 500;
 /// The timeout of a user's rebuild.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How many requests are read from Redis at a time, which serves nobody else meanwhile.
+/// How many requests are read from Redis at a time; Redis serves no other client meanwhile.
 const REQUESTS_PER_READ: usize = 2_000;
-/// How soon the next requests are read from a slot where some were queued.
+/// How soon more requests are read from a slot if some were queued.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
-/// How often the requests are read where there are none. After failures, and where nobody can be queued, they are read less often.
+/// How often the requests are read if there are none. After failures, and if no user can be queued, they are read less often.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The users that an event found absent and that have to be rebuilt. Clones are the same queue.
 ///
-/// It may lose users: each of them has a request in Redis, which is removed only when the user is complete.
+/// The queue may lose users: each of them has a request in Redis, which is removed only when the user is complete.
 #[derive(Clone, Debug, Default)]
 pub struct RebuildQueue {
     tables: Arc<Mutex<Tables>>,
     added: Arc<Notify>,
 }
 
-/// The users by table. Those of one table are in one database and in one slot, and wait for no other's.
+/// The users by table. The users of a table are in one database and one slot, and do not wait for those of other tables.
 #[derive(Debug)]
 struct Tables([Table; 64]);
 
@@ -46,7 +46,7 @@ struct Tables([Table; 64]);
 struct Table {
     queued: BTreeSet<UserId>,
     under_way: BTreeSet<UserId>,
-    /// After a failure, how long and until when requests of the table that are read from Redis are left there.
+    /// After a failure of the table: for how long, and until when, its requests stay in Redis.
     pause: Duration,
     paused_until: Option<Instant>,
 }
@@ -122,7 +122,7 @@ impl RebuildQueue {
         }
     }
 
-    /// Adds what was read from Redis; returns whether any of it was not queued yet, and could be.
+    /// Adds requests that were read from Redis. Returns whether any was new and could be queued.
     fn push_requested(&self, requests: &[UserId]) -> bool {
         let mut tables = self.lock();
         let mut added = false;
@@ -168,7 +168,7 @@ impl Table {
         self.queued.len() < QUEUED_OF_TABLE && self.queued.insert(uid)
     }
 
-    /// Takes as many as may be under way; those that already are stay queued.
+    /// Takes as many users as may be rebuilt at a time. Users that are being rebuilt already stay queued.
     fn take(&mut self) -> Vec<UserId> {
         let limit = UNDER_WAY_OF_TABLE - self.under_way.len();
         let free = self.queued.difference(&self.under_way).take(limit);
@@ -184,7 +184,7 @@ impl Table {
         self.under_way.remove(&uid);
         match outcome {
             Ok(()) => self.pause = Duration::ZERO,
-            // One failure is reported; others come at the same time, and for the same reason.
+            // One failure is reported; others come at the same time for the same reason.
             Err(error) if !self.is_paused() => {
                 self.pause = (self.pause * 2).clamp(POLL_INTERVAL, MAX_POLL_INTERVAL);
                 self.paused_until = Some(Instant::now() + self.pause);
@@ -262,9 +262,9 @@ mod tests {
         queue.lock().of(one).finish(one, failed);
         assert!(queue.push_requested(&[one, other]));
         assert_eq!(queue.take(), [other]);
-        // Nobody else can be queued now: they are read again later.
+        // No other user can be queued now: the requests are read again later.
         assert!(!queue.push_requested(&[one, other]));
-        // An event has found it absent.
+        // An event has found the user absent.
         queue.push(&[one]);
         assert_eq!(queue.take(), [one]);
     }

@@ -58,11 +58,11 @@ impl Rebuilder {
         }
     }
 
-    /// Returns once each of `uids` has been complete at some moment since the call; a user may have been dropped again since. A rebuild
-    /// that is not complete at the deadline continues, and later callers join it.
+    /// Returns once each of `uids` has been complete at some moment since the call; a user may have been dropped again by then. A rebuild that is not
+    /// complete at the deadline continues, and later callers join it.
     ///
     /// # Errors
-    /// That of the first user that failed, [`UnreadRebuildError::TimedOut`] at the deadline.
+    /// The error of the first user that failed, [`UnreadRebuildError::TimedOut`] at the deadline.
     pub async fn rebuild(
         &self,
         uids: &[UserId],
@@ -106,8 +106,8 @@ impl Rebuilder {
         }
     }
 
-    /// Begins to rebuild users of one table, complete ones too: see [`ShadowRebuild`]. Users that are not done within `lease_ms` stay as
-    /// they were, or are rebuilt by other processes.
+    /// Begins to rebuild users of one table, including complete ones: see [`ShadowRebuild`]. Users that are not done within `lease_ms` stay as they
+    /// were, or are rebuilt by other processes.
     ///
     /// # Errors
     /// [`UnreadRebuildError`]; rebuilds that have begun keep their lease until it expires.
@@ -143,7 +143,7 @@ impl ShardHandle {
     }
 
     fn send(&self, request: Request) {
-        // Where the worker has ended, the request is dropped, and its waiters get an error.
+        // If the worker has ended, the request is dropped, and its waiters get an error.
         let _ = self.requests.send(request);
     }
 }

@@ -1,4 +1,4 @@
-//! Rebuilds of users whether Redis has them or not, for an operator who does not trust its contents.
+//! Rebuilds users whether or not they are complete in Redis, for an operator who does not trust its contents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::{
     counts,
 };
 
-/// Rows of further users are read later.
+/// Beyond this number of rows, those of further users are read later.
 const ENOUGH_ROWS: usize = 10_000;
 
 /// A rebuild of some users of one database. Events apply to the shadow states, and readers read the complete ones until they are replaced.
@@ -68,7 +68,7 @@ impl ShadowRebuild {
             redis.begin_shadow_rebuilds(complete, lease_ms).await
         };
         begun.extend(redis.call(slot, begin).await?);
-        // Only now: events applied to Redis before this moment may have missed the shadow states, so the rows must contain them.
+        // The ends are read only now: events applied to Redis before this moment may have missed the shadow states, so the rows must contain them.
         let ends = barrier.ends(&mut Backoff::until(deadline)).await?;
         Ok(Self {
             begun,
@@ -80,7 +80,7 @@ impl ShadowRebuild {
         })
     }
 
-    /// How many users another process is rebuilding, which are left to it.
+    /// How many users are being rebuilt by another process; they are left to it.
     #[must_use]
     pub fn in_progress(&self) -> usize {
         self.in_progress
@@ -138,7 +138,7 @@ impl ShadowRebuild {
     }
 }
 
-/// All rows of the first users: of so many that there are no more rows than some thousand, or of one user.
+/// All rows of the first users: as many users as have about [`ENOUGH_ROWS`] together, at least one.
 async fn rows_of_some(
     mut contacts: Contacts,
 ) -> Result<(BTreeSet<UserId>, Vec<ContactRow>), UnreadRebuildError> {

@@ -1,4 +1,4 @@
-//! At most one rebuild of a user at a time in this process, however many callers wait for it.
+//! At most one rebuild of a user at a time in this process, for any number of callers that wait for it.
 
 use std::{
     collections::HashMap,
@@ -68,7 +68,7 @@ impl PendingRebuild {
 
     pub(crate) fn finish(self, outcome: Outcome) {
         let sender = self.outcome.clone();
-        // Removed before the outcome is sent: later callers begin a new rebuild.
+        // Removed before the outcome is sent, so that later callers begin a new rebuild.
         drop(self);
         sender.send_replace(Some(outcome));
     }

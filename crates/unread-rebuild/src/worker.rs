@@ -9,7 +9,7 @@ use crate::batch::{Batch, Context, Request};
 /// How long a batch waits for more requests before it begins.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// Runs until all handles are dropped; unfinished batches end with it.
+/// Runs until all handles are dropped; unfinished batches are dropped then.
 pub(crate) async fn serve(context: Arc<Context>, mut requests: mpsc::UnboundedReceiver<Request>) {
     let mut batches = JoinSet::new();
     loop {

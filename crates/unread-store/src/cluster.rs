@@ -1,4 +1,4 @@
-//! Which node of a Redis Cluster has a slot.
+//! Finds the node of a Redis Cluster that has a slot.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use redis::{
 };
 use tokio::{sync::Mutex, time::Instant};
 
-/// How long an answer, or the failure to get one, serves those who connect: 64 slots often connect at a time.
+/// How long an answer, or the failure to get one, serves all connection attempts: 64 slots often connect at a time.
 const FRESH: Duration = Duration::from_millis(100);
 
 /// The nodes of a cluster.
 pub(crate) struct Cluster {
-    /// Those of the configuration.
+    /// The nodes of the configuration.
     seeds: Vec<Client>,
     timeouts: AsyncConnectionConfig,
     known: Mutex<Known>,
@@ -24,7 +24,7 @@ struct Known {
     /// Every node that the newest answer named.
     nodes: Vec<Client>,
     masters: Option<(Instant, RedisResult<Vec<Master>>)>,
-    /// Where the next search begins: a node that is cut off from the others would give the same old answer each time.
+    /// The node with which the next search begins: a node that is cut off from the others would give the same old answer each time.
     next: usize,
 }
 
@@ -45,8 +45,8 @@ impl Cluster {
         }
     }
 
-    /// The master of a hash slot, as a node of the cluster says within the last tenth of a second. It may not be the master any more: then
-    /// it refuses.
+    /// The master of a hash slot, according to a node of the cluster within the last tenth of a second. A node that is no longer the master refuses
+    /// commands.
     pub(crate) async fn master(&self, hash_slot: u16) -> RedisResult<Client> {
         let mut known = self.known.lock().await;
         let masters = match &known.masters {
@@ -112,7 +112,7 @@ impl Cluster {
     }
 }
 
-/// A client of a node that `asked` named: host, port and more. Without a host it is that of `asked`.
+/// The client of a node that `asked` named: host, port and more. Without a host, the host is that of `asked`.
 fn client(asked: &Client, endpoint: Value) -> RedisResult<Client> {
     let parts: Vec<Value> = Vec::from_redis_value(endpoint)?;
     let mut parts = parts.into_iter();
@@ -161,7 +161,7 @@ fn failure(what: String) -> RedisError {
     std::io::Error::other(what).into()
 }
 
-/// The hash slot of a key whose hash tag this is: CRC-16/XMODEM modulo the number of slots.
+/// The hash slot of keys with this hash tag: CRC-16/XMODEM modulo the number of slots.
 pub(crate) fn hash_slot(tag: &str) -> u16 {
     let crc = tag.bytes().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {

@@ -14,7 +14,7 @@ use crate::UnreadError;
 #[derive(Clone, Debug, Serialize, Deserialize, Validate)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedisConfig {
-    /// `redis://host:port`, or `rediss://host:port` for TLS; without credentials. Of a cluster some nodes, which name the others:
+    /// `redis://host:port`, or `rediss://host:port` for TLS; without credentials. For a cluster, some of its nodes, which name the others:
     /// `redis://host:port,host:port`.
     #[garde(custom(is_plain_url(self.cluster)))]
     pub url: String,
@@ -39,7 +39,7 @@ pub struct RedisConfig {
     /// Prefix of every key; empty for the frozen names.
     #[garde(length(max = 100), custom(has_no_braces))]
     pub key_prefix: String,
-    /// How long a user's keys live after the user's last read, milliseconds: longer than any rebuild of them.
+    /// How long a user's keys live after the user's last read, milliseconds; must be longer than any rebuild of them.
     #[garde(range(min = 3_600_000, max = TEN_YEARS_MS))]
     pub expiry_ms: u64,
     /// Timeout of connecting, milliseconds.
@@ -72,7 +72,7 @@ impl Default for RedisConfig {
 }
 
 impl RedisConfig {
-    /// Clients of the servers in the URL, at least one, which have not connected yet.
+    /// Clients of the servers in the URL, at least one. They have not connected yet.
     pub(crate) fn clients(&self) -> Result<Vec<Client>, UnreadError> {
         let infos = parse_urls(&self.url).map_err(UnreadError::Url)?;
         infos.into_iter().map(|info| self.client(info)).collect()
@@ -119,7 +119,7 @@ impl RedisConfig {
     }
 }
 
-/// One URL for each of the hosts, which are separated by commas.
+/// One URL for each of the comma-separated hosts.
 fn parse_urls(url: &str) -> Result<Vec<ConnectionInfo>, String> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (hosts, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -170,7 +170,7 @@ fn is_plain_url(cluster: bool) -> impl FnOnce(&String, &()) -> garde::Result {
     }
 }
 
-/// A certificate for a connection without TLS would be ignored silently.
+/// Refuses a certificate for a connection without TLS, which would silently ignore it.
 fn needs_tls(url: &str) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
     let encrypted = url.starts_with("rediss://");
     move |file, ()| match file {

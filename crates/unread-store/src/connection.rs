@@ -37,7 +37,7 @@ impl Connection {
         })
     }
 
-    /// Whether it has failed, so that a new one is needed.
+    /// Whether the connection has failed, so that a new one is needed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
@@ -46,18 +46,18 @@ impl Connection {
     /// Returns once Redis has responded.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`] where it does not respond.
+    /// [`UnreadError::Transient`] if it does not respond.
     pub async fn ping(&self) -> Result<(), UnreadError> {
         let mut pipe = redis::pipe();
         pipe.cmd("PING").ignore();
         self.run(&pipe).await
     }
 
-    /// Returns once Redis has taken a write that leaves nothing behind. It may serve reads and refuse writes: out of memory, without enough
-    /// replicas, or where it cannot store them.
+    /// Returns once Redis has taken a write that leaves nothing behind. Redis may serve reads and refuse writes: if it is out of memory, lacks
+    /// replicas, or cannot store them.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`] where it does not.
+    /// [`UnreadError::Transient`] if it does not take the write.
     pub async fn probe_write(&self) -> Result<(), UnreadError> {
         let key = self.keys().write_probe();
         let mut pipe = redis::pipe();
@@ -83,8 +83,8 @@ impl Connection {
         Ok(response)
     }
 
-    /// Runs a pipeline. Where the server has lost the scripts (`SCRIPT FLUSH`, a failover), they are loaded and the
-    /// pipeline is sent again: every script here may run twice.
+    /// Runs a pipeline. If the server has lost the scripts (`SCRIPT FLUSH`, a failover), they are loaded and the pipeline is sent again: every script
+    /// here may run twice.
     pub(crate) async fn run<T: FromRedisValue>(&self, pipe: &Pipeline) -> Result<T, UnreadError> {
         if self.has_failed() {
             return Err(UnreadError::Broken);
@@ -97,7 +97,7 @@ impl Connection {
         outcome.map_err(|error| self.fail(error))
     }
 
-    /// It cannot be used any more.
+    /// Marks the connection as unusable.
     pub(crate) fn fail(&self, error: RedisError) -> UnreadError {
         self.failed.store(true, Ordering::Relaxed);
         UnreadError::Transient(error)

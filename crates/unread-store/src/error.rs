@@ -20,7 +20,7 @@ pub enum UnreadError {
     Malformed {
         /// The key.
         key: String,
-        /// What was wrong.
+        /// What is wrong.
         detail: String,
     },
     /// The URL cannot be used.
@@ -39,7 +39,7 @@ fn is_full(error: &redis::RedisError) -> bool {
     error.code() == Some("OOM") || error.to_string().contains("\"OOM\": command not allowed")
 }
 
-/// What the server said. Of a transaction the client would repeat it for each command.
+/// The text of the server's error. For a transaction, the client would repeat it for each command.
 fn said(error: &redis::RedisError) -> String {
     match is_full(error) {
         true => "OOM".to_owned(),
@@ -47,16 +47,16 @@ fn said(error: &redis::RedisError) -> String {
     }
 }
 
-/// The setting that may be wrong, where the error shows it.
+/// The setting that may be wrong, if the error shows it.
 fn hint(error: &redis::RedisError) -> String {
     let setting = match error.code() {
         Some("NOPERM") => {
             "the user of redis.username has no permission for this; docs/SECURITY.md lists the permissions that each service needs"
         }
-        // The code of a transaction's error is not that of its commands.
+        // The code of a transaction's error differs from that of its commands.
         _ if is_full(error) => FULL,
         Some("MOVED" | "ASK" | "TRYAGAIN" | "CROSSSLOT") => OTHER_NODE,
-        // All that the client says of a transaction that a node refuses at its end.
+        // The client says no more if a node refuses a transaction at its end.
         _ if error.to_string().contains("parsing multi response") => OTHER_NODE,
         _ if error.to_string().contains("cluster support disabled") => {
             "redis.cluster is set, and the server of redis.url is not a node of a cluster"

@@ -6,7 +6,7 @@ use schemas::{DeviceClass, PerDevice, UserId};
 
 use crate::{Connection, UnreadError, UserState};
 
-/// A key's value and when it expires.
+/// A key's value, and when it expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawKey<T> {
     /// The value.
@@ -18,7 +18,7 @@ pub struct RawKey<T> {
 /// A user's keys, read in one transaction; `None` for a key that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawUser {
-    /// The state, of whatever generation.
+    /// The state, of any generation.
     pub state: Option<RawKey<UserState>>,
     /// The views `pc-<uid>` and `mobile-<uid>`: peer and unread count.
     pub views: PerDevice<Option<RawKey<BTreeMap<UserId, i64>>>>,
@@ -33,12 +33,12 @@ pub struct ScanPage {
     pub next: Option<u64>,
 }
 
-/// What a server may keep.
+/// The memory limit of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// `noeviction`; under any other it drops keys by itself.
+    /// `noeviction`; under any other policy the server drops keys by itself.
     pub policy: String,
-    /// It has as much as it may: it refuses writes, or drops keys.
+    /// Whether the limit is reached: the server refuses writes, or drops keys.
     pub is_reached: bool,
 }
 
@@ -48,7 +48,7 @@ const KEYS_PER_PAGE: usize = 1_000;
 type Hash = BTreeMap<String, String>;
 
 impl Connection {
-    /// What the server may keep; `None` where it does not say.
+    /// The server's memory limit; `None` if it does not tell.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -78,7 +78,7 @@ impl Connection {
     /// Reads a user's keys, without renewing their expiry.
     ///
     /// # Errors
-    /// [`UnreadError::Malformed`] where a key has a value that this crate never writes; [`UnreadError::Transient`].
+    /// [`UnreadError::Malformed`] if a key has a value that this crate never writes; [`UnreadError::Transient`].
     pub async fn read_state(&self, uid: UserId) -> Result<RawUser, UnreadError> {
         let keys = self.keys();
         let names = [

@@ -15,7 +15,7 @@ impl KeyNames {
         }
     }
 
-    /// What `SCAN` is to look for, so that it returns no other slot's keys; `None` where there is one slot.
+    /// The pattern for `SCAN`, so that it returns no keys of other slots; `None` if there is only one slot.
     pub(crate) fn scan_pattern(&self) -> Option<String> {
         let (tag, _) = self.prefix.split_once('}')?;
         Some(format!("{tag}}}*"))
@@ -51,7 +51,7 @@ impl KeyNames {
         format!("{}tidemark:gateways", self.prefix)
     }
 
-    /// The channel on which gateways tell each other something: of all slots, that of the first.
+    /// The channel on which gateways notify each other; for all slots it is the channel of the first.
     pub(crate) fn notices(&self) -> String {
         format!("{}tidemark:notices", self.prefix)
     }
@@ -74,7 +74,7 @@ impl KeyNames {
         format!("{}tidemark:rebuilt", self.prefix)
     }
 
-    /// What exists for the moment of a test whether writes are taken.
+    /// The key that exists for a moment while it is tested whether writes are taken.
     pub(crate) fn write_probe(&self) -> String {
         format!("{}tidemark:probe", self.prefix)
     }

@@ -1,4 +1,4 @@
-//! What gateways tell each other by pub/sub: at most once, to whoever listens at that moment.
+//! Notices from gateway to gateway by pub/sub: delivered at most once, to the gateways that listen at that moment.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -12,28 +12,28 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{ConnectionId, SharedConnections, UnreadError, UnreadStore};
 
-/// A subscription is asked so often whether it still stands.
+/// How often a subscription is pinged, to see whether it still exists.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const PING_TIME: Duration = Duration::from_secs(5);
 
-/// Something that all gateways are told.
+/// A notice to all gateways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A user types.
+    /// A user is typing.
     Typing {
         /// The user.
         from: UserId,
-        /// To whom.
+        /// The recipient.
         to: Recipient,
     },
     /// A user has come or gone.
     Presence(UserId),
-    /// Another connection has taken the place of this one of a user.
+    /// This connection of a user was replaced by another one.
     Replaced(UserId, ConnectionId),
 }
 
 impl Notice {
-    /// Over whose slot it goes.
+    /// The user whose slot carries the notice.
     fn uid(&self) -> UserId {
         match self {
             Self::Typing { from: uid, .. } | Self::Presence(uid) | Self::Replaced(uid, _) => *uid,
@@ -41,7 +41,7 @@ impl Notice {
     }
 }
 
-/// As it travels.
+/// The format in which a notice is sent.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// Of a later version there may be others.
+/// A later version may send other notices.
 impl FromStr for Notice {
     type Err = ();
 
@@ -79,7 +79,7 @@ impl FromStr for Notice {
 }
 
 impl SharedConnections {
-    /// Tells all gateways that listen, this one too.
+    /// Notifies all gateways that listen, this one included.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -88,7 +88,7 @@ impl SharedConnections {
         self.publish_all(index, std::slice::from_ref(notice)).await
     }
 
-    /// The same for notices of users of one slot, with one request.
+    /// As [`Self::publish`], for notices of users of one slot, with one request.
     ///
     /// # Errors
     /// [`UnreadError::Transient`]; some of them may have been published.
@@ -105,7 +105,7 @@ impl SharedConnections {
     }
 }
 
-/// A connection that gets notices. It never reconnects.
+/// A connection that receives notices. It never reconnects.
 pub struct Subscription {
     sink: PubSubSink,
     notices: PubSubStream,
@@ -113,7 +113,7 @@ pub struct Subscription {
 }
 
 impl UnreadStore {
-    /// Listens to notices: in a cluster at a node that follows from `attempt`, as all of them have all notices.
+    /// Subscribes to notices: in a cluster at a node chosen by `attempt`, since all nodes have all notices.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -141,7 +141,7 @@ impl Subscription {
     /// The next notice.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`] where the connection is gone: what is published until there is another one is lost.
+    /// [`UnreadError::Transient`] if the connection is gone: notices are lost until there is a new one.
     pub async fn next(&mut self) -> Result<Notice, UnreadError> {
         loop {
             tokio::select! {

@@ -7,7 +7,7 @@ use schemas::{DeviceClass, InvalidValue, Ordinal, PerDevice};
 pub struct PeerOrdinals {
     /// The ordinal of the peer's newest message.
     pub n: Ordinal,
-    /// The ordinal of the last message read; `None` where it is unknown (PROTOCOL R5).
+    /// The ordinal of the last message read; `None` if it is unknown (PROTOCOL R5).
     pub read: PerDevice<Option<Ordinal>>,
 }
 
@@ -24,7 +24,7 @@ impl PeerOrdinals {
         },
     };
 
-    /// The number of unread messages on a class; `None` where it is unknown.
+    /// The number of unread messages on a class; `None` if it is unknown.
     #[must_use]
     pub fn unread(&self, device: DeviceClass) -> Option<i64> {
         let read = self.read[device]?;
@@ -50,7 +50,7 @@ fn parse_read(text: &str) -> Result<Option<Ordinal>, InvalidValue> {
 }
 
 fn parse(text: &str) -> Result<Ordinal, InvalidValue> {
-    // A text that is not a number is rejected as a number below 0 is.
+    // A text that is not a number is rejected like a negative number.
     Ordinal::try_from(text.parse().unwrap_or(-1))
 }
 

@@ -34,11 +34,11 @@ impl Connection {
             .collect()
     }
 
-    /// Deletes the keys of all users, then writes positions of a new generation, at the given ends of `chat.events`; does nothing if the
-    /// slot has all positions of one generation by now. Returns the generation in force; read the positions again afterwards.
+    /// Deletes the keys of all users, then writes positions of a new generation, at the given ends of `chat.events`; does nothing if the slot has all
+    /// positions of one generation meanwhile. Returns the generation in force; read the positions again afterwards.
     ///
-    /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. Since the ends were read
-    /// before, a rebuild of that generation that goes on meanwhile has rows that reach them.
+    /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. The ends were read before, so a rebuild
+    /// of that generation that goes on meanwhile has rows that reach them.
     ///
     /// # Errors
     /// [`UnreadError::Transient`], [`UnreadError::Malformed`].
@@ -60,7 +60,7 @@ impl Connection {
         parse(&keys[0], &generation)
     }
 
-    /// Deletes all keys of all users; those of one user at once.
+    /// Deletes all keys of all users. The keys of one user are deleted together.
     async fn drop_users(&self) -> Result<(), UnreadError> {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
@@ -80,7 +80,7 @@ impl Connection {
         self.clear_rebuild_progress().await
     }
 
-    /// Writes positions that are missing; those that exist by now stay. Read the positions again afterwards.
+    /// Writes the positions that are missing; those that exist by now stay. Read the positions again afterwards.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -131,7 +131,7 @@ impl Connection {
         cmd
     }
 
-    /// Parses what [`Self::get_position`] returned; `None` where the key does not exist.
+    /// Parses what [`Self::get_position`] returned; `None` if the key does not exist.
     pub(crate) fn parse_position(
         &self,
         partition: Partition,
@@ -167,7 +167,7 @@ impl Connection {
     }
 }
 
-/// The lowest position of each partition in these slots; those that a slot lacks are left out.
+/// The lowest position of each partition in these slots; positions that a slot lacks are left out.
 ///
 /// # Errors
 /// As [`Connection::read_positions`].

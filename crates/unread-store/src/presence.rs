@@ -1,4 +1,4 @@
-//! Who is connected to a gateway: `presence-<uid>`, under leases of gateways.
+//! The users who are connected to a gateway: `presence-<uid>`, under the leases of gateways.
 
 use std::{fmt, str::FromStr};
 
@@ -7,32 +7,32 @@ use schemas::{DeviceClass, DeviceId, TimestampMs, UserId};
 
 use crate::{Connection, UnreadError, scripts};
 
-/// How long it is known when a user was last seen.
+/// How long Redis keeps when a user was last seen.
 const LAST_SEEN_TTL_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// Names a connection: the lease under which it is written, and its number there.
+/// Names a connection: the lease under which it is written, and its number under that lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId {
     /// The gateway's lease.
     pub lease: String,
-    /// Of the gateway's own choice.
+    /// The gateway's own number for the connection.
     pub number: u64,
 }
 
 /// A connection of a device to a gateway.
 #[derive(Clone, Debug)]
 pub struct PresentConnection {
-    /// Whose device it is.
+    /// The user of the device.
     pub uid: UserId,
-    /// Its number under the lease.
+    /// The connection's number under the lease.
     pub number: u64,
     /// The device's class.
     pub class: DeviceClass,
     /// The device.
     pub device: DeviceId,
-    /// When it was established, as Redis said when it was written first.
+    /// When it was established, as Redis said when it was first written.
     pub connected_at: Option<TimestampMs>,
-    /// How long ago that was, milliseconds: where Redis has not said it yet.
+    /// How long ago it was established, milliseconds; used until Redis has said when.
     pub age_ms: u64,
 }
 
@@ -41,23 +41,23 @@ pub struct PresentConnection {
 pub struct AddedConnection {
     /// When it was established.
     pub connected_at: TimestampMs,
-    /// The user was away before.
+    /// Whether the user was away before.
     pub is_first: bool,
-    /// Connections that it replaces; it may be among them.
+    /// The connections that this one replaces; it may be one of them itself.
     pub replaced: Vec<ConnectionId>,
 }
 
 /// Whether a user is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserPresence {
-    /// The classes of the devices that are; none where the user is away.
+    /// The classes of the connected devices; empty if the user is away.
     pub classes: Vec<DeviceClass>,
-    /// When the user who is away was last seen: after a crash of a gateway some minutes before that.
+    /// When a user who is away was last seen. After a crash of a gateway this may be some minutes too early.
     pub last_seen: Option<TimestampMs>,
 }
 
 impl Connection {
-    /// Begins a lease that there was not before: what is written under it counts as long as it lasts.
+    /// Begins a lease that did not exist before: what is written under it counts as long as it lasts.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -65,7 +65,7 @@ impl Connection {
         self.hold_lease(lease, lease_ms, true).await.map(drop)
     }
 
-    /// Renews a lease; false where it has ended: nothing that was written under it counts any more.
+    /// Renews a lease; `false` if it has ended: then nothing that was written under it counts any more.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -85,7 +85,7 @@ impl Connection {
         self.run_one(cmd).await
     }
 
-    /// Ends a lease, and with it what was written under it.
+    /// Ends a lease: what was written under it no longer counts.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -95,7 +95,7 @@ impl Connection {
         self.run_one(cmd).await
     }
 
-    /// Writes connections of users of this slot, of which a class may have `max_devices`. `None` where the lease has ended.
+    /// Writes connections of users of this slot, of which a class may have `max_devices`. `None` if the lease has ended.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -124,7 +124,7 @@ impl Connection {
             .collect()
     }
 
-    /// Removes connections, each with its user; those of the users who are away now.
+    /// Removes connections, each with its user. Returns those of the users who are away now.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].

@@ -12,21 +12,21 @@ use crate::{Connection, ScanPage, StoredPosition, UnreadError, read::parse, scri
 pub struct ProfileUpdate {
     /// The profile.
     pub stored: StoredProfile,
-    /// All events of its partition below this offset are in it.
+    /// The profile reflects all events of its partition below this offset.
     pub reflects: NextOffset,
 }
 
 /// Cached profiles, and the positions that they reflect at least.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CachedProfiles {
-    /// Those of the slot's generation. The others are absent, which does not say that there is none.
+    /// The profiles of the slot's generation. A user who is absent here may still have a profile.
     pub profiles: BTreeMap<UserId, StoredProfile>,
     /// The positions of the users' partitions, read before the profiles.
     pub positions: PartitionMap<StoredPosition>,
 }
 
 impl ProfileUpdate {
-    /// The profile that an event has set.
+    /// The profile that an event has set; it reflects that event.
     #[must_use]
     pub fn of_event(stored: StoredProfile) -> Self {
         Self {
@@ -42,7 +42,7 @@ const PROFILES_PER_PIPELINE: usize = 128;
 const FIELDS: [&str; 6] = ["gen", "nick", "avatar", "extra", "ts", "pos"];
 
 impl Connection {
-    /// Caches profiles, but for those that are cached already, or that could be older than what the slot has applied (PROTOCOL K6).
+    /// Caches profiles, except those that are cached already, or that could be older than what the slot has applied (PROTOCOL K6).
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -77,7 +77,7 @@ impl Connection {
         cmd
     }
 
-    /// Reads the cached profiles of these users, all of this slot: the positions first, in one pipeline (PROTOCOL A).
+    /// Reads the cached profiles of these users, all of this slot: first the positions, then the profiles, in one pipeline (PROTOCOL A).
     ///
     /// # Errors
     /// [`UnreadError::NotReady`] on a slot without positions; [`UnreadError::Transient`], [`UnreadError::Malformed`].
@@ -93,7 +93,7 @@ impl Connection {
                 .arg(self.keys().profile(*uid))
                 .arg(&FIELDS);
         }
-        // A key of another type, which a person has written, is absent.
+        // A key of another type, which a person has written, counts as absent.
         pipe.ignore_errors();
         let responses: Vec<RedisResult<Value>> = self.run(&pipe).await?;
         let mut responses = responses.into_iter();
@@ -118,7 +118,7 @@ impl Connection {
         Ok(read)
     }
 
-    /// `None` where there is none of this generation.
+    /// `None` if there is no profile of this generation.
     fn parse_profile(
         &self,
         uid: UserId,
@@ -146,7 +146,7 @@ impl Connection {
         }))
     }
 
-    /// One page of the users with a cached profile, of whatever generation; the first page has cursor 0.
+    /// One page of the users with a cached profile, of any generation; the first page has cursor 0.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -154,7 +154,7 @@ impl Connection {
         self.scan(cursor, |key| self.keys().profile_of(key)).await
     }
 
-    /// Drops the cached profiles of these users, which are cached again when they are read.
+    /// Drops the cached profiles of these users; reading them caches them again.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].

@@ -10,10 +10,10 @@ use crate::{
     state::parse_peer,
 };
 
-/// What a read does to the expiry of the user's keys.
+/// The effect of a read on the expiry of the user's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Starts it again: the user has read.
+    /// Restarts it: the user has read.
     Renew,
     /// Leaves it: an operator or a check has read.
     Keep,
@@ -24,11 +24,11 @@ pub enum Expiry {
 pub enum UserView {
     /// All events before the stored positions are applied.
     Complete(UserState),
-    /// It has more peers than one call reads: [`Connection::read_unread_in_pages`].
+    /// The state has more peers than one call reads: use [`Connection::read_unread_in_pages`].
     Large,
     /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
-    /// There is no state, or one of another generation. This is not the same as nothing unread.
+    /// There is no state, or one of another generation. This does not mean that nothing is unread.
     Absent,
 }
 
@@ -42,11 +42,11 @@ pub enum UnreadView {
         /// Senders whose unread messages cannot be counted (PROTOCOL R5).
         unknown: Vec<UserId>,
     },
-    /// The user has more peers than one call reads: [`Connection::read_unread_in_pages`].
+    /// The user has more peers than one call reads: use [`Connection::read_unread_in_pages`].
     Large,
     /// A rebuild has begun and is not complete: there is nothing to read yet.
     Rebuilding,
-    /// There is no state, or one of another generation. This is not the same as nothing unread.
+    /// There is no state, or one of another generation. This does not mean that nothing is unread.
     Absent,
 }
 
@@ -73,7 +73,7 @@ pub struct ViewWithPositions<V = UserView> {
     pub view: V,
     /// The positions of the required partitions, read on the same connection.
     pub positions: Vec<(Partition, StoredPosition)>,
-    /// Whether those positions have reached what is required. If not, read again later.
+    /// Whether those positions have reached the required ones. If not, read again later.
     pub reached: bool,
 }
 
@@ -167,8 +167,8 @@ impl Connection {
         })
     }
 
-    /// Reads the unread messages on one class of a user with any number of peers, and the positions that they reflect at least. No call is
-    /// long. Each count is of a moment after the positions were read; those of two senders may be of different moments.
+    /// Reads the unread messages on one class of a user with any number of peers, and the positions that they reflect at least. No call is long. Each
+    /// count is from a moment after the positions were read; the counts of two senders may be from different moments.
     ///
     /// # Errors
     /// As [`Self::read_unread`].
@@ -185,7 +185,7 @@ impl Connection {
         loop {
             let began = Instant::now();
             let ((found, rebuilding), (next, peers)) = self.read_page(&key, cursor).await?;
-            // Checked with each page: a state that is being rebuilt has only what came since it began.
+            // Checked with each page: a state that is being rebuilt has only the events since the rebuild began.
             if found.and_then(|text| text.parse().ok()) != Some(generation) {
                 return Ok((UnreadView::Absent, positions));
             }

@@ -15,12 +15,12 @@ pub struct Rebuild {
     target: Target,
 }
 
-/// The hash that is built.
+/// The hash that a rebuild fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    /// The state itself, which is not read meanwhile.
+    /// The state itself, which readers do not use meanwhile.
     State,
-    /// A hash beside the complete state. The state is read until the shadow replaces it.
+    /// A hash beside the complete state. Readers use the state until the shadow replaces it.
     Shadow,
 }
 
@@ -73,8 +73,8 @@ impl Connection {
         Ok(outcome)
     }
 
-    /// [`Self::begin_rebuild`] for many users, in few round trips. Whoever repeats the call after an error repeats the nonce: what had
-    /// begun before the error is in progress for everybody else.
+    /// [`Self::begin_rebuild`] for many users, in few round trips. A caller that repeats the call after an error has to repeat the nonce: under
+    /// another nonce, rebuilds begun before the error are in progress.
     ///
     /// # Errors
     /// As [`Self::begin_rebuild`]. Rebuilds begun before an error keep their lease until it expires.
@@ -96,8 +96,8 @@ impl Connection {
         Ok(begun.into_iter().map(outcome).collect())
     }
 
-    /// Begins shadow states of those users that are complete. As with any rebuild, read the ends of `chat.events` afterwards. It has to
-    /// be completed within `lease_ms`.
+    /// Begins shadow states of those users that are complete. As with any rebuild, read the ends of `chat.events` afterwards. Each has to be
+    /// completed within `lease_ms`.
     ///
     /// # Errors
     /// As [`Self::begin_rebuilds`].
@@ -114,7 +114,7 @@ impl Connection {
         Ok(begun.map(|(rebuild, _)| rebuild).collect())
     }
 
-    /// Runs the script for each of the users; returns its results.
+    /// Runs the script for each of the users. Returns the scripts' results.
     async fn begin<R: redis::FromRedisValue>(
         &self,
         script: &redis::Script,
@@ -147,8 +147,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// The progress of an interrupted rebuild of all users: the highest uid of `table` that is done. `None` where the table has not been
-    /// begun.
+    /// The progress of an interrupted rebuild of all users: the highest uid of `table` that is done. `None` if the table has not been begun.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -158,7 +157,7 @@ impl Connection {
         self.run_one(cmd).await
     }
 
-    /// Stores for an hour that all users of `table` up to `uid` are done.
+    /// Stores, for an hour, that all users of `table` up to `uid` are done.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -191,7 +190,7 @@ impl Connection {
         self.run_one::<i64>(cmd).await.map(drop)
     }
 
-    /// Extends the leases of these rebuilds to `lease_ms` from now; does nothing for those that are completed, taken over or dropped.
+    /// Extends the leases of these rebuilds to `lease_ms` from now; does nothing for rebuilds that are completed, taken over or dropped.
     ///
     /// # Errors
     /// [`UnreadError::Transient`]; some may have been extended.
@@ -212,15 +211,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Builds a state and views from the user's contact rows and the events since the beginning, puts them in place of the user's keys,
-    /// and removes the request for the rebuild. No call is long, however many peers and events there are: all but the last ones are
-    /// added in pages beside the keys.
+    /// Builds a state and views from the user's contact rows and the events since the beginning, puts them in place of the user's keys, and removes
+    /// the request for the rebuild. No call is long, even with many peers and events: all but the last ones are added in pages beside the keys.
     ///
-    /// Returns `false` where nothing was completed, because the rebuild was taken over, the state was dropped, or (rarely) the updates
-    /// since its beginning cannot be compared with the rows: begin again, or find it completed by another process.
+    /// Returns `false` if nothing was completed, because the rebuild was taken over, the state was dropped, or (rarely) the updates since its
+    /// beginning cannot be compared with the rows: begin again, or find it completed by another process.
     ///
     /// # Errors
-    /// [`UnreadError::Transient`]; the outcome is then unknown. It may be repeated, with later rows too.
+    /// [`UnreadError::Transient`]; the outcome is then unknown. The call may be repeated, also with later rows.
     pub async fn complete_rebuild(
         &self,
         rebuild: &Rebuild,
@@ -260,7 +258,7 @@ impl Connection {
         self.run_one(cmd).await
     }
 
-    /// Moves the events since the beginning to what is built, page by page; returns whether the rebuild is still this one's.
+    /// Moves the events since the beginning into the new state, page by page. Returns whether this rebuild still has the lease.
     async fn move_events(&self, rebuild: &Rebuild) -> Result<bool, UnreadError> {
         let mut cursor = "0".to_owned();
         loop {
@@ -274,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// The command that runs a script on a rebuild; the caller adds the arguments that are the script's own.
+    /// The command that runs a script on a rebuild; the caller adds the script's own arguments.
     fn rebuild_command(&self, script: &redis::Script, rebuild: &Rebuild) -> redis::Cmd {
         let mut keys = self.keys().of_scripts(rebuild.uid).to_vec();
         let [state, .., shadow] = self.keys().of_scripts(rebuild.uid);

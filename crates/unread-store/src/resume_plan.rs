@@ -1,10 +1,10 @@
-//! What a writer does about the positions that it finds on a new connection (PROTOCOL R1, R2).
+//! The plan of a writer for the positions that it finds on a new connection (PROTOCOL R1, R2).
 
 use schemas::{LogPosition, Partition};
 
 use crate::{Generation, StoredPosition, StoredPositions};
 
-/// What a writer does after it has read the positions.
+/// The next step of a writer after it has read the positions.
 ///
 /// | found | plan |
 /// |---|---|
@@ -18,16 +18,16 @@ pub enum ResumePlan {
     Resume {
         /// The generation of all positions.
         generation: Generation,
-        /// Partitions whose position is lower than remembered in this generation: Redis has lost its newest writes, and their events
-        /// are applied again.
+        /// The partitions whose position is lower than remembered in this generation: Redis has lost its newest writes, and the events of those
+        /// partitions are applied again.
         behind: Vec<Partition>,
         /// Whether the remembered positions have another generation: the slot was emptied, and another process initialised it.
         replaced: bool,
     },
     /// Read the ends of all 64 partitions of `chat.events`, call `initialise_positions`, read the positions again.
     Initialise,
-    /// Call `repair_positions` with these, read the positions again. Whatever was applied already changes nothing when it is read again
-    /// from the start of the log. Where that start is gone, `Initialise` instead.
+    /// Call `repair_positions` with these, read the positions again. Events that are applied already change nothing when they are read again from the
+    /// start of the log. If that start is gone, `Initialise` instead.
     Repair(Vec<(Partition, StoredPosition)>),
 }
 
@@ -62,7 +62,7 @@ fn behind(remembered: &StoredPositions, found: &StoredPositions) -> Vec<Partitio
     found.iter().filter_map(is_behind).collect()
 }
 
-/// The missing positions. What is remembered does not count for a slot that has lost its newest writes.
+/// The missing positions. For a slot that has lost its newest writes, the remembered positions do not count.
 fn repairs(
     remembered: &StoredPositions,
     found: &StoredPositions,
@@ -130,7 +130,7 @@ mod tests {
             ResumePlan::new(&all(g, 5), &all(g, 5)),
             resume(g, vec![], false)
         );
-        // Our own move whose response was lost, or another owner in between.
+        // Our own move, whose response was lost, or a move by another owner in between.
         assert_eq!(
             ResumePlan::new(&all(g, 5), &all(g, 9)),
             resume(g, vec![], false)
@@ -197,7 +197,7 @@ mod tests {
             ResumePlan::new(&StoredPositions::default(), &found),
             from_start
         );
-        // Remembered of another generation.
+        // The remembered positions are of another generation.
         assert_eq!(
             ResumePlan::new(&all(Generation::fresh(), 5), &found),
             from_start

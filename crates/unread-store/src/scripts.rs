@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Pipeline, RedisResult, Script, aio::MultiplexedConnection};
 
-/// How many peers of a user one call reads or writes at most: Redis serves nobody else during a call. A user with more takes several.
+/// How many peers of a user one call reads or writes at most: during a call Redis serves no other client. A user with more peers takes several calls.
 pub(crate) const PEERS_PER_CALL: usize = 500;
 
 /// Declares the scripts, and the pipeline that loads all of them.
@@ -20,14 +20,14 @@ macro_rules! scripts {
     };
 }
 
-/// A script on a user's keys, behind the files that it uses.
+/// A script on a user's keys, after the files that it uses.
 macro_rules! user_script {
     ($($file:literal),+) => {
         concat!(include_str!("../lua/now.lua"), include_str!("../lua/user.lua"), $(include_str!(concat!("../lua/", $file, ".lua"))),+)
     };
 }
 
-/// A script on a user's presence, behind the files that it uses.
+/// A script on a user's presence, after the files that it uses.
 macro_rules! presence_script {
     ($file:literal) => {
         concat!(

@@ -10,7 +10,7 @@ use crate::{Connection, Slot, UnreadError, UnreadStore};
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections for many callers, one to each slot; one that failed is replaced. A projection owns a [`Connection`] instead, since it must notice the
-/// failure: Redis may have lost what it wrote. A gateway notices that by its lease.
+/// failure: Redis may have lost what it wrote. A gateway notices a loss by its lease.
 #[derive(Debug)]
 pub struct SharedConnections {
     store: UnreadStore,
@@ -44,7 +44,7 @@ impl SharedConnections {
         }
     }
 
-    /// The slots to which they are.
+    /// The store with the slots of these connections.
     #[must_use]
     pub fn store(&self) -> &UnreadStore {
         &self.store
@@ -66,8 +66,8 @@ impl SharedConnections {
         self.connections[index].get().await
     }
 
-    /// The result of `call` on the current connection to the slot with this index; where that connection has failed, as idle ones have
-    /// after a failover, once more on a new one. For calls that may run twice.
+    /// The result of `call` on the current connection to the slot with this index. If that connection has failed, as idle ones have after a failover,
+    /// `call` runs once more on a new one. For calls that may run twice.
     ///
     /// # Errors
     /// As [`Self::get`], and those of `call`.

@@ -7,11 +7,11 @@ use crate::{Generation, PeerOrdinals, UnreadError};
 /// A user's state hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserState {
-    /// The slot's generation when it was written; a state of another generation counts as absent.
+    /// The slot's generation when the state was written; a state of another generation counts as absent.
     pub generation: Generation,
     /// The lease of the rebuild that is under way, `<nonce>:<end, ms>`; `None` for a complete state.
     pub rebuilding: Option<String>,
-    /// All peers, those without unread messages too.
+    /// All peers, including those without unread messages.
     pub peers: BTreeMap<UserId, PeerOrdinals>,
 }
 
@@ -36,7 +36,7 @@ impl UserState {
             .collect()
     }
 
-    /// Parses the fields of the hash; `None` where there is no hash.
+    /// Parses the fields of the hash; `None` if there is no hash.
     pub(crate) fn parse(
         key: &str,
         mut fields: BTreeMap<String, String>,

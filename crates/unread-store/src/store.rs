@@ -27,10 +27,10 @@ pub(crate) struct Settings {
     pub(crate) expiry_ms: u64,
 }
 
-/// Where a slot is.
+/// The server of a slot.
 enum Server {
     One(Box<Client>),
-    /// On the master of its hash slot, which changes.
+    /// The master of the slot's hash slot, which may change.
     InCluster {
         cluster: Arc<Cluster>,
         n: TableNumber,
@@ -90,7 +90,7 @@ impl UnreadStore {
         slot_index(TableNumber::of_user(uid), self.slots.len())
     }
 
-    /// What is of users, by the index of their slots.
+    /// Groups items of users by the index of the user's slot.
     pub fn by_slot<T>(
         &self,
         items: impl IntoIterator<Item = T>,
@@ -119,20 +119,20 @@ impl UnreadStore {
     }
 }
 
-/// The index of the slot of all users of `contact_<n>` where there are so many: the only one, or n.
+/// The index of the slot of all users of `contact_<n>`, given the number of slots: 0 for a single one, otherwise n.
 #[must_use]
 pub fn slot_index(n: TableNumber, slots: usize) -> usize {
     n.index() % slots
 }
 
 impl Slot {
-    /// The names of its keys.
+    /// The names of the slot's keys.
     #[must_use]
     pub fn keys(&self) -> &KeyNames {
         &self.settings.keys
     }
 
-    /// A new connection to the server that has it, with the scripts loaded. A writer reads the positions first (PROTOCOL R1).
+    /// A new connection to the slot's server, with the scripts loaded. A writer reads the positions first (PROTOCOL R1).
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -141,7 +141,7 @@ impl Slot {
         Connection::open(self.clone(), &client).await
     }
 
-    /// The server that has it.
+    /// The slot's server.
     pub(crate) async fn client(&self) -> RedisResult<Client> {
         match &self.settings.server {
             Server::One(client) => Ok((**client).clone()),
@@ -154,7 +154,7 @@ impl Slot {
     }
 }
 
-/// What messages call it.
+/// The slot's name in messages.
 impl fmt::Display for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.settings.server {

@@ -3,8 +3,7 @@ use std::{fmt, str::FromStr};
 use schemas::{LogPosition, Partition, PartitionMap};
 use uuid::Uuid;
 
-/// Identifies the contents of a slot. A slot that has lost its contents gets a new generation, and whatever carries an older one
-/// counts as absent.
+/// Identifies the contents of a slot. A slot that has lost its contents gets a new generation, and data of an older one counts as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(Uuid);
 
@@ -35,11 +34,11 @@ impl FromStr for Generation {
 pub struct StoredPosition {
     /// The slot's generation when the position was written.
     pub generation: Generation,
-    /// Its watermark is also what `after=` is compared with.
+    /// The position; `after=` is compared with its watermark, too.
     pub position: LogPosition,
 }
 
-/// A compare-and-set of a partition's position, behind the batch that it covers.
+/// A compare-and-set of a partition's position, made after the batch that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionMove {
     /// The partition.

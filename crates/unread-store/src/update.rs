@@ -7,20 +7,20 @@ use crate::{
     scripts::{self, PEERS_PER_CALL},
 };
 
-/// The changes of a batch of events to one user's keys. All of them are maxima, so they may be applied again and in any order.
+/// The changes of a batch of events to one user's keys. All are maxima, so they may be applied again and in any order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserUpdate {
     /// The user.
     pub uid: UserId,
     /// Whether the user has read something, which renews the expiry.
     pub renew: bool,
-    /// Whether there was a read position without its ordinal: the state is then outdated and is dropped.
+    /// Whether there was a read position without its ordinal: if so, the state is outdated and is dropped.
     pub invalidate: bool,
     /// The changes by peer.
     pub peers: BTreeMap<UserId, PeerUpdate>,
 }
 
-/// The changes of a batch to one peer; `None` where there is none.
+/// The changes of a batch to one peer; `None` if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerUpdate {
     /// The ordinal of the peer's newest message.
@@ -49,7 +49,7 @@ impl UserUpdate {
         }
     }
 
-    /// Adds a read position of this user between two users.
+    /// Adds a read position of this user in a conversation between two users.
     pub fn read(&mut self, position: &ReadPosition) {
         let peer = match position.to {
             Recipient::User(peer) => peer,
@@ -69,7 +69,7 @@ impl UserUpdate {
     }
 }
 
-/// What a batch has found.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchOutcome {
     /// Users whose state is absent, or whose rebuild has lost its lease: their rebuild is requested.
@@ -87,8 +87,8 @@ impl Connection {
     /// After an error the whole batch may be applied again.
     ///
     /// # Errors
-    /// [`UnreadError::PositionsMoved`]: read the positions again and follow the plan. [`UnreadError::Transient`] and
-    /// [`UnreadError::Broken`]: the same on a new connection.
+    /// [`UnreadError::PositionsMoved`]: read the positions again and follow the plan. [`UnreadError::Transient`] and [`UnreadError::Broken`]: do the
+    /// same on a new connection.
     pub async fn apply_batch(
         &mut self,
         generation: Generation,
@@ -99,12 +99,12 @@ impl Connection {
         for chunk in updates.chunks(USERS_PER_PIPELINE) {
             outcome.absent.extend(self.apply(generation, chunk).await?);
         }
-        // Last: a position must never be ahead of what was applied.
+        // The positions move last: a position must never be ahead of what was applied.
         self.move_positions(moves).await?;
         Ok(outcome)
     }
 
-    /// Applies updates; returns the users that are absent.
+    /// Applies updates. Returns the users that are absent.
     async fn apply(
         &self,
         generation: Generation,
@@ -115,7 +115,7 @@ impl Connection {
         for update in updates {
             let peers: Vec<_> = update.peers.iter().collect();
             let mut left = peers.as_slice();
-            // One call at least: there may be no peers.
+            // At least one call is made: there may be no peers.
             loop {
                 let (page, behind) = left.split_at(left.len().min(PEERS_PER_CALL));
                 pipe.add_command(self.apply_command(generation, update, page));

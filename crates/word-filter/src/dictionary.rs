@@ -11,24 +11,24 @@ pub const MAX_WORDS: usize = 1_000_000;
 /// The longest word, bytes of its normal form.
 const MAX_WORD_BYTES: usize = 256;
 
-/// What is wrong with a dictionary. It does not repeat what the line says.
+/// The error in a dictionary. It does not repeat the text of the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct InvalidDictionary {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong with the line, and what would be right.
     pub problem: String,
 }
 
 impl WordFilter {
-    /// Reads a dictionary. A word that comes twice is treated by the stricter of the two.
+    /// Reads a dictionary. A word that comes twice gets the stricter of the two actions.
     ///
     /// # Errors
-    /// [`InvalidDictionary`] at the first line that is wrong.
+    /// [`InvalidDictionary`] for the first wrong line.
     pub fn parse(text: &str) -> Result<Self, InvalidDictionary> {
         let mut words: BTreeMap<String, Action> = BTreeMap::new();
-        // What some editors put before a text belongs to no word.
+        // The mark that some editors put before a text belongs to no word.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
             let line_is = |problem: String| InvalidDictionary {
@@ -55,7 +55,7 @@ impl WordFilter {
     }
 
     fn new(words: &BTreeMap<String, Action>) -> Result<Self, String> {
-        // The other kinds are faster by a little, and take gigabytes for so many words, or minutes.
+        // The other kinds are slightly faster, but take gigabytes or minutes for the largest dictionaries.
         let automaton = AhoCorasick::builder()
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
@@ -85,7 +85,7 @@ impl WordFilter {
     }
 }
 
-/// A line's word in its normal form, and what is done with it.
+/// A line's word in its normal form, and its action.
 fn word(line: &str) -> Result<(String, Action), String> {
     let (action, word) = line
         .split_once(char::is_whitespace)

@@ -15,27 +15,27 @@ use self::{
     scripts::is_letter_between_spaces,
 };
 
-/// What is done with a text that has a word, the strictest last.
+/// What happens to a text that has a word, the strictest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-    /// It is marked, and goes on as it is.
+    /// The text is marked, and passes unchanged.
     Flag,
     /// The word is replaced by asterisks.
     Mask,
-    /// It does not go on.
+    /// The text is refused.
     Refuse,
 }
 
-/// What a text is after the check.
+/// The result of checking a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// It has none of the words.
+    /// The text has none of the words.
     Clean,
-    /// It has words that are flagged.
+    /// The text has words that are flagged.
     Flagged,
-    /// It has words that are masked: the text with an asterisk for each of their characters.
+    /// The text has words that are masked: the text with an asterisk for each of their characters.
     Masked(String),
-    /// It has a word that is refused.
+    /// The text has a word that is refused.
     Refused,
 }
 
@@ -43,7 +43,7 @@ pub enum Checked {
 #[derive(Clone, Debug)]
 pub struct WordFilter {
     automaton: AhoCorasick,
-    /// By the automaton's numbers.
+    /// The words, by their numbers in the automaton.
     words: Vec<Word>,
     version: u64,
 }
@@ -51,20 +51,20 @@ pub struct WordFilter {
 #[derive(Clone, Copy, Debug)]
 struct Word {
     action: Action,
-    /// No letter may be before it.
+    /// A letter before the word means that it does not match.
     starts_a_word: bool,
-    /// No letter may be behind it.
+    /// A letter after the word means that it does not match.
     ends_a_word: bool,
 }
 
 impl WordFilter {
-    /// The first 8 bytes of BLAKE3 over the words and what is done with them, in normal form and sorted: the same for dictionaries that mean the same.
+    /// The first 8 bytes of BLAKE3 over the words and their actions, in normal form and sorted: the same for dictionaries with the same meaning.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// How many words it has.
+    /// The number of words.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words.len()
@@ -89,7 +89,7 @@ impl WordFilter {
         }
     }
 
-    /// What is found, and where in the normal form.
+    /// The actions of the words found, and their places in the normal form.
     fn found<'a>(&'a self, normal: &'a str) -> impl Iterator<Item = (Action, Range<usize>)> + 'a {
         let matches = self.automaton.find_overlapping_iter(normal);
         matches.filter_map(|found| {

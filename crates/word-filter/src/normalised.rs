@@ -1,4 +1,4 @@
-//! The form in which texts are compared: NFKC, case-folded, without characters that nobody sees, white space of any length as one space.
+//! The form in which texts are compared: NFKC, case-folded, without invisible characters, white space of any length as one space.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -7,7 +7,7 @@ use unicode_normalization::{
     IsNormalized, UnicodeNormalization as _, char::canonical_combining_class, is_nfkc_quick,
 };
 
-/// The normal form of a text, without where its parts come from.
+/// The normal form of a text, without the origins of its parts.
 pub(crate) fn normalise(text: &str) -> Normal {
     if text.is_ascii() {
         if has_odd_space(text) {
@@ -24,7 +24,7 @@ pub(crate) fn normalise(text: &str) -> Normal {
     let mut normal = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
-        // The last of a run of ASCII may join with what follows.
+        // The last character of a run of ASCII may join with what follows.
         let run = rest.bytes().take_while(u8::is_ascii).count();
         let (alone, behind) = rest.split_at(run.saturating_sub(1));
         push_all(alone.chars().map(|c| c.to_ascii_lowercase()), &mut normal);
@@ -35,7 +35,7 @@ pub(crate) fn normalise(text: &str) -> Normal {
     Normal::Other(normal)
 }
 
-/// Whether an ASCII text has white space that is not one space. The two loops have no early end, so that they take many bytes at a time.
+/// Whether an ASCII text has white space other than single spaces. The two loops have no early end, so that they take many bytes at a time.
 fn has_odd_space(text: &str) -> bool {
     let bytes = text.as_bytes();
     let others = bytes
@@ -48,7 +48,7 @@ fn has_odd_space(text: &str) -> bool {
         })
 }
 
-/// Appends characters, of white space one space.
+/// Appends characters; white space becomes one space.
 fn push_all(chars: impl Iterator<Item = char>, normal: &mut String) {
     for c in chars {
         if !c.is_whitespace() {
@@ -75,10 +75,10 @@ impl Normal {
     }
 }
 
-/// The normal form of a text, with where its parts come from.
+/// The normal form of a text, with the origins of its parts.
 pub(crate) struct Normalised {
     text: String,
-    /// Of each segment: where it ends in the normal form, and where it is in the original text.
+    /// For each segment: its end in the normal form, and its range in the original text.
     segments: Vec<(usize, Range<usize>)>,
 }
 
@@ -102,7 +102,8 @@ impl Normalised {
 
     /// The part of the original text that a part of the normal form comes from, in whole segments.
     pub(crate) fn origin(&self, part: &Range<usize>) -> Range<usize> {
-        // The segments that end above its start, up to that in which it ends. What is left out has no length of its own.
+        // The segments from the first that ends above the part's start to the one in which the part ends. Characters that are left out have no length
+        // in the normal form.
         let first = self.segments.partition_point(|(end, _)| *end <= part.start);
         let last = self.segments.partition_point(|(end, _)| *end < part.end);
         match (self.segments.get(first), self.segments.get(last)) {
@@ -112,7 +113,7 @@ impl Normalised {
     }
 }
 
-/// Where a text can be cut so that the normal form of the whole is that of the parts.
+/// The segments of a text: cut so that the normal form of the whole is made of those of the segments.
 fn segments(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut rest = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -123,7 +124,7 @@ fn segments(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Characters that join with those before them, and unseen ones, are in one segment with these.
+/// Characters that join with those before them, and invisible ones, are in the same segment as these.
 fn begins_a_segment(c: char) -> bool {
     if c < '\u{300}' || is_ideograph(c) {
         return !is_unseen(c);
@@ -152,7 +153,7 @@ fn push(segment: &str, normal: &mut String) {
     }
 }
 
-/// The normal form of Latin, Greek and Cyrillic letters by themselves, where that is one character: most texts have nothing else.
+/// The normal forms of single Latin, Greek and Cyrillic letters, if they are one character: most texts have nothing else.
 static SINGLE: LazyLock<Vec<Option<char>>> = LazyLock::new(|| {
     let single = |number: u32| {
         let mut normal = folded(char::from_u32(number)?.encode_utf8(&mut [0; 4])).into_iter();
@@ -172,7 +173,7 @@ fn folded(segment: &str) -> Vec<char> {
     } else {
         Cow::Borrowed(segment)
     };
-    // Folding can leave a text that is not normal, and the other way round.
+    // Folding can leave a text that is not normal, and normalising one that is not folded.
     let once: Vec<char> = seen.nfkc().default_case_fold().collect();
     let folded = once.into_iter().nfkc().default_case_fold().nfkc();
     folded.filter(|c| !is_unseen(*c)).collect()

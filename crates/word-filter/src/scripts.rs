@@ -1,6 +1,6 @@
-//! Which letters stand together in words between spaces.
+//! Scripts whose letters form words between spaces.
 
-/// Whether a character is a letter or digit of a script that writes spaces between words, so that a word ends where the next character is none.
+/// Whether a character is a letter or digit of a script with spaces between words: in such a script a word ends if the next character is not one.
 pub(crate) fn is_letter_between_spaces(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_alphanumeric();
@@ -8,7 +8,7 @@ pub(crate) fn is_letter_between_spaces(c: char) -> bool {
     c.is_alphanumeric() && !is_written_without_spaces(c)
 }
 
-/// Chinese and Japanese, Thai, Lao, Khmer, Myanmar, Tibetan, Yi; and Korean, whose words have their particles at the end.
+/// Chinese and Japanese, Thai, Lao, Khmer, Myanmar, Tibetan, Yi; and Korean, in whose words particles are at the end.
 fn is_written_without_spaces(c: char) -> bool {
     matches!(u32::from(c),
         0x0e00..=0x0eff | 0x0f00..=0x0fff | 0x1000..=0x109f | 0x1100..=0x11ff | 0x1780..=0x17ff

@@ -112,7 +112,7 @@ fn a_hundred_thousand_words_are_searched_at_once() {
         masked(&filter, "see w99999x and w100000x"),
         "see ******* and w100000x"
     );
-    // Seen: 8 MB.
+    // Measured: 8 MB.
     assert!(
         filter.memory_bytes() < 40_000_000,
         "{}",
@@ -120,7 +120,7 @@ fn a_hundred_thousand_words_are_searched_at_once() {
     );
 }
 
-/// Texts with all that makes normalising hard.
+/// Texts with everything that makes normalising hard.
 fn any_text() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         4 => "[a-cA-C \n]{1,4}",
@@ -150,7 +150,7 @@ proptest! {
         prop_assert_eq!(of_composed.as_str(&composed), normal);
     }
 
-    /// A masked text has as many characters, none of the words, and is the same outside of asterisks.
+    /// A masked text has as many characters as before, has none of the words, and is unchanged outside of the asterisks.
     #[test]
     fn masking_hides_the_words_and_nothing_else(text in any_text(), word in "[a-c]{1,2}") {
         let filter = filter(&format!("mask {word}\nmask 混蛋"));

@@ -9,15 +9,15 @@ use super::SCHEMAS;
 
 /// A frame of one type.
 pub(super) struct Frame {
-    /// Who sends it, and its type.
+    /// The sender and the type.
     pub(super) id: String,
     kind: String,
-    /// An object; several where it has one of several bodies.
+    /// An object; several if the frame has one of several bodies.
     payloads: Vec<Value>,
 }
 
 impl Frame {
-    /// Has it no members but these.
+    /// Allows no members but these.
     pub(super) fn close(&mut self) {
         for payload in &mut self.payloads {
             payload["additionalProperties"] = false.into();
@@ -55,7 +55,7 @@ pub(super) fn frames<T: PartialSchema>(from: &str, schemas: &Map<String, Value>)
     payloads.into_iter().map(frame).collect()
 }
 
-/// What an object need not have is left out where there is none, and is never null.
+/// Members that an object need not have are left out if absent, and are never null.
 pub(super) fn leave_out_null(object: &mut Value) {
     let required = object["required"].clone();
     let is_required = |name: &str| {
@@ -83,7 +83,7 @@ pub(super) fn leave_out_null(object: &mut Value) {
     }
 }
 
-/// The objects that a schema takes. Where several schemas hold at once, each would refuse the members of the others: they become one.
+/// The objects that a schema takes. If several schemas hold at once, each would refuse the members of the others: they become one.
 fn objects(schema: &Value, schemas: &Map<String, Value>) -> Vec<Value> {
     if let Some(name) = schema["$ref"].as_str() {
         return objects(&schemas[name.trim_start_matches(SCHEMAS)], schemas);

@@ -57,7 +57,7 @@ fn null_is_described_only_where_it_means_something() {
     assert_eq!(ping["properties"]["token"]["type"], "string");
 }
 
-/// What devices do at it is in a table that both of ours are tested with.
+/// What devices do at each code is in a table with which both of our devices are tested.
 #[test]
 fn every_close_code_says_whether_the_device_comes_back() {
     let operations = include_str!("../../../docs/OPERATIONS.md");

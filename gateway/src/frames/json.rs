@@ -16,7 +16,7 @@ use crate::encoded::Encoded;
 /// What a frame may be.
 const TYPES: &str = "hello, resume, send, read, pong, typing or focus";
 
-/// What is no frame: why, for the developer of the device, and the `ref` of a send or a read where that can be read.
+/// Why a text is not a frame, for the developer of the device, and the `ref` of a send or a read if that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoFrame {
     pub(crate) reference: Option<ShortText>,
@@ -59,7 +59,7 @@ enum Kind {
     Focus,
 }
 
-/// By hand, since serde's derive for an enum takes a number in its place for a syntax error.
+/// By hand, since serde's derive for an enum reports a number in its place as a syntax error.
 impl TryFrom<String> for Kind {
     type Error = String;
 
@@ -86,7 +86,8 @@ struct Head {
     reference: Option<ShortText>,
 }
 
-/// Of an enum with a tag serde does not say which member is wrong: what is no frame is read once more, as what its type says.
+/// For an enum with a tag serde does not say which member is wrong, so a text that is not a frame is read once more, as the frame that its type
+/// names.
 fn no_frame(text: &[u8]) -> NoFrame {
     let Object(Head { kind, reference }) = match from_slice(text) {
         Ok(head) => head,
@@ -101,7 +102,7 @@ fn no_frame(text: &[u8]) -> NoFrame {
         Kind::Focus => wrong_in::<FocusFrame>(text),
         Kind::Pong => None,
     };
-    // Where a member is there twice, only the whole frame is wrong.
+    // If a member is there twice, only reading the whole frame shows it.
     let wrong = wrong.or_else(|| from_slice::<ClientFrame>(text).err());
     NoFrame {
         reference: reference.filter(|_| [Kind::Send, Kind::Read].contains(&kind)),
@@ -109,7 +110,7 @@ fn no_frame(text: &[u8]) -> NoFrame {
     }
 }
 
-/// Where the whole of it is wrong, that of a call over HTTP is its body.
+/// Says "frame" where the problem of an HTTP call says "body".
 fn of_frame(Problem { detail, .. }: &Problem) -> String {
     for (body, frame) in [("the body ", "the frame "), ("body ", "frame ")] {
         if let Some(wrong) = detail.strip_prefix(body) {

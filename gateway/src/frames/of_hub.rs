@@ -1,4 +1,4 @@
-//! What waits in the hub, as frames: the hub itself knows none.
+//! What waits in the hub, as frames: the hub itself knows no frames.
 
 use api::{EventFrame, ServerFrame, utc};
 use schemas::UserId;
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl RingEvent {
-    /// The frame that the devices of a user get. It is encoded once for all of them, but for users whom a change of a group names beyond the
-    /// members that its frame has.
+    /// The frame that the devices of a user get. It is encoded once for all users, except those whom a change of a group names beyond the members
+    /// that its frame has.
     pub(crate) fn frame_for(&self, uid: UserId) -> Encoded {
         let encode = |named| {
             let frame = EventFrame::new(self.at, &self.event, named);

@@ -15,11 +15,11 @@ pub(crate) enum Audience {
     Two([UserId; 2]),
     /// The members of a group.
     Members(GroupId),
-    /// The members of a group that changes, and these, who become or cease to be some. In the order of their uids.
+    /// The members of a group that changes, and the users who become members or cease to be, in the order of their uids.
     Changed(GroupId, Vec<(UserId, MembershipChange)>),
 }
 
-/// Whether a user is a member before and after an event that names him.
+/// Whether a user is a member before and after an event that names the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MembershipChange {
     pub(super) was_member: bool,
@@ -57,7 +57,7 @@ impl Audience {
         }
     }
 
-    /// What a change of a group says about a user, if it names him.
+    /// What a change of a group says about a user, if it names the user.
     pub(crate) fn change_for(&self, uid: UserId) -> Option<MembershipChange> {
         let changes = self.changes();
         let at = changes.binary_search_by_key(&uid, |(uid, _)| *uid).ok()?;

@@ -8,7 +8,7 @@ use schemas::{
 
 use super::audience::{Audience, MembershipChange};
 
-/// The users whom an event concerns: the members of its conversation, or only its author. A change of a group concerns those whom it names, too.
+/// The users whom an event concerns: the members of its conversation, or only its author. A change of a group also concerns the users whom it names.
 pub(super) fn audience_of(event: &Event) -> Audience {
     if let Body::GroupChange(change) = &event.body {
         return changed_members(change);
@@ -38,7 +38,7 @@ fn changed_members(change: &GroupChange) -> Audience {
     Audience::Changed(change.gid, named)
 }
 
-/// The most bytes that its frame has in any format. JSON has more of every field, and at most so much besides texts.
+/// The most bytes that the frame of an event has: its texts in JSON, and at most this much besides.
 pub(super) fn frame_bytes(event: &Event) -> usize {
     match &event.body {
         Body::Message(message) => {
@@ -61,7 +61,7 @@ pub(super) fn frame_bytes(event: &Event) -> usize {
     }
 }
 
-/// The length of a text in JSON, without quotes; at least that.
+/// At least the length of a text in JSON, without quotes.
 fn json_bytes(text: &str) -> usize {
     let length = |byte| match byte {
         b'"' | b'\\' => 2,
@@ -79,7 +79,7 @@ pub(super) struct Authored<'a> {
     pub(super) mid: Mid,
 }
 
-/// `None` where the event is no message.
+/// `None` if the event is not a message.
 pub(super) fn message_of(event: &Event) -> Option<Authored<'_>> {
     let Body::Message(message) = &event.body else {
         return None;

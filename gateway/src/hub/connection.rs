@@ -29,9 +29,9 @@ pub(crate) struct DeviceOf {
 /// A connection of a device. The hub adds to its queue, one task empties it.
 pub(crate) struct Connection {
     device: DeviceOf,
-    /// Those that began later have higher ones.
+    /// Connections that began later have higher numbers.
     number: u64,
-    /// It only reads as its user: it is none of the user's devices.
+    /// The connection only reads as its user, and is not one of the user's devices.
     is_reader: bool,
     state: Mutex<State>,
     /// Something waits, or the connection is to end.
@@ -40,7 +40,7 @@ pub(crate) struct Connection {
 
 struct State {
     queue: Queue,
-    /// Where the device is ahead of the gateway: it has handled everything below (W9).
+    /// The partitions in which the device is ahead of the gateway: it has handled everything below the offset (W9).
     ahead: PartitionMap<NextOffset>,
     /// Events were added, and the task that writes is to be woken for all of them at once.
     has_unwoken_events: bool,
@@ -50,7 +50,7 @@ struct State {
 }
 
 impl State {
-    /// Nothing is added to what ends.
+    /// Adds an item, unless the connection is ending.
     fn add(&mut self, item: Outgoing) {
         if self.ends.is_none() && self.queue.push(item).is_err() {
             self.ends = Some(End::QueueFull);
@@ -81,7 +81,7 @@ pub(crate) enum Next {
 }
 
 impl Connection {
-    /// Without a stream; `queue_bytes` may wait.
+    /// A connection without a stream, for which `queue_bytes` may wait.
     pub(crate) fn new(device: DeviceOf, number: u64, queue_bytes: usize) -> Self {
         Self {
             number,
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Of who may read as the user, and not act.
+    /// A connection of a caller who may read as the user, but not act.
     pub(crate) fn of_reader(self) -> Self {
         Self {
             is_reader: true,
@@ -118,7 +118,7 @@ impl Connection {
         &self.device
     }
 
-    /// Another one for each connection of this gateway.
+    /// Unique among the connections of this gateway.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -151,7 +151,7 @@ impl Connection {
         self.push(&mut self.state(), Outgoing::Frame(frame));
     }
 
-    /// Adds a frame, unless it does not fit behind what waits. Whether it was added.
+    /// Adds a frame if it fits after what waits. Returns whether it was added.
     pub(crate) fn push_if_it_fits(&self, frame: Encoded) -> bool {
         let mut state = self.state();
         let fits = state.queue.has_room_for(frame.len());
@@ -178,7 +178,7 @@ impl Connection {
         self.push(&mut state, Outgoing::Answer(Box::new(answer)));
     }
 
-    /// The sends without an outcome; there are none from here on.
+    /// Takes the sends without an outcome; afterwards there are none.
     pub(super) fn take_sends(&self) -> BTreeSet<InboundPosition> {
         std::mem::take(&mut self.state().sends)
     }
@@ -204,7 +204,7 @@ impl Connection {
         self.changed.notify_one();
     }
 
-    /// Adds an event, without waking the task that writes unless much waits. Whether this is the first since [`Self::wake_for_events`].
+    /// Adds an event, without waking the task that writes unless much waits. Returns whether this is the first since [`Self::wake_for_events`].
     pub(super) fn push_event(&self, event: &Arc<RingEvent>) -> bool {
         let mut state = self.state();
         if let Some(ahead) = state.ahead.get(event.at.partition).copied() {

@@ -1,11 +1,11 @@
-//! How far a group has come, in place of events that do not fit. Its place in a queue is that of the first event that it stands for.
+//! How far a group has come, in place of events that do not fit. The place of a head in a queue is that of the first event that it stands for.
 
 use api::HeadFrame;
 use schemas::{Chg, Mid, Recipient, UserId, event::Body};
 
 use super::ring_event::RingEvent;
 
-/// What is to be said to a user in place of a message of a group, or of a change to one that all members see.
+/// The head that a user gets in place of a message of a group, or of a change to one that all members see.
 pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<HeadFrame> {
     let (to, mid, chg, author) = match &event.event.body {
         Body::Message(message) => (message.to, message.mid, Chg::ZERO, Some(message.srcid)),
@@ -27,7 +27,7 @@ pub(super) fn head_of(event: &RingEvent, own: UserId) -> Option<HeadFrame> {
     })
 }
 
-/// Both stand for events of one group, `other` for later ones.
+/// Merges two heads of one group; `other` stands for later events.
 pub(super) fn merge(head: &mut HeadFrame, other: HeadFrame) {
     head.until = head.until.max(other.until);
     head.mid = head.mid.max(other.mid);

@@ -39,7 +39,7 @@ impl From<&Membership> for Span {
 }
 
 impl Span {
-    /// The span behind a change that names the user.
+    /// The span after a change that names the user.
     pub(super) fn after(before: Option<Self>, offset: i64, change: MembershipChange) -> Self {
         let join_pos = match before {
             Some(span) if change.was_member || !change.is_member => span.join_pos,
@@ -51,7 +51,8 @@ impl Span {
         }
     }
 
-    /// Whether the user is a member when this event happens: from joining on, and before leaving, of which he hears since the event names him (PROTOCOL W2).
+    /// Whether the user is a member when this event happens: from joining on, and before leaving. The event of leaving names the user, and so reaches
+    /// them (PROTOCOL W2).
     pub(crate) fn contains(self, offset: i64) -> bool {
         self.join_pos <= offset && self.left_pos.is_none_or(|left| offset < left)
     }
@@ -62,13 +63,12 @@ impl Span {
     }
 }
 
-/// The memberships of a user whom the hub does not know, on their way to it: MySQL's rows, and the changes that the rings have behind these, which are
-/// looked up in turns.
+/// The memberships of a user whom the hub does not know yet: MySQL's rows, and the later changes in the rings, which are looked up in turns.
 pub(crate) struct Adoption {
     uid: UserId,
     spans: BTreeMap<GroupId, Span>,
     applied: PartitionMap<NextOffset>,
-    /// Behind the last event by which the user joined a group.
+    /// After the last event by which the user joined a group.
     joined: PartitionMap<NextOffset>,
     changes: OwnChanges,
     /// Changes that are not in the spans yet.
@@ -96,11 +96,11 @@ impl Adoption {
         self.uid
     }
 
-    /// Looks for changes. The memberships as of the end of the rings, once there is nothing more to be looked at.
+    /// Looks for changes. Returns the memberships as of the end of the rings once there is nothing more to look at.
     ///
     /// # Errors
-    /// [`NoStream::MembershipsBehind`] where a change may be neither in MySQL's rows nor in the rings, or a row says that the user has joined where the
-    /// gateway has yet to read: whether he was a member before is not in it (W3).
+    /// [`NoStream::MembershipsBehind`] if a change may be neither in MySQL's rows nor in the rings, or if a row says that the user joined where the
+    /// gateway has yet to read: the row does not say whether the user was a member before (W3).
     pub(super) fn look(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -125,7 +125,7 @@ impl Adoption {
         Ok(Some(std::mem::take(&mut self.spans)))
     }
 
-    /// Brings the spans up to the changes that were found: outside of the hub, where they are many.
+    /// Applies the changes that were found to the spans: outside of the hub if they are many.
     pub(crate) fn settle(&mut self) {
         if !self.changes.is_complete() {
             return;

@@ -69,11 +69,11 @@ pub(crate) struct HubLimits {
 /// Why a device does not get its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoStream {
-    /// Events since its token are no longer here, or more than may wait for a connection: it has to sync.
+    /// Events since the device's token are no longer here, or are more than may wait for a connection: the device has to sync.
     SyncRequired,
     /// MySQL is behind the rings: which groups the user is in cannot be known yet.
     MembershipsBehind,
-    /// The token is ahead of the rings, and whether of the log, too, is not known yet: Kafka does not answer.
+    /// The token is ahead of the rings, and it is not known yet whether it is ahead of the log, too: Kafka does not answer.
     LogEndUnknown,
 }
 
@@ -88,7 +88,7 @@ impl NoStream {
     }
 }
 
-/// For so many turns' worth of groups users who are away are forgotten at once.
+/// For how many turns' worth of groups users who are away are forgotten at once.
 const FORGOTTEN_TURNS: usize = 16;
 
 type Members = HashMap<GroupId, HashSet<UserId>>;
@@ -96,14 +96,14 @@ type Members = HashMap<GroupId, HashSet<UserId>>;
 /// All of a gateway's state.
 pub(crate) struct Hub {
     limits: HubLimits,
-    /// The highest seen: raised by an operator when `chat.inbound` was created again. Tokens of another one are worth nothing.
+    /// The highest epoch seen. An operator raises it when `chat.inbound` is created again. Tokens of another epoch are void.
     epoch: u32,
     rings: PartitionMap<PartitionRing>,
     shares: Shares,
-    /// Events that had to go before their time.
+    /// Events that were dropped before their time.
     dropped_for_room: u64,
     users: HashMap<UserId, ConnectedUser>,
-    /// Of these users those whose span of the group is open.
+    /// The users whose span of the group is open.
     members: Members,
     sends: Sends,
     /// Connections with events for which they have not been woken.
@@ -111,7 +111,7 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// Without connections; each ring begins at the offset given.
+    /// A hub without connections; each ring begins at its offset in `begin`.
     pub(crate) fn new(limits: HubLimits, epoch: u32, begin: &PartitionMap<NextOffset>) -> Self {
         let begin = |partition| begin.get(partition).copied().unwrap_or_default();
         Self {
@@ -151,19 +151,19 @@ impl Hub {
         self.dropped_for_room
     }
 
-    /// A record was read that is no event.
+    /// A record was read that is not an event.
     pub(crate) fn advance(&mut self, partition: Partition, next: NextOffset) {
         self.rings[partition].advance(next);
     }
 
-    /// What was read of a partition may be gone from the log: nobody goes on from it, and who is connected comes back.
+    /// What was read of a partition may be gone from the log: no device goes on from it, and those that are connected come back.
     pub(crate) fn forget_events(&mut self, partition: Partition) {
         let next = self.rings[partition].next();
         self.begin_again(partition, next);
     }
 
-    /// A partition is read from another place on. What is between was not handed out, and who joined a group or left one there is not known: who is connected
-    /// comes back, and everybody's groups are read again.
+    /// A partition is read on from another offset. The events between were not handed out, and it is not known who joined a group or left one there:
+    /// devices that are connected come back, and everybody's groups are read again.
     pub(crate) fn begin_again(&mut self, partition: Partition, next: NextOffset) {
         while self.drop_oldest(partition) {}
         self.rings[partition].begin_again(next);
@@ -176,7 +176,7 @@ impl Hub {
         self.rings[partition].next()
     }
 
-    /// Takes an event that is behind all before it of its partition, hands it to the connections of those whom it concerns (W4), and answers the
+    /// Takes an event that is above all before it in its partition, hands it to the connections of the users whom it concerns (W4), and answers the
     /// device that sent it. The connections write it after [`Self::wake`].
     pub(crate) fn apply(&mut self, event: RingEvent, now_ms: u64) {
         self.epoch = self.epoch.max(event.event.src.offset.epoch);
@@ -234,7 +234,7 @@ impl Hub {
         }
     }
 
-    /// A user who is known here joins a group or leaves it here, too (W2).
+    /// Applies here, too, that a user who is known here joins or leaves a group (W2).
     fn note_change(&mut self, gid: GroupId, offset: i64, uid: UserId, change: MembershipChange) {
         let Some(user) = self.users.get_mut(&uid) else {
             return;
@@ -246,8 +246,8 @@ impl Hub {
         }
     }
 
-    /// Drops events that are too old or too many, those of a turn; if those were all, also users without a device, for
-    /// [`FORGOTTEN_TURNS`] turns. Whether those were all events.
+    /// Drops events that are too old or too many, as many as in a turn. If that was all of them, it also forgets users without a device, for
+    /// [`FORGOTTEN_TURNS`] turns. Returns whether that was all of them.
     pub(crate) fn drop_old(&mut self, now_ms: u64) -> bool {
         let oldest = now_ms.saturating_sub(self.limits.ring_ms);
         let mut budget = Budget::new(self.limits.turn);
@@ -284,7 +284,7 @@ impl Hub {
         }
     }
 
-    /// Whether there was one.
+    /// Whether there was an event to drop.
     fn drop_oldest(&mut self, partition: Partition) -> bool {
         let dropped = self.rings[partition].drop_oldest();
         if let Some((author, bytes)) = dropped.as_ref().and_then(ring::Entry::charge) {
@@ -293,7 +293,7 @@ impl Hub {
         dropped.is_some()
     }
 
-    /// Forgets the groups of users who have been away for so long, and then the users.
+    /// Forgets the groups of users who have been away since before `since_ms`, and then the users.
     fn forget_idle_users(&mut self, since_ms: u64, budget: &mut Budget) {
         let members = &mut self.members;
         self.users.retain(|uid, user| {
@@ -310,7 +310,8 @@ impl Hub {
         });
     }
 
-    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring: of one that was dissolved until he leaves.
+    /// Whether a user who is connected, or was a while ago, is a member of a group as of the end of its ring. Members of a dissolved group stay
+    /// members until they leave.
     pub(crate) fn is_member(&self, uid: UserId, gid: GroupId) -> bool {
         let next = self.rings[gid.partition()].next().get();
         let user = self.users.get(&uid);
@@ -322,12 +323,12 @@ impl Hub {
         self.users.get(&uid).map_or(&[], ConnectedUser::connections)
     }
 
-    /// Whether it is known in which groups a user is: he is connected, or was a while ago.
+    /// Whether it is known in which groups a user is: the user is connected, or was a while ago.
     pub(crate) fn knows(&self, uid: UserId) -> bool {
         self.users.get(&uid).is_some_and(ConnectedUser::is_known)
     }
 
-    /// Goes on to learn in which groups a user is. Whether that is known now.
+    /// Goes on to learn in which groups a user is. Returns whether that is known now.
     ///
     /// # Errors
     /// [`NoStream::MembershipsBehind`].
@@ -344,8 +345,8 @@ impl Hub {
         Ok(true)
     }
 
-    /// Goes on to give a connection the stream of its user: what the rings have of it from the token on, then everything that comes (W4). Whether it has
-    /// it now. The connection had no stream before.
+    /// Goes on to give a connection the stream of its user: what the rings have of it from the token on, then everything that comes (W4). Returns
+    /// whether the connection has the stream now; it had none before.
     ///
     /// # Errors
     /// [`NoStream`]; the connection has no stream then.
@@ -371,7 +372,7 @@ impl Hub {
         Ok(true)
     }
 
-    /// Lists a user as a member of his groups, as many as in a turn. Whether he is of all.
+    /// Lists a user as a member of their groups, as many as in a turn. Returns whether all are listed.
     fn list_groups(&mut self, uid: UserId, budget: &mut Budget) -> Result<bool, NoStream> {
         let user = self.users.get_mut(&uid).filter(|user| user.is_known());
         let user = user.ok_or(NoStream::MembershipsBehind)?;
@@ -398,7 +399,7 @@ impl Hub {
     /// Whether a token is ahead of a ring: this gateway lags (W9), or the token is not of this log (W1).
     ///
     /// # Errors
-    /// [`NoStream::SyncRequired`] where no stream from it on can be complete.
+    /// [`NoStream::SyncRequired`] if no stream from the token on can be complete.
     pub(crate) fn is_behind(&self, since: &SyncToken) -> Result<bool, NoStream> {
         self.holds_all_since(since)?;
         Ok(self
@@ -407,7 +408,7 @@ impl Hub {
             .any(|(p, ring)| since.get(p) > ring.next()))
     }
 
-    /// Has a token handed to a connection behind everything that waits for it (W6).
+    /// Has a token handed to a connection after everything that waits for it (W6).
     pub(crate) fn ping(&self, connection: &Connection) {
         connection.ping(self.epoch, &self.read_to());
     }
@@ -442,8 +443,8 @@ impl Hub {
             .read_dead_letters(&self.rings[partition], partition, next);
     }
 
-    /// The dead letters that are next in a partition are not on its log, which is this one: returns where they go on. What has become of the sends that
-    /// wait is not known.
+    /// The next dead letters of a partition are not on its log, whose bounds are `log`. Returns where they go on. The outcome of the sends that wait
+    /// is not known.
     pub(crate) fn lose_dead_letters(
         &mut self,
         partition: Partition,
@@ -452,12 +453,12 @@ impl Hub {
         self.sends.lose_dead_letters(partition, log)
     }
 
-    /// The sends that have no event, and of which it is not known up to where dead letters have to be read.
+    /// The sends that have no event, and for which it is not known yet up to where dead letters have to be read.
     pub(crate) fn sends_without_event(&self) -> Vec<InboundPosition> {
         self.sends.without_event()
     }
 
-    /// Where the dead letters ended after [`Self::sends_without_event`] had said so of these.
+    /// `ends` is where the dead letters ended after [`Self::sends_without_event`] had returned the sends `of`.
     pub(crate) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],

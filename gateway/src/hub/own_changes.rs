@@ -42,7 +42,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Goes on, and again where there are newer entries by then. Whether all of the chain down to the offset was looked at.
+    /// Goes on, and starts again if there are newer entries by then. Returns whether all of the chain down to the offset was looked at.
     pub(super) fn go_on(
         &mut self,
         ring: &PartitionRing,
@@ -75,7 +75,7 @@ impl Walk {
     }
 }
 
-/// What names a user, and what it says about his memberships.
+/// The entries that name a user, and what they say about the user's memberships.
 pub(super) struct OwnChanges {
     uid: UserId,
     walks: PartitionMap<Walk>,
@@ -94,8 +94,8 @@ impl OwnChanges {
         }
     }
 
-    /// Looks at what names the user, down to an offset of each partition, and what has come since the last look. With each entry goes the group whose
-    /// change it is, if it is one. Whether that is all there is by now.
+    /// Looks at the entries that name the user, down to an offset of each partition, and at those that have come since the last look. `visit` gets
+    /// each entry, with its group if it is a change of one. Returns whether all there is by now was looked at.
     pub(super) fn look(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -115,7 +115,7 @@ impl OwnChanges {
         self.is_complete
     }
 
-    /// Whether the last look was at all there was then.
+    /// Whether the last look was at all that was there then.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -124,8 +124,8 @@ impl OwnChanges {
         self.changes.get(&(gid, offset)).copied()
     }
 
-    /// Whether an event of a group is the user's, whose span is of now: one that names him is in any case. What he was before a change counts up to
-    /// it, what he was after it from there on.
+    /// Whether an event of a group is the user's, whose span is `now` at present. An event that names the user always is. Up to a change the
+    /// membership before it counts, from there on the one after it.
     pub(super) fn concerns(&self, gid: GroupId, offset: i64, now: Option<Span>) -> bool {
         let before = self.changes.range((gid, i64::MIN)..=(gid, offset));
         if let Some(((_, at), change)) = before.last() {

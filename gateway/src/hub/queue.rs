@@ -27,7 +27,7 @@ pub(crate) enum Outgoing {
     Frame(Encoded),
 }
 
-/// What does not fit any more: the connection is to be closed with a code that says resume.
+/// An item does not fit any more: the connection is to be closed with a code that says resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
@@ -35,19 +35,19 @@ const HEAD_BYTES: usize = 100;
 
 /// Frames in the order in which they are to be written, at most `limit` bytes of them.
 pub(crate) struct Queue {
-    /// Whose messages are own ones.
+    /// The user whose messages are own ones.
     uid: UserId,
-    /// `None` where a later item says what one did.
+    /// `None` if a later item says what this one did.
     items: VecDeque<Option<Outgoing>>,
     /// The number of the first item.
     first: u64,
     bytes: usize,
     limit: usize,
-    /// What waits of groups, once what there was of them has collapsed; until the queue is empty.
+    /// What waits of each group, once the queue has collapsed, until it is empty.
     collapsed: Option<HashMap<GroupId, Waiting>>,
 }
 
-/// Where the items are into which what comes of a group collapses.
+/// The numbers of the items into which later ones of a group collapse.
 #[derive(Default)]
 struct Waiting {
     head: Option<u64>,
@@ -67,7 +67,7 @@ impl Queue {
         }
     }
 
-    /// Whether so much may be added without a collapse.
+    /// Whether `bytes` may be added without a collapse.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         self.items.is_empty() || self.bytes + bytes <= self.limit
     }
@@ -77,11 +77,11 @@ impl Queue {
         self.bytes > self.limit / 2
     }
 
-    /// Adds something behind all that waits. Where that is too much, messages and changes of groups collapse. One item alone is never too much: it
-    /// would be again after a resume.
+    /// Adds an item after all that waits. If that is too much, messages and changes of groups collapse. One item alone is never too much: it would be
+    /// too much again after a resume.
     ///
     /// # Errors
-    /// It is too much all the same.
+    /// The queue is too full all the same.
     pub(crate) fn push(&mut self, item: Outgoing) -> Result<(), QueueFull> {
         self.add(item);
         if self.is_too_full() && self.collapsed.is_none() {
@@ -158,8 +158,8 @@ impl Queue {
         self.append(Outgoing::Head(frame));
     }
 
-    /// What comes after a change that names the user is not said before it: who leaves and joins again would forget it. Of changes that do not, the
-    /// last says what those before it did: all settings, and how many members there are.
+    /// What comes after a change that names the user is not said before it, or a device whose user leaves and joins again would forget it. Of the
+    /// other changes of a group the last one says what those before it did: all settings, and how many members there are.
     fn add_change(&mut self, item: &Outgoing) {
         let Outgoing::Event(event) = item else { return };
         let Audience::Changed(gid, _) = event.audience else {
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(queue.bytes, 0);
     }
 
-    /// Both are seen by all members; what one hides is not.
+    /// Messages and changes are seen by all members; what one member hides is not.
     #[test]
     fn changes_of_messages_collapse_with_them() {
         let mut queue = Queue::new(uid(2), group_message(0, 7, 1).frame_bytes());
@@ -302,7 +302,7 @@ mod tests {
         );
     }
 
-    /// The last says what those before it did. Messages between them stay one head.
+    /// The last change says what those before it did. Messages between the changes stay one head.
     #[test]
     fn changes_of_a_group_that_do_not_name_the_user_collapse_into_the_last() {
         let one = join(0, 7, 0).frame_bytes();

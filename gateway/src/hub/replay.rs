@@ -15,19 +15,19 @@ use super::{
     user::ConnectedUser,
 };
 
-/// What is found between two calls of [`Replay::settle`], in events. Who missed more syncs.
+/// How many events may be found between two calls of [`Replay::settle`]. A device that missed more syncs.
 const MAX_MISSED: usize = 4_096;
-/// Of one replay. What takes more is a sync.
+/// How many turns one replay may take. A device that needs more syncs.
 const MAX_TURNS: usize = 1_024;
 
-/// The stream of a device whose user the hub knows, up to where it is the connection's.
+/// The stream of a device whose user the hub knows, up to where the connection takes over.
 pub(crate) struct Replay {
     uid: UserId,
     since: SyncToken,
     own: OwnChanges,
-    /// What is below is looked up by chain, what is not in the order of the rings, as far as that has come. Known from the first turn on.
+    /// Up to where events have been looked up in the order of the rings. What was below it in the first turn is looked up by chain.
     live_from: Option<PartitionMap<NextOffset>>,
-    /// The last group that was looked at, and the one that is.
+    /// The last group that was looked at; `group` is the one that is.
     done_to: Option<GroupId>,
     group: Option<(GroupId, Walk)>,
     has_groups: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// From a token on; `queue_bytes` may wait.
+    /// A replay from a token on; `queue_bytes` may wait.
     pub(crate) fn new(uid: UserId, since: SyncToken, queue_bytes: usize) -> Self {
         Self {
             uid,
@@ -62,10 +62,10 @@ impl Replay {
         std::mem::replace(&mut self.queue, Queue::new(self.uid, 0))
     }
 
-    /// Looks on. Whether that is all up to now.
+    /// Goes on looking. Returns whether all up to now was looked at.
     ///
     /// # Errors
-    /// [`NoStream::SyncRequired`] where it is too much, or is no longer here.
+    /// [`NoStream::SyncRequired`] if it is too much, or no longer here.
     pub(super) fn look(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -88,7 +88,7 @@ impl Replay {
         self.settle().map(|()| true)
     }
 
-    /// All that names the user up to now: what he was is known before his groups are looked at.
+    /// Looks at all that names the user up to now: past memberships are known before the groups are looked at.
     fn look_at_own(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -151,7 +151,7 @@ impl Replay {
         found.map(|()| is_done)
     }
 
-    /// What has come since the first turn, whosever it is.
+    /// Looks at all that has come since the first turn, whosever it is.
     fn look_at_live(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -186,10 +186,10 @@ impl Replay {
         group.is_some_and(|gid| self.own.concerns(gid, entry.offset, user.span(gid)))
     }
 
-    /// Lets what was found wait, in order, once all that was before it is looked at: outside of the hub, where it is much.
+    /// Queues what was found, in order, once all that was before it is looked at: outside of the hub if it is much.
     ///
     /// # Errors
-    /// It does not fit: a stream that breaks off before the token has moved would be asked for again and again (W8).
+    /// What was found does not fit: a stream that breaks off before the token has moved would be asked for again and again (W8).
     pub(crate) fn settle(&mut self) -> Result<(), NoStream> {
         if !self.has_groups {
             return Ok(());

@@ -15,13 +15,13 @@ use super::{
     ring_event::{OVERHEAD_BYTES, RingEvent},
 };
 
-/// An event, and for each of those whom it concerns the number of the event before it that does.
+/// An event, and for each user or group that it concerns the number of the event before it that concerns them.
 pub(super) struct Entry {
     pub(super) offset: i64,
     pub(super) retained: Retained,
     received_ms: u64,
     bytes: usize,
-    /// In order.
+    /// In the order of the keys.
     before: Vec<(Recipient, Option<u64>)>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct Entry {
 #[derive(Clone)]
 pub(super) enum Retained {
     Whole(Arc<RingEvent>),
-    /// How far a group has come by it, and its author, whose account has more in the rings than it may.
+    /// How far a group has come by the event, and its author, whose account has more in the rings than it may.
     Head(HeadFrame, UserId),
-    /// Whom it concerned, likewise, and what it made members: whoever needs it has to sync.
+    /// Likewise, whom the event concerned, and whom it made a member: a device that needs the event has to sync.
     Audience(Audience),
 }
 
 impl Entry {
-    /// The number of the entry before it of one of those whom it concerns.
+    /// The number of the entry before it that concerns `key`.
     pub(super) fn before(&self, key: Recipient) -> Option<u64> {
         let found = self.before.binary_search_by_key(&key, |(key, _)| *key);
         self.before[found.ok()?].1
@@ -50,14 +50,14 @@ impl Entry {
 
     /// The group whose members it concerns.
     pub(super) fn group(&self) -> Option<GroupId> {
-        // It comes after users.
+        // Groups come after users.
         match self.before.last()? {
             (Recipient::Group(gid), _) => Some(*gid),
             (Recipient::User(_), _) => None,
         }
     }
 
-    /// Whose account it is charged to, and what it takes of that.
+    /// The account to which it is charged, and the bytes that it takes.
     pub(super) fn charge(&self) -> Option<(UserId, usize)> {
         Some((author_of(&self.whole()?.event)?, self.bytes))
     }
@@ -80,8 +80,8 @@ impl Entry {
     }
 }
 
-/// All events of a partition from an offset on that concern users, up to where the gateway has read. Entries are numbered in the order in which
-/// they came; those of one of them are a chain from the newest to the oldest.
+/// All events of a partition from an offset on that concern users, up to where the gateway has read. Entries are numbered in the order in which they
+/// came; those of one user or group are a chain from the newest to the oldest.
 pub(crate) struct PartitionRing {
     entries: VecDeque<Entry>,
     /// The number of the first entry.
@@ -125,7 +125,7 @@ impl PartitionRing {
         self.entries.front().map(|entry| entry.received_ms)
     }
 
-    /// The number of the oldest entry, or of the next one where there is none.
+    /// The number of the oldest entry, or of the next one if there is none.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
@@ -135,7 +135,7 @@ impl PartitionRing {
         self.next = self.next.max(next);
     }
 
-    /// Takes an event that is above all before it; its number.
+    /// Takes an event that is above all before it; returns its number.
     pub(crate) fn push(&mut self, event: Arc<RingEvent>, now_ms: u64) -> u64 {
         let number = self.first + self.entries.len() as u64;
         self.advance(event.at.next());
@@ -153,7 +153,7 @@ impl PartitionRing {
         number
     }
 
-    /// Drops the oldest event; those below it are no longer to be had.
+    /// Drops the oldest event; no stream can begin at or below it any more.
     pub(super) fn drop_oldest(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         for (key, _) in &entry.before {
@@ -172,7 +172,7 @@ impl PartitionRing {
         (self.low, self.next) = (next, next);
     }
 
-    /// Keeps of an event no more than where it was, whom it concerned, and how far its group has come by it.
+    /// Keeps of an event only where it was, whom it concerned, and how far its group has come by it.
     pub(super) fn strip(&mut self, number: u64) {
         let at = number.checked_sub(self.first);
         let entry = at.and_then(|at| self.entries.get_mut(at as usize));
@@ -194,7 +194,7 @@ impl PartitionRing {
         self.newest.get(&key).copied()
     }
 
-    /// `None` where it is gone.
+    /// `None` if it is gone.
     pub(super) fn entry(&self, number: u64) -> Option<&Entry> {
         #[cfg(test)]
         looked_at::count();

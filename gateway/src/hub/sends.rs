@@ -1,8 +1,8 @@
 //! Sends of devices whose outcome is not known yet.
 //!
-//! The log says it. The event of a send names the inbound record that caused it. Where an event with a higher source offset comes first, there is no
-//! event: then the send was refused, and its dead letter was acknowledged before that event was appended (PROTOCOL S7, S8); or it repeats an
-//! earlier one. So once the dead letters are read to where they ended then, and none is of the send, it is a repeat.
+//! The log says it. The event of a send names the inbound record that caused it. If an event with a higher source offset comes first, the send has no
+//! event: either it was refused, and its dead letter was acknowledged before that event was appended (PROTOCOL S7, S8), or it repeats an earlier
+//! send. So once the dead letters are read to where they ended then, and none is of the send, it is a repeat.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -50,7 +50,7 @@ pub(crate) struct Answer {
 /// What has become of a send.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// It has its number; that of a repeat is not known where the first message is not here any more.
+    /// The message has its number; that of a repeat is not known if the first message is no longer here.
     Sent(Option<(Mid, TimestampMs)>),
     Refused(Refusal),
     /// `chat.inbound` was created again, or dead letters were lost.
@@ -91,7 +91,7 @@ impl Sends {
     /// Takes a send, which may be decided already.
     pub(super) fn add(&mut self, send: PostedSend, ring: &PartitionRing) {
         let InboundPosition { partition, offset } = send.at;
-        // Nothing is decided before it is appended: `chat.inbound` was created again, and its offsets are below those of the old one.
+        // No record is decided before it is appended. So `chat.inbound` was created again, and its offsets are below those of the old one.
         if send
             .decided_before
             .is_some_and(|before| offset <= before.offset)
@@ -149,7 +149,7 @@ impl Sends {
         }
     }
 
-    /// Dead letters are read up to here: what has none by now is a repeat.
+    /// Dead letters are read up to `next`: a send that has none by then is a repeat.
     pub(super) fn read_dead_letters(
         &mut self,
         ring: &PartitionRing,
@@ -186,7 +186,7 @@ impl Sends {
         }
     }
 
-    /// The sends without an event for which it is not known up to where dead letters have to be read.
+    /// The sends without an event for which it is not known yet up to where dead letters have to be read.
     pub(super) fn without_event(&self) -> Vec<InboundPosition> {
         let positions = self.waiting.iter().flat_map(|(partition, all)| {
             let unknown = all.iter().filter(|(_, one)| one.dead_letters_to.is_none());
@@ -198,7 +198,7 @@ impl Sends {
         positions.filter(|at| self.is_decided(*at)).collect()
     }
 
-    /// Where the dead letters ended after [`Self::without_event`] had said so of these.
+    /// `ends` is where the dead letters ended after [`Self::without_event`] had returned the sends `of`.
     pub(super) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],
@@ -247,7 +247,7 @@ impl Sends {
 }
 
 impl PostedSend {
-    /// What its message is found by.
+    /// The key by which its message is found in a ring.
     fn key(&self) -> Recipient {
         match self.to {
             Recipient::Group(_) => self.to,
@@ -255,7 +255,7 @@ impl PostedSend {
         }
     }
 
-    /// Without an event: of a repeat whose first message is not here any more.
+    /// `event` is `None` for a repeat whose first message is no longer here.
     fn sent(self, event: Option<&Event>) {
         let message = event.and_then(|event| Some((message_of(event)?.mid, event.ts)));
         self.answer(Outcome::Sent(message));
@@ -281,7 +281,7 @@ impl PostedSend {
     }
 }
 
-/// The newest event of a key that is the one.
+/// The newest event of a key for which `is_it` holds.
 fn find(ring: &PartitionRing, key: Recipient, is_it: impl Fn(&Event) -> bool) -> Option<&Event> {
     let events = ring.newest_first(key).take(LOOKED_AT);
     let mut events = events.map(|event: &Arc<RingEvent>| &event.event);

@@ -1,4 +1,4 @@
-//! What each account has in the rings: nobody's bytes push out what others come back for.
+//! What each account has in the rings, so that one account's bytes do not push out what others come back for.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,7 +18,7 @@ struct Share {
 }
 
 impl Shares {
-    /// An account's event is in a ring, whole. Where that is more than `limit` bytes with those before it, the oldest of them are so no longer.
+    /// An event of an account is whole in a ring. If the account's whole events have more than `limit` bytes, the oldest of them are stripped.
     pub(super) fn add(
         &mut self,
         author: UserId,

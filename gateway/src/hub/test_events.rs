@@ -14,7 +14,7 @@ pub(crate) fn uid(uid: i64) -> UserId {
     UserId::try_from(uid).unwrap()
 }
 
-/// At this offset of both logs.
+/// An event at this offset of both logs.
 pub(crate) fn event(partition: Partition, offset: i64, body: Body) -> RingEvent {
     let src = Source {
         offset: SourceOffset { epoch: 0, offset },
@@ -49,7 +49,7 @@ fn said(by: i64, to: Recipient, id: &str, mid: i64) -> Body {
     })
 }
 
-/// Those of an open group of user 1.
+/// The settings of an open group of user 1.
 pub(crate) fn group_settings() -> GroupSettings {
     GroupSettings {
         name: "Lunch".to_owned(),
@@ -107,7 +107,7 @@ pub(crate) fn recall_body(gid: i64, chg: i64) -> Body {
     message_change_body(gid, chg, Change::Recall)
 }
 
-/// Whatever partition it belongs to, it is in the first.
+/// A message in the first partition, whatever partition it belongs to.
 pub(crate) fn message(offset: i64, from: i64, to: i64) -> Arc<RingEvent> {
     let body = message_body(from, to, &format!("{offset}"), offset + 1);
     Arc::new(event(Partition::FIRST, offset, body))

@@ -1,4 +1,4 @@
-//! Of what the simulation does not look at: sizes, and who counts as a member.
+//! What the simulation does not look at: sizes, and who counts as a member.
 
 use schemas::DeviceClass;
 
@@ -36,7 +36,7 @@ fn connection(number: u64, who: i64) -> Arc<Connection> {
     Arc::new(Connection::new(device, number, 10_000))
 }
 
-/// From the start on.
+/// Replays from the start on.
 fn replay(hub: &mut Hub, connection: &Arc<Connection>) -> Result<bool, NoStream> {
     let uid = connection.uid();
     if !hub.knows(uid) {
@@ -46,7 +46,7 @@ fn replay(hub: &mut Hub, connection: &Arc<Connection>) -> Result<bool, NoStream>
     hub.welcome(&mut Replay::new(uid, since, 10_000), connection)
 }
 
-/// A device of a user gets its stream from the start on; what it gets at once.
+/// A device of a user gets its stream from the start on. Returns how much it gets at once.
 fn connect(hub: &mut Hub, number: u64, who: i64, stored: StoredMemberships) -> usize {
     let connection = connection(number, who);
     let since = SyncToken::new(0, &PartitionMap::new());
@@ -105,7 +105,7 @@ fn who_has_left_is_in_no_list_of_members() {
     assert!(hub.is_member(uid(1), gid()) && hub.members[&gid()].contains(&uid(1)));
 }
 
-/// As MySQL has them, once it has what was between.
+/// Then they are as MySQL has them, once it has what was in the gap.
 #[test]
 fn after_a_gap_of_the_log_everybodys_groups_are_read_again() {
     let mut hub = Hub::new(limits(), 0, &PartitionMap::new());
@@ -151,7 +151,7 @@ fn what_leaves_the_rings_for_room_is_counted_and_what_is_old_is_not() {
     assert_eq!((hub.dropped_for_room(), hub.ring_bytes()), (3, 0));
 }
 
-/// Whatever has happened to a user or to his groups: of one turn others wait for a turn's work.
+/// Whatever has happened to a user or to the user's groups, others wait for one turn's work only.
 #[test]
 fn a_turn_looks_at_no_more_than_it_may_and_all_of_a_replay_is_there_in_the_end() {
     let limits = HubLimits {
@@ -201,7 +201,7 @@ impl Turns {
         ring::looked_at::take();
         let is_done = turn();
         let looked_at = ring::looked_at::take();
-        // Each partition is looked at whether there is something.
+        // Each partition is looked at to see whether there is something.
         assert!(looked_at <= 256 + 64, "{looked_at} entries in a turn");
         self.count += 1;
         is_done
@@ -251,7 +251,7 @@ fn one_accounts_bytes_leave_the_others_their_streams() {
     }
     let whole = hub.rings[Partition::FIRST].newest_first(Recipient::Group(gid()));
     assert!(whole.count() <= 10, "changes of a group are charged, too");
-    // What was dropped of them says still who is a member.
+    // What was stripped of them still says who is a member.
     assert!(hub.adopt(&mut Adoption::new(uid(1), stored()), 0).unwrap());
     assert!(!hub.is_member(uid(1), gid()));
 }

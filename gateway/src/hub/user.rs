@@ -18,9 +18,9 @@ pub(super) struct ConnectedUser {
     spans: BTreeMap<GroupId, Span>,
     /// Up to which group the user is listed as a member.
     listed_to: Option<GroupId>,
-    /// Some groups are forgotten: he is to be adopted again.
+    /// Some groups are forgotten: the user is to be adopted again.
     is_forgotten: bool,
-    /// Since when there is no connection. The groups are kept a while, for who comes back soon.
+    /// Since when there is no connection. The groups are kept a while, in case the user comes back soon.
     idle_since_ms: Option<u64>,
 }
 
@@ -51,14 +51,14 @@ impl ConnectedUser {
         !self.is_forgotten
     }
 
-    /// What happened in between is not known, nor which groups it was about: who is connected comes back, and is to be adopted again.
+    /// What happened in a gap of the log is not known, nor to which groups: the connections end, and the user is to be adopted again.
     pub(super) fn forget(&mut self) {
         self.is_forgotten = true;
         self.spans.clear();
         self.connections.iter().for_each(|one| one.forget());
     }
 
-    /// One of the groups of a user who is forgotten.
+    /// Forgets one of the user's groups, and returns it.
     pub(super) fn forget_group(&mut self) -> Option<GroupId> {
         self.is_forgotten = true;
         self.spans.pop_first().map(|(gid, _)| gid)
@@ -73,7 +73,7 @@ impl ConnectedUser {
         self.spans.insert(gid, span);
     }
 
-    /// The next group behind one, of those in which the user is or was.
+    /// The next group after one, of those in which the user is or was.
     pub(super) fn group_after(&self, gid: Option<GroupId>) -> Option<GroupId> {
         let behind = match gid {
             Some(gid) => self.spans.range((Excluded(gid), Unbounded)).next(),
@@ -87,7 +87,7 @@ impl ConnectedUser {
         self.group_after(self.listed_to)
     }
 
-    /// Goes on behind a group. Whether the user is to be listed in it: is a member from here on.
+    /// Marks a group as listed. Returns whether the user is to be listed in it: is a member from here on.
     pub(super) fn list(&mut self, gid: GroupId, next: NextOffset) -> bool {
         self.listed_to = Some(gid);
         self.span(gid).is_some_and(|span| span.is_open_at(next))
@@ -102,9 +102,9 @@ impl ConnectedUser {
         self.idle_since_ms.is_some_and(|since| since < time_ms)
     }
 
-    /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class where there are as many as
-    /// there may be. One that began before another of its device, and got its stream later, ends itself: the device is gone from it.
-    /// A reader takes nobody's place.
+    /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class if there are as many as there may
+    /// be. A connection that began before another of its device, and got its stream later, ends itself: the device is gone from it. A reader takes
+    /// nobody's place.
     pub(super) fn connect(&mut self, connection: &Arc<Connection>, max_devices: usize) {
         if !connection.is_reader() {
             self.take_places(connection, max_devices);
@@ -226,7 +226,7 @@ mod tests {
         }
         let none = [false; 5];
         assert_eq!(replaced[2], none);
-        // A third pc: the oldest goes. One that goes already does not count.
+        // A third pc: the oldest goes. One that is ending already does not count.
         assert_eq!(replaced[3], [true, false, false, false, false]);
         // The same device, though its class is another now.
         assert_eq!(replaced[4], [true, false, true, false, false]);

@@ -40,7 +40,7 @@ pub(crate) struct PresenceAnswer {
     items: Vec<PresenceBody>,
 }
 
-/// Whether users are connected to any gateway. A user learns it of those who have written to him and do not block him.
+/// Whether users are connected to any gateway. A user learns it of users who have written to them and do not block them.
 pub(crate) async fn get_presence(
     State(presence): State<Arc<Presence>>,
     Extension(access): Extension<Access>,

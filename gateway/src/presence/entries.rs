@@ -14,7 +14,7 @@ use crate::hub::Connection;
 
 /// What was written is written again after this: a Redis that fails over loses its newest writes.
 const REFRESH: Duration = Duration::from_secs(600);
-/// And so is what came out as replaced.
+/// The same for a connection that came out as replaced.
 const RECHECK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Entries {
     connections: HashMap<u64, Entry>,
     /// Numbers of connections that are not written under this lease, or are to be written again.
     unwritten: BTreeSet<u64>,
-    /// Those that were written too late, and are to be written again when all others are.
+    /// Connections that were written too late, and are to be written again when all others are.
     late: BTreeSet<u64>,
     /// Connections that have ended, and may be written under this lease.
     ended: Vec<(UserId, u64)>,
@@ -31,7 +31,7 @@ pub(super) struct Entries {
 
 struct Lease {
     id: String,
-    /// It lasts at least until then.
+    /// The lease lasts at least until then.
     until: Instant,
     /// From then on other gateways have had the time to begin leases of their own.
     settled_at: Instant,
@@ -40,7 +40,7 @@ struct Lease {
 struct Entry {
     connection: Arc<Connection>,
     connected_at: Instant,
-    /// The same by the clock of Redis, once that has said so.
+    /// The same by the clock of Redis, once Redis has told it.
     redis_connected_at: Option<TimestampMs>,
     /// When it was written under this lease, or was tried to be.
     tried_at: Option<Instant>,
@@ -87,7 +87,7 @@ impl Entries {
         self.lease.as_ref().map(|lease| lease.id.as_str())
     }
 
-    /// A new lease: everything is to be written, and what was under the one before is void.
+    /// Begins a lease: everything is to be written, and what was written under the lease before is void.
     pub(super) fn begin_lease(&mut self, id: String, until: Instant, settled_at: Instant) {
         self.lease = Some(Lease {
             id,
@@ -112,13 +112,13 @@ impl Entries {
         self.lease = None;
     }
 
-    /// Whether a user without a connection in Redis is away: not while gateways may have lost their leases with Redis, or lose them.
+    /// Whether a user without a connection in Redis counts as away: not while gateways may have lost their leases with Redis, or may lose them.
     pub(super) fn knows_who_is_away(&self, now: Instant) -> bool {
         let lease = self.lease.as_ref();
         lease.is_some_and(|lease| lease.settled_at <= now && now < lease.until)
     }
 
-    /// Has up to so many connections written again that were not for long.
+    /// Has up to `limit` connections written again that were last written long ago.
     pub(super) fn refresh(&mut self, now: Instant, limit: usize) {
         let is_old = |entry: &Entry| {
             let after = if entry.seems_replaced {
@@ -133,7 +133,7 @@ impl Entries {
             .extend(old.map(|(number, _)| *number).take(limit));
     }
 
-    /// Up to so many of each kind; `None` where there is nothing to write, or no lease to write it under.
+    /// Takes up to `limit` of each kind; `None` if there is nothing to write, or no lease to write it under.
     pub(super) fn take(&mut self, now: Instant, limit: usize) -> Option<Batch> {
         let lease = self.lease.as_ref()?.id.clone();
         let at = self.ended.len().saturating_sub(limit);
@@ -155,7 +155,7 @@ impl Entries {
         })
     }
 
-    /// It was written too late to say who came first.
+    /// A batch was written too late to say which connections came first.
     pub(super) fn write_again(&mut self, batch: &Batch) {
         if self.lease() == Some(&batch.lease) {
             let added = batch.added.iter().map(|added| added.number);
@@ -169,7 +169,7 @@ impl Entries {
         self.unwritten.is_empty() && self.ended.is_empty()
     }
 
-    /// It may not have been written.
+    /// A batch may not have been written.
     pub(super) fn put_back(&mut self, batch: Batch) {
         // Under another lease everything is written anyway.
         if self.lease() == Some(&batch.lease) {
@@ -180,8 +180,9 @@ impl Entries {
         }
     }
 
-    /// A connection was written under this lease; those that it replaces, which is nobody where it has ended since. It is among them itself once it comes out so
-    /// twice: what seems to have come later may have ended and not be removed yet, or have been written so late that its time is wrong.
+    /// A connection was written under this lease. Returns the connections that it replaces; none if it has ended since. It is among them itself once
+    /// it comes out so twice: the one that seems to have come later may have ended and not be removed yet, or have been written so late that its time
+    /// is wrong.
     pub(super) fn replaced(
         &mut self,
         own: &ConnectionId,

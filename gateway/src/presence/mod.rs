@@ -1,4 +1,4 @@
-//! Who is connected, over all gateways: each has a lease in Redis, and under it an entry per connection.
+//! Who is connected, over all gateways. Each gateway has a lease in Redis, and under it an entry per connection.
 
 mod call;
 mod entries;
@@ -47,7 +47,7 @@ impl Presence {
         }
     }
 
-    /// How many slots this gateway holds a lease in, and has held it long enough to say who is away.
+    /// In how many slots this gateway has held a lease long enough to say who is away.
     pub(crate) fn lease_count(&self) -> usize {
         let now = Instant::now();
         let holds = |slot: &&Slot| slot.entries().knows_who_is_away(now);
@@ -88,8 +88,8 @@ impl Presence {
         self.slot_of(uid).replace(id);
     }
 
-    /// Holds the leases, writes the connections and notifies who looks, until the last connection has ended at a shutdown. A gateway that is
-    /// ended by force leaves its leases to their end.
+    /// Holds the leases, writes the connections and notifies the devices that look, until the last connection has ended at a shutdown. The leases of
+    /// a gateway that is ended by force last to their end.
     pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         shutdown: &Shutdown,

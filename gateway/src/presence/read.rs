@@ -8,7 +8,7 @@ use unread_store::{Connection, UserPresence};
 
 use super::{Presence, slot::Slot};
 
-/// So many users are read with one request.
+/// How many users one request reads.
 const READ_AT_ONCE: usize = 256;
 
 impl Presence {
@@ -23,7 +23,7 @@ impl Presence {
 }
 
 impl Slot {
-    /// Whether users of this slot are connected, in their order. Where Redis does not answer it is not known.
+    /// Whether users of this slot are connected, in their order. If Redis does not answer, it is not known.
     pub(super) async fn read(&self, uids: &[UserId]) -> Vec<PresenceBody> {
         let mut found = Vec::with_capacity(uids.len());
         for uids in uids.chunks(READ_AT_ONCE) {

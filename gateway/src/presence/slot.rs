@@ -18,17 +18,17 @@ use unread_store::{ConnectionId, Notice, SharedConnections, UnreadError};
 use super::entries::{Batch, Entries};
 use crate::config::GatewayConfig;
 
-/// Of each kind, so many are written with one request.
+/// How many of each kind one request writes.
 const BATCH: usize = 256;
-/// At each renewal so many connections are written again.
+/// How many connections are written again at each renewal.
 const REFRESHED: usize = 1_000;
-/// So many notices are kept until Redis takes them.
+/// How many notices are kept until Redis takes them.
 const MAX_PENDING: usize = 100_000;
 /// How soon something that failed is tried again, at most.
 const RETRY: Duration = Duration::from_millis(500);
 /// Slower writes are not used to order connections.
 const IN_TIME: Duration = Duration::from_millis(500);
-/// At the end.
+/// How long the last writes may take at the end.
 const END_TIME: Duration = Duration::from_secs(1);
 
 pub(super) struct Slot {
@@ -41,15 +41,14 @@ pub(super) struct Slot {
     pub(super) changed: Notify,
     /// What other gateways are to be told.
     pending_notices: Mutex<VecDeque<Notice>>,
-    /// Users whose presence somebody here looks at, and which may have changed.
+    /// Users at whom a device here looks, and whose presence may have changed.
     stale: watch::Sender<HashSet<UserId>>,
 }
 
 #[derive(PartialEq, Eq)]
 enum Written {
     InTime,
-    /// The order of connections, which follows from how long ago they were established, may be wrong: nobody is replaced, and they are to be
-    /// written again.
+    /// The order of connections follows from how long ago they were established, and may be wrong: none is replaced, and they are written again.
     TooLate,
 }
 
@@ -76,16 +75,16 @@ impl Slot {
         self.stale.send_if_modified(|uids| uids.insert(uid));
     }
 
-    /// Waits for such users.
+    /// Waits for users whose presence is stale.
     pub(super) async fn stale(&self) -> Vec<UserId> {
         let mut changes = self.stale.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as this slot.
         let _ = changes.wait_for(|uids| !uids.is_empty()).await;
         let uids = self.stale.send_replace(HashSet::new());
         uids.into_iter().collect()
     }
 
-    /// Ends a connection that another one replaces; false where it is not one of this gateway.
+    /// Ends a connection that another one replaces; false if it is not one of this gateway.
     pub(super) fn replace(&self, id: &ConnectionId) -> bool {
         let here = self.entries().connection(id);
         if let Some(connection) = &here {
@@ -94,18 +93,18 @@ impl Slot {
         here.is_some()
     }
 
-    /// Holds the lease and writes what changes, until the last connection has ended at a shutdown. The lease does not wait for what is written, however
-    /// much that is.
+    /// Holds the lease and writes what changes, until the last connection has ended at a shutdown. The lease does not wait for what is written,
+    /// however much that is.
     pub(super) async fn run(&self, all_closed: impl Future<Output = ()>) {
         tokio::select! {
             ((), ()) = join(self.renew_leases(), self.write_changes()) => {}
             () = all_closed => {}
         }
-        // Who does not answer sees the lease end by itself.
+        // If Redis does not answer, the lease ends by itself.
         let _ = timeout(END_TIME, self.end()).await;
     }
 
-    /// For ever.
+    /// Renews the lease, for ever.
     async fn renew_leases(&self) {
         let mut is_held = true;
         loop {
@@ -128,7 +127,7 @@ impl Slot {
         }
     }
 
-    /// For ever.
+    /// Writes what changes, for ever.
     async fn write_changes(&self) {
         loop {
             if let Err(error) = self.write().await {
@@ -156,7 +155,7 @@ impl Slot {
             );
             self.entries().lose_lease();
         }
-        // Redis bounds it by how long it lasts, whatever its clock does.
+        // Redis bounds the lease by the length in its id, whatever its clock does.
         let id = format!("{:032x}-{lease_ms}", rand::random::<u128>());
         redis.begin_lease(&id, lease_ms).await?;
         let settled_at = Instant::now() + self.lease;
@@ -174,7 +173,7 @@ impl Slot {
                 Ok(Written::InTime) => {}
                 Ok(Written::TooLate) => {
                     self.entries().write_again(&batch);
-                    // They come again when all others are written, and not in this call: it may be the last one.
+                    // The late ones are written again after all others, and not in this call: it may be the last one.
                     if self.entries().has_only_late() {
                         self.changed.notify_one();
                         return self.publish().await;
@@ -207,7 +206,7 @@ impl Slot {
         }
         let is_in_time = started.elapsed() <= IN_TIME;
         for (added, answer) in added.iter().zip(answers) {
-            // Where the lease has ended the next renewal notices it, and everything is written again.
+            // If the lease has ended, the next renewal notices it, and everything is written again.
             let Some(answer) = answer else { continue };
             if answer.is_first {
                 self.tell([Notice::Presence(added.uid)]);
@@ -227,20 +226,20 @@ impl Slot {
         })
     }
 
-    /// Ends the connections that are replaced, wherever they are. A notice that is lost is repeated when the one that replaces them is written again.
+    /// Ends the connections that are replaced, wherever they are. A lost notice is repeated when the connection that replaces them is written again.
     fn end_replaced(&self, uid: UserId, replaced: Vec<ConnectionId>) {
         let elsewhere = replaced.into_iter().filter(|id| !self.replace(id));
         self.tell(elsewhere.map(|id| Notice::Replaced(uid, id)));
     }
 
-    /// Other gateways are to be told this. Of more than can be kept they learn by reading again.
+    /// Queues notices for other gateways. What exceeds the queue they learn by reading again.
     fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
         let mut pending_notices = self.pending_notices();
         let room = MAX_PENDING.saturating_sub(pending_notices.len());
         pending_notices.extend(notices.into_iter().take(room));
     }
 
-    /// Tells them, a batch at a time; what could not be told is for the next time.
+    /// Publishes the notices, a batch at a time; what could not be published is left for the next time.
     async fn publish(&self) -> Result<(), UnreadError> {
         loop {
             let notices: Vec<Notice> = {

@@ -9,12 +9,12 @@ use tokio::time::interval;
 use super::{Presence, slot::Slot};
 use crate::contacts::{Pair, Relation};
 
-/// So many users' watchers are notified together.
+/// How many users' watchers are notified together.
 const NOTIFIED_AT_ONCE: usize = 256;
 
 impl Presence {
-    /// Notifies whoever looks at users of a slot: of those that are stale, and once in a lease of all, since notices are lost and a gateway that
-    /// dies sends none.
+    /// Notifies the devices that look at users of a slot: of users who are stale, and once in a lease of all, since notices are lost and a gateway
+    /// that dies sends none.
     pub(super) async fn notify_watchers(&self, slot: &Slot) {
         let mut ticks = interval(slot.lease);
         let is_of_slot = |uid: &UserId| self.redis.store().index_of(*uid) == slot.index;
@@ -29,7 +29,7 @@ impl Presence {
         }
     }
 
-    /// Notifies whoever looks at these users: who may see them is read for all at once.
+    /// Notifies the devices that look at these users. It is read for all at once who may see whom.
     async fn notify_of(&self, present: &[PresenceBody]) {
         let watchers: Vec<_> = present
             .iter()
@@ -53,8 +53,8 @@ impl Presence {
         }
     }
 
-    /// Of these pairs of a seer and another user those in which the seer sees the other one. A user shows it to whom he has written, and does not
-    /// block, and to himself.
+    /// Of these pairs of a seer and another user those in which the seer sees the other one. A user is shown to the users to whom they have written
+    /// and whom they do not block, and to themselves.
     pub(super) async fn who_sees(&self, pairs: &[(UserId, UserId)]) -> HashSet<(UserId, UserId)> {
         let others = pairs.iter().filter(|(seer, of)| seer != of);
         let others: HashSet<Pair> = others

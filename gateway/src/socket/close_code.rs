@@ -50,13 +50,13 @@ close_codes! {
     TimedOut = 4002, "no answer in time: come back with your token";
     /// The user's devices send too much.
     TooFast = 4003, "too many frames or bytes of this user: come back later";
-    /// All devices together do.
+    /// All devices together send too much.
     Overloaded = 4004, "too many frames or bytes of all devices: come back later";
     /// The token or key of the connection has ended.
     Expired = 4005, "the token has expired: come back with a new one";
     /// What was read of a partition is gone from the log, or the gateway goes on at another place of it.
     Forgotten = 4006, "events of the stream are gone: come back with your token";
-    /// Frames that are none, or no hello first.
+    /// Texts that are not frames, or no hello first.
     Malformed = 4100, "frames that are none";
     /// Another connection has taken its place.
     Replaced = 4101, "another connection has taken its place";
@@ -70,11 +70,11 @@ close_codes! {
 #[derive(Debug)]
 pub(super) struct Close {
     code: CloseCode,
-    /// What exactly was wrong, where the code leaves that open.
+    /// What exactly was wrong, if the code leaves that open.
     detail: String,
 }
 
-/// How a connection ends: with a close of ours, or it is gone.
+/// How a connection ends: with a close by the gateway, or `None` if it is gone.
 pub(super) type Ended = Option<Close>;
 
 impl From<CloseCode> for Close {
@@ -84,7 +84,7 @@ impl From<CloseCode> for Close {
 }
 
 impl Close {
-    /// As much of it as fits.
+    /// As much of the reason as fits.
     fn reason(&self) -> Utf8Bytes {
         let Self { code, detail } = self;
         if detail.is_empty() {
@@ -138,7 +138,7 @@ pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
         code,
         reason: ended.reason(),
     };
-    // Who does not take it is gone anyway.
+    // A device that does not take it is gone anyway.
     let _ = timeout(CLOSE_TIME, async {
         if socket.send(Message::Close(Some(frame))).await.is_ok() {
             while let Some(read) = socket.recv().await {

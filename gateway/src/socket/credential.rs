@@ -13,7 +13,7 @@ use problem::Problem;
 const PREFIX: &str = "bearer.";
 const ENCODED: &str = "base64url.";
 
-/// Hands the token to authentication as a header, and tells who brings none of both ways.
+/// Hands the token to authentication as a header. A caller without a token is told of both ways to bring one.
 pub(crate) async fn token_from_subprotocol(mut request: Request, next: Next) -> Response {
     match as_header(request.headers()) {
         Ok(None) => {}
@@ -37,14 +37,14 @@ pub(crate) async fn token_from_subprotocol(mut request: Request, next: Next) -> 
     (challenge, Problem::unauthenticated(detail)).into_response()
 }
 
-/// Whether a subprotocol is offered that is not the caller's token, or what is no text.
+/// Whether a subprotocol is offered that is not the caller's token, or that is not text.
 pub(super) fn offers_another(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     values.any(|value| value.to_str().is_err())
         || offered(headers).any(|name| !name.starts_with(PREFIX))
 }
 
-/// What authentication has to see; `None` where there is no such subprotocol.
+/// The header for authentication; `None` if there is no such subprotocol.
 ///
 /// # Errors
 /// There are two credentials.
@@ -103,7 +103,7 @@ mod tests {
         ] {
             assert_eq!(of(offered).unwrap().unwrap(), token);
         }
-        // No base64url; and no text that a header has.
+        // Not base64url; and not a text that a header can have.
         for offered in ["bearer.base64url.a/b", "bearer.base64url.Cg"] {
             let problem = of(offered).unwrap_err();
             assert!(problem.detail.contains("bearer.base64url."), "{problem}");

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-/// Events without a ping, behind which a device that has nothing left to read gets one: a token after a burst.
+/// After how many events without a ping a device that has nothing left to read gets one: a token after a burst.
 const BURST: usize = 100;
-/// A device that has to sync may take the time of so many answers for it: two minutes by default.
+/// How many answer times a device that has to sync may take for it: two minutes by default.
 const SYNC_ANSWERS: u32 = 15;
 
 /// Pings and their answers: one ping at a time is under way.
@@ -22,7 +22,7 @@ pub(super) struct Liveness {
 
 enum Ping {
     None,
-    /// Behind what waits for the connection.
+    /// After what waits for the connection.
     Queued,
     /// Written, with this token.
     Unanswered(Option<Arc<str>>, Instant),
@@ -59,7 +59,7 @@ impl Liveness {
         self.resume_by = Some(now + SYNC_ANSWERS * self.answer_time);
     }
 
-    /// It has its stream.
+    /// The device has its stream.
     pub(super) fn welcomed(&mut self) {
         self.resume_by = None;
     }
@@ -84,7 +84,7 @@ impl Liveness {
         self.events >= BURST
     }
 
-    /// A ping was written. Without a token for a device without a stream.
+    /// A ping was written; without a token if the device has no stream.
     pub(super) fn ping_written(&mut self, token: Option<Arc<str>>, now: Instant) {
         self.events = 0;
         self.ping = Ping::Unanswered(token, now + self.answer_time);
@@ -113,7 +113,7 @@ mod tests {
         let mut liveness = Liveness::new(25 * second, 8 * second, now);
         assert_eq!(liveness.pong(), None);
         assert!(liveness.begin_ping(now));
-        // A pong that comes before the ping was written is none of it.
+        // A pong that comes before the ping was written does not answer it.
         assert_eq!((liveness.pong(), liveness.answer_by()), (None, None));
         assert!(!liveness.begin_ping(now), "one is under way");
         liveness.ping_written(Some("a".into()), now + second);

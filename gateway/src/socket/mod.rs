@@ -1,4 +1,4 @@
-//! Connections of devices: the upgrade, and the session behind it.
+//! Connections of devices: the upgrade, and the session after it.
 
 mod close_code;
 mod credential;
@@ -31,7 +31,7 @@ pub(crate) const SUBPROTOCOL: &str = "tidemark.v1.json";
 /// With the defaults a connection takes 128 KiB for reading alone.
 const READ_BUFFER_BYTES: usize = 1_024;
 
-/// Frames that wait together are written together, up to so many bytes. A connection that had so much keeps the buffer.
+/// Frames that wait together are written together, up to this many bytes. A connection that once had so much keeps the buffer.
 const WRITE_BUFFER_BYTES: usize = 4_096;
 
 /// After this a connection that was one too many may be tried again, seconds.
@@ -40,17 +40,17 @@ const RETRY_AFTER_S: u64 = 1;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectQuery {
-    /// Whose device it is, where the caller is no user.
+    /// Whose device it is, if the caller is not a user.
     #[serde(default)]
     uid: Option<UserId>,
 }
 
-/// Who is at the other end.
+/// The caller at the other end.
 struct Peer {
     uid: UserId,
     caller: Caller,
     until: ValidUntil,
-    /// It may read as the user and not act: nothing that it does is the user's.
+    /// The caller may only read as the user, and not act: nothing that it does is the user's.
     is_reader: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn connect(
             RETRY_AFTER_S,
         ));
     }
-    // Where callers are not authenticated the user is the one in the call.
+    // If callers are not authenticated, the user is the one in the call.
     let account = match &caller {
         Caller::Anyone => Caller::User(uid),
         caller => caller.clone(),
@@ -121,7 +121,7 @@ pub(crate) async fn connect(
     }))
 }
 
-/// What a call has to have that becomes a WebSocket (RFC 6455, 4.4).
+/// What a call has to have to become a WebSocket (RFC 6455, 4.4).
 fn no_upgrade(rejection: &WebSocketUpgradeRejection) -> Response {
     if let WebSocketUpgradeRejection::WebSocketKeyHeaderMissing(_) = rejection {
         return Problem::invalid_field("Sec-WebSocket-Key", "is missing", "present")

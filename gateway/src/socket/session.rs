@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{hub::Connection, state::Gateway};
 
-/// Of a connection that goes on, the token is saved so often.
+/// How often the token of an open connection is saved.
 const SAVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is done for a device while its connection goes on.
@@ -40,12 +40,12 @@ pub(super) struct Session<'a> {
     connection: Arc<Connection>,
     name: String,
     is_streaming: bool,
-    /// From where the stream goes on, until that is known.
+    /// The search for where the stream goes on, until that is known.
     beginning: UnderWay<'a, StreamStart>,
     /// How often the device was told to sync, and until when it is to wait with its resume.
     syncs: usize,
     resume_at: Instant,
-    /// Resumes that came before.
+    /// Resumes that came before `resume_at`.
     early_resumes: usize,
     liveness: Liveness,
     /// What the device has handled and when, and when that is to be saved.
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         loop {
             let answer_by = self.liveness.answer_by();
             let waited = tokio::select! {
-                // A pong that is here comes before the end of the time for it.
+                // A pong that has come is taken before the time for it ends the connection.
                 biased;
                 () = shutdown.cancelled() => return Box::pin(self.leave()).await,
                 () = until(expires) => Err(Some(CloseCode::Expired.into())),
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
                 }
                 () = finish(&mut posting) => { posting = None; Ok(()) }
                 () = sleep_until(self.liveness.next_ping()) => { self.ping(); Ok(()) }
-                // One post at a time keeps a device's sends in its order, and holds back one that sends too fast.
+                // One post at a time keeps a device's sends in its order, and holds back a device that sends too fast.
                 frame = self.socket.recv(), if posting.is_none() => match frame {
                     Some(Ok(message)) => self.take(message, &mut posting).await,
                     Some(Err(error)) => Err(of_error(error)),
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     /// When the token of the connection ends.
     fn expires(&self) -> Option<Instant> {
         let left = self.peer.until.0? - OffsetDateTime::now_utc();
-        // A time that is over is now; one that no clock here reaches is never.
+        // A time in the past is now; a time that no clock here reaches is never.
         Instant::now().checked_add(Duration::try_from(left).unwrap_or_default())
     }
 
@@ -139,7 +139,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A token, and the question whether the device is still there.
+    /// Sends a token, and asks whether the device is still there.
     fn ping(&mut self) {
         let now = Instant::now();
         if !self.liveness.begin_ping(now) {

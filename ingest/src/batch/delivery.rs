@@ -11,7 +11,7 @@ use super::queue::ResultQueue;
 pub(crate) struct LineDelivery {
     queue: Arc<ResultQueue>,
     index: u32,
-    /// Of the record's kind.
+    /// The label of the record's kind.
     label: &'static str,
     retry: Retry,
     permit: BytePermit,
@@ -19,7 +19,7 @@ pub(crate) struct LineDelivery {
     sampled_at: Option<Instant>,
 }
 
-/// The latency of one line in so many is recorded: a histogram keeps each sample for some seconds.
+/// The latency of one line in this many is recorded: a histogram keeps each sample for some seconds.
 const SAMPLE_EVERY: u32 = 64;
 
 impl LineDelivery {

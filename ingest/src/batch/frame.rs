@@ -13,6 +13,6 @@ pub(crate) enum FrameError {
     TooLong,
     /// The body ended in the middle of it.
     Truncated,
-    /// Its length cannot be read, so nothing behind it can either.
+    /// Its length cannot be read, so nothing after it can either.
     NoLength,
 }

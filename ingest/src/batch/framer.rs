@@ -8,7 +8,7 @@ pub(crate) enum Framer {
 }
 
 impl Framer {
-    /// The next frame that ends in `chunk`, which is advanced behind it; `None` at the end of the chunk.
+    /// The next frame that ends in `chunk`, which is advanced past it; `None` at the end of the chunk.
     pub(crate) fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<Frame<'a>> {
         match self {
             Self::Lines(lines) => lines.next(chunk),

@@ -58,7 +58,7 @@ fn outcome(encoding: BatchEncoding, frame: Frame<'_>) -> Outcome {
     )
 }
 
-/// The command that the sequencer reads where ingest appends this. A generated id is another one each time, so it is replaced.
+/// The command that the sequencer reads if ingest appends this. A generated id is another one each time, so it is replaced.
 fn on_the_log(post: Post) -> Command {
     let is_generated = post.generated_id.is_some();
     let command = post.command.clone();

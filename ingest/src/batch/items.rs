@@ -18,7 +18,7 @@ pub(crate) struct ItemFramer {
 enum State {
     /// Some bytes of a length, the lowest seven bits first.
     Length { value: u64, bytes: u32 },
-    /// An item of so many bytes.
+    /// An item of this many bytes.
     Item { bytes: usize },
     /// The rest of an item that is too long.
     Skip { left: u64 },
@@ -99,7 +99,7 @@ impl ItemFramer {
         }
     }
 
-    /// Adds a byte to the length; answers why there is no item, if that is now clear.
+    /// Adds a byte to the length; returns why there is no item, if that is now clear.
     fn take_length_byte(&mut self, value: u64, bytes: u32, byte: u8) -> Option<FrameError> {
         let value = value | u64::from(byte & 0x7f) << (7 * bytes);
         let bytes = bytes + 1;

@@ -75,7 +75,7 @@ impl LineFramer {
         }
     }
 
-    /// The line that has just ended, where parts of it were kept or skipped.
+    /// The line that has just ended, if parts of it were kept or skipped.
     fn carried(&self) -> Option<Result<&[u8], FrameError>> {
         if self.skipping {
             return Some(Err(FrameError::TooLong));

@@ -64,7 +64,7 @@ pub(crate) async fn post(
     }
 }
 
-/// One id for all lines would be no line's.
+/// One id for all lines would identify none of them.
 fn refuse_key(headers: &HeaderMap) -> Result<(), Problem> {
     if !headers.contains_key(IDEMPOTENCY_KEY) {
         return Ok(());

@@ -43,13 +43,13 @@ struct State {
     /// Nothing follows the summary.
     is_summary_taken: bool,
     last_taken: Instant,
-    /// When the first result became one that can be taken, unless it was before that.
+    /// When the first result became ready, unless it was ready before it became the first.
     first_ready: Instant,
 }
 
 /// What a result needs besides its entry.
 pub(crate) enum Detail {
-    /// What its sender did not give.
+    /// The id that the sender did not give.
     Made(MadeId),
     /// The encoded result of a line that was refused.
     Refusal(Box<[u8]>),
@@ -74,7 +74,7 @@ pub(crate) enum LineResult {
 pub(crate) enum Progress {
     /// Nothing until more delivery reports come.
     AwaitsReports,
-    /// The oldest result, and the client took something the last time then.
+    /// The oldest result; the client took something the last time at `last_taken`.
     Ready { last_taken: Instant },
     /// Everything was taken.
     Done,
@@ -92,7 +92,7 @@ pub(crate) fn held_bytes(detail: Option<&Detail>) -> u32 {
 }
 
 impl ResultQueue {
-    /// `budget` is the one that the permits of its entries are of.
+    /// The permits of the entries are of `budget`.
     pub(crate) fn new(budget: &AccountBudget, metrics: Arc<PostMetrics>) -> Arc<Self> {
         let state = State {
             entries: Entries::default(),

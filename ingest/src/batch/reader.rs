@@ -24,9 +24,9 @@ pub(super) struct BatchReader {
     pub(super) caller: Caller,
     pub(super) encoding: BatchEncoding,
     pub(super) queue: Arc<ResultQueue>,
-    /// What the lines and results are of.
+    /// The bytes of the lines and results.
     pub(super) budget: AccountBudget,
-    /// Among the batches that are read at a time.
+    /// The batch's place among those that are read at a time.
     pub(super) place: PoolPermit,
 }
 
@@ -78,7 +78,7 @@ impl BatchReader {
             Err(Stop::ClientGone) => {}
             Err(Stop::Unread { line }) => {
                 self.drop_results(UNREAD);
-                // Unless they were taken in that moment, this says nothing more.
+                // This counts only if the client took all results in that moment.
                 let problem = over_capacity(Full::TakenAway);
                 let refusal = self.encoding.refusal(line.unwrap_or(unfinished), &problem);
                 self.queue.finish(Some(refusal));
@@ -146,7 +146,7 @@ impl BatchReader {
         }
     }
 
-    /// Completes when something ends the batch that is no fault of what it reads.
+    /// Completes when something ends the batch other than what it reads.
     async fn stopped(&self, line: Option<u32>) -> Stop {
         tokio::select! {
             biased;

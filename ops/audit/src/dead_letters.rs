@@ -13,7 +13,7 @@ use schemas::{Partition, PartitionMap, TimestampMs, dead_letter, topics::Topic};
 #[derive(Default)]
 pub(crate) struct DeadLetters {
     found: BTreeMap<(String, Partition), OfPartition>,
-    /// Where dead letters were deleted: those of records before this time may be among them.
+    /// Set if retention deleted dead letters: those of records before this time may be among them.
     begin: PartitionMap<TimestampMs>,
 }
 
@@ -22,24 +22,24 @@ pub(crate) struct DeadLetters {
 pub(crate) struct OfPartition {
     /// By the offset of their originals.
     letters: BTreeMap<i64, Vec<DeadLetter>>,
-    /// Those of records before this time may have been deleted.
+    /// Dead letters of records before this time may have been deleted.
     pub(crate) begins: Option<TimestampMs>,
 }
 
 #[derive(Clone, Debug)]
 struct DeadLetter {
     reason: String,
-    /// Length and digest of its value: that of the original, or its beginning.
+    /// Length and digest of its value, which is the original's value or the beginning of it.
     length: usize,
     digest: u64,
 }
 
-/// What at least is kept of a value that is too large for the topic.
+/// The minimum that is kept of a value too large for the topic.
 const TRUNCATED_BYTES: usize = 64 * 1024;
 
 const RETENTION: &str = "retention.ms";
 
-/// How far the clocks of brokers and of this machine may be apart.
+/// The maximum difference between the clocks of the brokers and of this machine.
 const CLOCK_SKEW_MS: i64 = 3_600_000;
 
 impl DeadLetters {
@@ -79,7 +79,7 @@ impl DeadLetters {
         Ok(found)
     }
 
-    /// A dead letter is not older than its record: retention cannot have deleted those of records that are younger than it allows.
+    /// A dead letter is not older than its record, so retention cannot have deleted those of records younger than the retention time.
     fn limit(&mut self, now: TimestampMs, retention_ms: i64) {
         let kept_since = match retention_ms {
             ..0 => i64::MIN,
@@ -135,8 +135,8 @@ impl OfPartition {
         self.begins.is_some_and(|begins| time < begins)
     }
 
-    /// The reasons for which a record was refused, the last one first; none if it was not. A dead letter with another value is that of a
-    /// record which had this offset before the log lost its end or was created again.
+    /// The reasons for which a record was refused, the last one first; none if it was not. A dead letter with another value belongs to a record that
+    /// had this offset before the log lost its end or was created again.
     pub(crate) fn reasons_of(&self, record: &Record) -> impl Iterator<Item = &str> {
         let value = record.bytes();
         let is_its = move |letter: &&DeadLetter| {
@@ -148,7 +148,7 @@ impl OfPartition {
     }
 }
 
-/// As the topic is configured; where this user may not know, as it is declared.
+/// The retention time that the topic is configured with, or the declared one if this user may not read the setting.
 async fn retention_ms(kafka: &KafkaConfig) -> Result<i64, EventLogError> {
     let topic = Topic::DeadLetters;
     let found = Admin::new(kafka)?.setting(topic, RETENTION).await;
@@ -187,7 +187,7 @@ mod tests {
         let (none_left, days_90) = (i64::MAX, 90 * DAY_MS);
         assert!(may_be_deleted(none_left, days_90, 109 * DAY_MS));
         assert!(!may_be_deleted(none_left, days_90, 111 * DAY_MS));
-        // A younger one is left, or an older one.
+        // A younger dead letter is left, or an older one.
         assert!(!may_be_deleted(199 * DAY_MS, days_90, 198 * DAY_MS));
         assert!(!may_be_deleted(100 * DAY_MS, days_90, 105 * DAY_MS));
         assert!(!may_be_deleted(none_left, -1, 0), "without retention");

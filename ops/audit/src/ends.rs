@@ -1,4 +1,4 @@
-//! Up to where the logs are compared.
+//! The ends up to which the logs are compared.
 
 use event_log::{EventLogError, LogReader};
 use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
@@ -12,7 +12,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Reads inbound's bounds first: then every record within them can have its event within those of `chat.events`.
+    /// Reads the bounds of `chat.inbound` first: then every record within them can have its event within the bounds of `chat.events`.
     pub(crate) fn read(
         reader: &LogReader,
         partitions: &[Partition],
@@ -37,7 +37,7 @@ impl Ends {
             .collect()
     }
 
-    /// Returns the partitions that have events, and now none to compare.
+    /// Ends the comparison at these positions. Returns the partitions that have events but none left to compare.
     pub(crate) fn limit_to(&mut self, positions: &PartitionMap<i64>) -> Vec<Partition> {
         let mut emptied = Vec::new();
         for (partition, bounds) in self.events.iter_mut() {

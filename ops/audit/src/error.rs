@@ -11,7 +11,7 @@ pub enum AuditError {
     /// Kafka could not be read.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    /// A newer program wrote the log from here on.
+    /// A newer program wrote the log from this offset on.
     #[error("offset {offset} of partition {partition} of chat.events: {unknown}")]
     UnknownRules {
         partition: Partition,

@@ -48,7 +48,7 @@ pub enum Scope {
     All,
     /// One conversation, for both of its users.
     Conversation(DirectConversation),
-    /// One user, in all conversations; of groups the user's membership, and not what others have sent.
+    /// One user, in all conversations; in groups only the user's membership, not the messages of others.
     User(UserId),
 }
 
@@ -82,7 +82,7 @@ impl Scope {
         self == Self::All
     }
 
-    /// Whether what the stores have of a user in a group is compared.
+    /// Whether the values of a user in a group are compared.
     pub(crate) fn has_member(self, gid: GroupId, uid: UserId) -> bool {
         self == Self::User(uid) || self.has_group(gid)
     }
@@ -125,12 +125,12 @@ impl Serialize for Scope {
 /// What an audit is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The ends of the log are read: this is how much is compared.
+    /// The ends of the log have been read: they fix how much is compared.
     Fixed {
         /// Events, repeats and progress records included.
         events: i64,
     },
-    /// A projection has yet to pass them.
+    /// A projection has yet to pass the ends.
     Waiting { what: String },
     /// A partition is folded, and its messages are compared.
     Partition { done: usize, of: usize },

@@ -1,4 +1,4 @@
-//! Reads events. How records are decoded is [`schemas`]' and the same for all readers, and held to the .proto files by tests there.
+//! Reads events. [`schemas`] decodes the records, as for all readers; tests there check it against the .proto files.
 
 use event_log::Record;
 use schemas::event::{Event, ReadError, SkippedRecord};

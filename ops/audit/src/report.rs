@@ -10,15 +10,15 @@ use crate::Scope;
 pub struct Report {
     /// What was compared.
     pub scope: Scope,
-    /// Differences over all areas; 0 is what a sound system has.
+    /// Differences over all areas; 0 for a sound system.
     pub differences: u64,
     /// Each area that was compared.
     pub checks: Vec<Check>,
-    /// What became of the records of `chat.inbound`.
+    /// The outcomes of the records of `chat.inbound`.
     pub inbound: InboundAccount,
-    /// Records of `chat.events` that a former owner appended again, and readers skip.
+    /// Records of `chat.events` that a former owner appended again; readers skip them.
     pub repeated_events: u64,
-    /// Partitions that have events, of which not every projection has passed any: nothing of them was compared.
+    /// Partitions with events of which some projection has passed none: nothing in them was compared.
     pub not_compared: Vec<Partition>,
     /// What could not be checked, and why.
     pub unchecked: Vec<String>,
@@ -152,12 +152,12 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub kind: Kind,
-    /// The place and the column; never a message's text.
+    /// The location and the column; never a message's text.
     pub what: String,
-    /// The topic of the record that it is about.
+    /// The topic of the record at fault.
     pub topic: Option<String>,
     pub partition: Option<Partition>,
-    /// The offset of the record: for a value, that of the newest event of its conversation.
+    /// The offset of the record; for a value, of the newest event of its conversation.
     pub offset: Option<i64>,
 }
 
@@ -200,7 +200,7 @@ pub struct Check {
     pub area: Area,
     /// How many records, rows or users were compared.
     pub compared: u64,
-    /// How many the log has and the store does not, since they were dropped with their month.
+    /// How many the log has and the store does not, because their month was dropped.
     pub excused: u64,
     pub missing: u64,
     pub extra: u64,
@@ -266,7 +266,7 @@ impl Check {
         self.take(other);
     }
 
-    /// Adds the check of another area as if it were of this one.
+    /// Adds the check of another area to this one.
     pub(crate) fn take(&mut self, other: Self) {
         self.compared += other.compared;
         self.excused += other.excused;
@@ -300,7 +300,7 @@ impl Checks {
     }
 }
 
-/// What became of the records of `chat.inbound` that are retained.
+/// The outcomes of the retained records of `chat.inbound`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InboundAccount {
     /// They have an event with their content.

@@ -17,10 +17,10 @@ use crate::{
     read, stream, wait,
 };
 
-/// Compares everything in scope with the fold of the log; see the crate's docs for what that is.
+/// Compares everything in scope with the fold of the log; see the crate's documentation.
 ///
 /// # Errors
-/// [`AuditError`]: a server that does not answer, or a projection that does not catch up in time. Differences are no error.
+/// [`AuditError`]: a server does not answer, or a projection does not catch up in time. Differences are not errors.
 pub async fn run(
     sources: &Sources,
     options: &Options,
@@ -53,7 +53,7 @@ struct Audit<'a> {
     dropped: BTreeMap<Month, Vec<Partition>>,
     /// The month of the newest message.
     newest_month: Option<Month>,
-    /// When it was sent.
+    /// When the newest message was sent.
     newest: Option<TimestampMs>,
     /// Partitions whose oldest dead letters were deleted.
     letters_deleted: Vec<Partition>,
@@ -86,7 +86,7 @@ impl<'a> Audit<'a> {
         })
     }
 
-    /// Decides up to where the logs are compared. With `wait`, up to their present ends, once the sequencer and every projection have passed
+    /// Decides up to which ends the logs are compared. With `wait`, up to their present ends, once the sequencer and every projection have passed
     /// them; otherwise up to the slowest projection.
     async fn decide_ends(
         &mut self,
@@ -268,7 +268,7 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    /// Compares what the projections keep for themselves, which is not of single users: only where everything is in scope.
+    /// Compares the projections' own data, which does not belong to single users: only if everything is in scope.
     async fn compare_positions(&mut self) -> Result<(), AuditError> {
         if self.options.scope != Scope::All {
             return Ok(());
@@ -283,7 +283,7 @@ impl<'a> Audit<'a> {
         compare_retention(sources, self.newest_month, newest_now, check).await
     }
 
-    /// The projection deletes a row that is not needed any more within a second; one that stays is a difference.
+    /// A projection deletes an obsolete row within a second; a row that stays is a difference.
     async fn compare_unresolved_reads(&mut self) -> Result<(), AuditError> {
         let check = self.comparison.checks.of(Area::UnresolvedReads);
         for shard in self.sources.messages.layout().shards() {
@@ -313,7 +313,7 @@ impl<'a> Audit<'a> {
         Ok(())
     }
 
-    /// Folds the events that were appended since.
+    /// Folds the events that were appended meanwhile.
     async fn fold_new_events(&mut self) -> Result<(), AuditError> {
         let ends = self.events_reader.ends(Topic::Events).await?;
         let mut log = std::mem::replace(&mut self.log, LogState::new(self.options.scope));
@@ -358,7 +358,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// How often a row of `unresolved_read` that nothing needs is read again before it is a difference.
+/// How often an obsolete row of `unresolved_read` is read again before it is a difference.
 const LOOKS_AT_STRAYS: u8 = 5;
 
 /// The month of the newest message at or above these offsets.

@@ -73,7 +73,8 @@ impl Fold {
 }
 
 impl ShadowAudit {
-    /// For tables that follow from these partitions of the log. `sources.messages` is the store with the shadow tables; Redis is not read.
+    /// An audit of the tables that follow from these partitions of the log. `sources.messages` is the store with the shadow tables; Redis is not
+    /// read.
     ///
     /// # Errors
     /// [`AuditError::Kafka`].
@@ -109,7 +110,7 @@ impl ShadowAudit {
     /// rows of the events folded since.
     ///
     /// # Errors
-    /// [`AuditError`]: a server does not answer. Differences are no error.
+    /// [`AuditError`]: a server does not answer. Differences are not errors.
     pub async fn messages(&mut self, partition: Partition) -> Result<Check, AuditError> {
         let messages = self
             .fold
@@ -181,7 +182,7 @@ impl ShadowAudit {
             compare_table(sources, log, table, expected, &mut comparison).await?;
             self.compared.insert(table);
         }
-        // Nothing else writes to the table: a second read would find the same.
+        // Nothing else writes to the table, so a second read would find the same.
         let possible_mismatches = std::mem::take(&mut comparison.possible_mismatches);
         comparison.confirm(log, possible_mismatches);
         Ok(comparison.checks.of(rows.area()).clone())
@@ -191,7 +192,7 @@ impl ShadowAudit {
     /// least what was folded, and may have later events up to `ends`.
     ///
     /// # Errors
-    /// [`AuditError::Kafka`]. Differences are no error.
+    /// [`AuditError::Kafka`]. Differences are not errors.
     pub async fn rows(
         &mut self,
         uids: &[UserId],
@@ -221,7 +222,7 @@ impl ShadowAudit {
         Ok(comparison.checks.of(Area::Contacts).clone())
     }
 
-    /// Ends the comparison of whole tables: from now on only rows of events that are folded later are compared.
+    /// Ends the comparison of whole tables: from now on only the rows of events folded later are compared.
     pub fn begin_tail(&mut self) {
         self.fold.changed.clear();
     }

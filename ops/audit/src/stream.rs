@@ -13,7 +13,7 @@ use crate::{AuditError, fold::Records};
 /// How many records the reading thread may be ahead.
 const READ_AHEAD: usize = 1_000;
 
-/// Gives the records of `ranges` of `chat.events` to `fold`, until it fails.
+/// Passes the records of `ranges` of `chat.events` to `fold`, until it fails.
 pub(crate) fn fold_events(
     reader: &LogReader,
     ranges: &[(Partition, Range<i64>)],
@@ -30,8 +30,8 @@ pub(crate) fn fold_events(
     folded
 }
 
-/// The records of a range. A thread of its own reads them, so that two topics can be read at the same time; a [`LogReader`] reads one
-/// range at a time.
+/// The records of a range. They are read on a separate thread, so that two topics can be read at the same time; a [`LogReader`] reads one range at a
+/// time.
 pub(crate) fn records(
     reader: &Arc<LogReader>,
     topic: Topic,

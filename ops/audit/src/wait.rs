@@ -42,7 +42,7 @@ async fn positions(
 
 async fn in_redis(slot: &Slot, partitions: &[Partition]) -> Result<Vec<StorePosition>, AuditError> {
     let found = slot.connect().await?.read_positions().await?;
-    // A Redis that was emptied gets positions soon. Where some are missing, nobody may write them again: counts are not compared then.
+    // An emptied Redis gets positions soon. If only some are missing, perhaps nobody writes them again: counts are not compared then.
     let is_empty = found.iter().next().is_none();
     let position = |partition: &Partition| {
         let stored = found.get(*partition);
@@ -83,7 +83,7 @@ async fn in_database(
         .collect())
 }
 
-/// Where contacts have a read position whose ordinal is yet to be looked up, they lack something of the events below.
+/// While a contact's read position waits for its ordinal, contacts count as below the row's `messages_offset`.
 async fn unresolved_reads(
     sources: &Sources,
     shard: Shard,
@@ -169,7 +169,7 @@ pub(crate) async fn until_passed(
     .await
 }
 
-/// Polls until nothing is left to wait for. `missing` names what is.
+/// Polls until nothing is left to wait for. `missing` names what is left.
 async fn until(
     timeout: Duration,
     progress: &(impl Fn(Progress) + Sync),

@@ -17,13 +17,13 @@ use crate::{Context, Progress, RebuildError};
 
 /// The fence is acquired when at most this many records are left to read.
 const SHORT_TAIL: i64 = 500;
-/// And after this many rounds in any case.
+/// The fence is acquired after this many rounds in any case.
 const MAX_ROUNDS: usize = 5;
 
 /// How long to wait for open snapshots while the fence is held: blocked writers fail after 10 s.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long to wait until the messages are stored that ordinals are looked up among, and how often it is tried.
+/// How long to wait for the messages that ordinals need, and how often to check.
 const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(60);
 const UNRESOLVED_READS_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -31,10 +31,10 @@ const UNRESOLVED_READS_POLL_INTERVAL: Duration = Duration::from_millis(100);
 const SWAP_TIMEOUT: Duration = Duration::from_secs(120);
 const SWAP_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What concurrent builds share.
+/// State shared by concurrent builds.
 pub(crate) struct SharedState {
     pub(crate) locks: Mutex<Vec<RebuildLock>>,
-    /// Comparing opens a snapshot, and a fence waits until all snapshots of the server are closed: so builds do not compare while one is held.
+    /// A comparison opens a snapshot, and a fence waits until all snapshots of the server are closed. So builds do not compare while a fence is held.
     pub(crate) snapshots: RwLock<()>,
 }
 
@@ -83,7 +83,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
                 Ok(Outcome { compared, held })
             }
             Err(error @ RebuildError::Mismatch(_)) => {
-                // The marker goes first, or the next run would take these tables for swapped.
+                // The marker goes first; otherwise the next run would take these tables for swapped.
                 let sink = self.shadows.sink;
                 store.end_full_rebuild(sink, topic).await?;
                 store.discard_shadows(self.shadows, topic).await?;
@@ -130,14 +130,14 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         (self.progress)(Progress::At(format!("{what} {}", name(self.shadows))));
     }
 
-    /// Reads up to the present end of the log. The expected values are folded concurrently, while the server writes.
+    /// Reads up to the present end of the log. The expected values are folded at the same time.
     async fn read_to_end(&mut self) -> Result<(), RebuildError> {
         let ends = self
             .context
             .ends_of_complete_log(&self.shadows.partitions)
             .await?;
         let built = read(&mut self.replay, &ends, self.progress);
-        // Errors of the log are reported by the comparison, which goes on from here.
+        // The comparison continues from here and reports errors of the log.
         let folded = self.proof.fold_to(&ends).err_into();
         try_join!(built, folded)?;
         self.fill_unresolved_reads().await
@@ -148,7 +148,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         self.fill_unresolved_reads().await
     }
 
-    /// Looks up the ordinals that the shadow tables lack, and waits for the messages that this takes.
+    /// Looks up the ordinals that the shadow tables lack, and waits for the messages needed for that.
     async fn fill_unresolved_reads(&self) -> Result<(), RebuildError> {
         let Shadows { sink, shard, .. } = self.shadows;
         if *sink != StoreSink::Contacts {
@@ -173,7 +173,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         self.compare().await
     }
 
-    /// Compares the shadow tables, or what was added since the last time, with the log.
+    /// Compares the shadow tables with the log; after the first time, only what was added.
     async fn compare(&mut self) -> Result<(), RebuildError> {
         let mut checks = vec![self.proof.fold_to(&self.ends()).await?];
         match self.shadows.sink {
@@ -202,7 +202,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         Err(RebuildError::Mismatch(checks))
     }
 
-    /// Reads and compares what was appended meanwhile, until little is left to read while the fence is held.
+    /// Reads and compares what was appended meanwhile, until little is left to read under the fence.
     async fn shorten_tail(&mut self, shared: &SharedState) -> Result<(), RebuildError> {
         for _ in 0..MAX_ROUNDS {
             let ends = self
@@ -237,7 +237,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
         Ok(fence.swap(&built).await?)
     }
 
-    /// Reads up to the live tables' positions, where those are further; whether any was.
+    /// Reads up to the live tables' positions, if those are further; returns whether any was.
     async fn catch_up(&mut self, fence: &Fence) -> Result<bool, RebuildError> {
         let at = self.ends();
         let live = fence.live_positions().iter();
@@ -271,7 +271,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             .collect()
     }
 
-    /// Whether a swap that failed has happened nevertheless.
+    /// Whether a swap that reported an error has nevertheless happened.
     async fn is_swapped(&self) -> bool {
         let Context { store, topic, .. } = self.context;
         matches!(

@@ -20,10 +20,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// The log, MySQL and Redis. Redis is used only where it is what is rebuilt.
+    /// The log, MySQL and Redis. Redis is used to rebuild its own data, and to drop cached profiles after a rebuild of contacts.
     ///
     /// # Errors
-    /// [`EventLogError`] where librdkafka refuses a setting.
+    /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(
         kafka: &KafkaConfig,
         store: MessageStore,
@@ -38,7 +38,7 @@ impl Context {
         })
     }
 
-    /// The same with a reader of its own, for concurrent work.
+    /// The same context with its own reader, for concurrent work.
     pub(crate) fn with_own_reader(&self) -> Result<Self, EventLogError> {
         Ok(Self {
             reader: Arc::new(LogReader::new(&self.kafka)?),
@@ -46,7 +46,7 @@ impl Context {
         })
     }
 
-    /// What the audit compares with the log: the shadow tables of `sink`.
+    /// The log and the shadow tables of `sink`, for an audit.
     pub(crate) fn shadow_sources(&self, sink: Sink) -> Sources {
         Sources {
             kafka: self.kafka.clone(),
@@ -55,7 +55,7 @@ impl Context {
         }
     }
 
-    /// What the audit compares with the log: the live data.
+    /// The log and the live data, for an audit.
     pub(crate) fn live_sources(&self) -> Sources {
         Sources {
             kafka: self.kafka.clone(),
@@ -73,7 +73,7 @@ impl Context {
             .await
     }
 
-    /// The ends of partitions, none of which has lost its beginning.
+    /// The ends of partitions; an error if one has lost its beginning.
     pub(crate) async fn ends_of_complete_log(
         &self,
         partitions: &[Partition],

@@ -5,11 +5,10 @@ use projection::{ReplayError, SinkError};
 use schemas::{Partition, event::UnknownRules};
 use unread_store::UnreadError;
 
-/// Why a rebuild failed. Unless stated otherwise, what was built so far is kept, and the next run goes on from there; the live data
-/// are unchanged.
+/// Why a rebuild failed. Unless stated otherwise, the work so far is kept and the next run continues from it; the live data are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
-    /// Another process rebuilds the same.
+    /// Another process rebuilds the same data.
     #[error("another rebuild of {what} is running")]
     Busy { what: &'static str },
     /// The beginning of the log was deleted.

@@ -1,4 +1,4 @@
-//! The swaps to be made, and what an earlier run has left of them.
+//! The swaps to be made, and the remains of an earlier run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,8 +18,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Creates the missing shadow tables; existing ones, which an earlier run began to fill, are continued. Those that exist at the next run
-    /// are not swapped in yet.
+    /// Creates the missing shadow tables; tables that an earlier run began to fill are continued. At the next run, existing shadow tables are those
+    /// not swapped in yet.
     pub(crate) async fn make(
         context: &Context,
         sink: Sink,
@@ -27,8 +27,8 @@ impl Plan {
     ) -> Result<Self, RebuildError> {
         let requested = Shadows::of(context.store.layout(), sink, only);
         let locks = lock(context, sink, &requested).await?;
-        // Until all shadow tables exist again the marker of a full rebuild is unset: after a crash all tables are built again, and a run for
-        // one table, which discards others' shadow tables, leaves no marker that says those are done.
+        // The marker of a full rebuild stays unset until all shadow tables exist again: after a crash all tables are built again, and a run for one
+        // table, which discards other tables' shadows, leaves no marker that says those are done.
         let marked = context.store.end_full_rebuild(sink, &context.topic).await?;
         let mut unfinished = Vec::new();
         for shadows in &requested {
@@ -47,7 +47,7 @@ impl Plan {
         let continues = whole && marked;
         let left_over = continues.then_some(unfinished.len());
         let steps = if continues { unfinished } else { requested };
-        // Months are created up to some time after this.
+        // The store creates months up to some time after `now`.
         let now = SystemTime::now().into();
         for shadows in &steps {
             context.store.create_shadows(shadows, now).await?;
@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// One lock for each server.
+/// Takes one lock on each server.
 async fn lock(
     context: &Context,
     sink: Sink,

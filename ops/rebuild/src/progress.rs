@@ -7,7 +7,7 @@ pub enum Progress {
     Begun {
         /// Tables or users.
         wanted: usize,
-        /// How many of them an earlier run has left; `None` where there was none.
+        /// How many of them an earlier run left; `None` if there was none.
         left_over: Option<usize>,
         /// Records of the log to read, or tables of users.
         steps: u64,
@@ -21,9 +21,9 @@ pub enum Progress {
 /// The result of a rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// How many tables were replaced; of Redis, how many users.
+    /// How many tables were replaced; for Redis, how many users.
     pub replaced: usize,
-    /// How many users of Redis are being rebuilt by another process, which were left to it.
+    /// How many users of Redis another process is rebuilding; they were left to it.
     pub in_progress: usize,
     /// How many rows were compared with the log.
     pub compared: u64,

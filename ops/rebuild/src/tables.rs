@@ -23,7 +23,7 @@ const BATCH_ROWS: usize = 20_000;
 /// Rebuilds the tables of `sink`, or only the table `only`: builds shadow tables from the log, compares them with a fold of the log, and
 /// swaps them in, one swap after the other.
 ///
-/// It may be stopped at any moment: the next run goes on from there.
+/// It may be stopped at any moment: the next run continues from there.
 ///
 /// # Errors
 /// [`RebuildError`].
@@ -33,7 +33,7 @@ pub async fn tables(
     only: Option<TableNumber>,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
-    // Checked first: an incomplete log cannot be rebuilt from.
+    // Checked first: nothing can be rebuilt from an incomplete log.
     context
         .ends_of_complete_log(&source_partitions(sink, only))
         .await?;
@@ -66,7 +66,7 @@ pub async fn tables(
     Ok(rebuilt)
 }
 
-/// What Redis has of the profiles came from the tables that were replaced, perhaps of events that the log has lost since.
+/// Drops the cached profiles: they came from the replaced tables, and may contain events that the log has lost since.
 async fn drop_cached_profiles(context: &Context, only: Option<TableNumber>) {
     let dropped = async {
         let redis = context.unread.connect().await?;
@@ -91,7 +91,7 @@ async fn rebuild_database(
     shared: &SharedState,
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<Rebuilt, RebuildError> {
-    // A reader reads one range at a time.
+    // A reader reads one range at a time, so each build needs its own.
     let context = context.with_own_reader()?;
     let mut rebuilt = Rebuilt::default();
     for shadows in steps {
@@ -133,7 +133,7 @@ async fn swap(
     }
 }
 
-/// How many records there are between the positions of the shadow tables and the end of the log.
+/// The number of records between the positions of the shadow tables and the end of the log.
 async fn records_to_read(context: &Context, plan: &Plan) -> Result<u64, RebuildError> {
     let ends = context.ends_of_complete_log(&plan.partitions()).await?;
     let mut records = 0;

@@ -14,20 +14,20 @@ use crate::{Context, Progress, RebuildError, Rebuilt};
 const PAGE: u32 = 2_000;
 const USERS_AT_ONCE: usize = 100;
 
-/// The lease of the users that are rebuilt together; after it they stay as they were.
+/// The lease on users that are rebuilt together; when it expires they stay as they were.
 const LEASE_MS: u64 = 60_000;
 
 /// How long to retry while Redis, MySQL or the contacts projection is unavailable or behind.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
-/// All users of a table are done.
+/// Marks a table all of whose users are done.
 const ALL: i64 = i64::MAX;
 
-/// Drops all cached profiles, which are cached anew once they are read, and rebuilds the keys of every user who has contacts, or only of those with uid mod 64 = `only`, from contact rows that were compared with a
-/// fold of the log; the keys of a user are replaced at once.
+/// Drops the cached profiles, which are cached again when they are read, and rebuilds the keys of users with contacts: of all users, or only of those
+/// with uid mod 64 = `only`. The keys are computed from contact rows that were compared with a fold of the log, and replaced in one step per user.
 ///
-/// It may be stopped at any moment: the next run within the hour goes on from there.
+/// It may be stopped at any moment: a next run within the hour continues from there.
 ///
 /// # Errors
 /// [`RebuildError`].
@@ -105,7 +105,7 @@ pub(crate) async fn drop_profiles(
 
 struct Users<'a> {
     context: &'a Context,
-    /// By slot.
+    /// The connections by slot.
     redis: Vec<Connection>,
     rebuilder: Rebuilder,
     proof: ShadowAudit,
@@ -146,7 +146,7 @@ impl Users<'_> {
         Ok(())
     }
 
-    /// The next users with contacts, ascending; none after the last.
+    /// The next users with contacts, ascending; empty after the last.
     async fn users_after(&self, n: TableNumber, uid: i64) -> Result<Vec<UserId>, RebuildError> {
         let store = &self.context.store;
         let last_peer = UserId::try_from(i64::MAX).ok();
@@ -158,7 +158,7 @@ impl Users<'_> {
         Ok(uids)
     }
 
-    /// Retries for users who were dropped or taken over meanwhile, and while a store is unavailable.
+    /// Rebuilds users. Retries those who were dropped or taken over meanwhile, and while a store is unavailable.
     async fn rebuild_users(
         &mut self,
         n: TableNumber,
@@ -182,7 +182,7 @@ impl Users<'_> {
         Ok(())
     }
 
-    /// The users who have to be rebuilt once more.
+    /// Returns the users who must be rebuilt again.
     async fn try_rebuild(
         &mut self,
         n: TableNumber,

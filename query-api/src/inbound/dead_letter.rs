@@ -10,7 +10,7 @@ use schemas::{
 
 use super::reader_pool::{LookupError, ScanBudget};
 
-/// Dead letters are appended after their originals, but the clock of another broker may be behind: by more than this only where a clock is
+/// Dead letters are appended after their originals, but the clock of another broker may be slow. It differs by more than this only if a clock is
 /// wrong.
 const CLOCK_SKEW_MS: i64 = 24 * 3_600_000;
 
@@ -27,8 +27,8 @@ pub(super) struct DeadLetterSearch<'a> {
 }
 
 impl DeadLetterSearch<'_> {
-    /// Its outcome, found by bisection: a process appends the dead letters of a partition in the order of their originals. What a former
-    /// owner or a restarted one appended again can mislead it, so nothing found is no proof; [`Self::scan`] gives one.
+    /// The outcome of the record, found by bisection: a process appends the dead letters of a partition in the order of their originals. Dead letters
+    /// that a former owner or a restarted process appended again can mislead the bisection, so `None` is no proof; [`Self::scan`] gives one.
     pub(super) fn bisect(&mut self) -> Result<Option<Outcome>, LookupError> {
         let bounds = self.bounds()?;
         Ok(match self.first_at_or_above(bounds)? {
@@ -37,7 +37,7 @@ impl DeadLetterSearch<'_> {
         })
     }
 
-    /// Its outcome; reads all dead letters since its original, by the brokers' clocks and by the order of the dead letters.
+    /// The outcome of the record. Reads all dead letters since the original, by the brokers' clocks and by the order of the dead letters.
     pub(super) fn scan(&mut self) -> Result<Option<Outcome>, LookupError> {
         let (offset, partition) = (self.position.offset, self.position.partition);
         let bounds = self.bounds()?;
@@ -58,8 +58,7 @@ impl DeadLetterSearch<'_> {
         Ok(bounds[partition].start..bounds[partition].end)
     }
 
-    /// The first dead letter whose original is at or above the position, and its offset, as far as they are in the order of their
-    /// originals.
+    /// The first dead letter whose original is at or above the position, and its offset, if dead letters are in the order of their originals.
     fn first_at_or_above(
         &mut self,
         Range { mut start, mut end }: Range<i64>,
@@ -81,7 +80,7 @@ impl DeadLetterSearch<'_> {
         Ok(above)
     }
 
-    /// The first dead letter of the topic in a range, and its offset.
+    /// The first dead letter of the topic's records in a range, and its offset.
     fn first(
         &mut self,
         range: Range<i64>,

@@ -11,7 +11,7 @@ use schemas::{
 
 use super::reader_pool::{LookupError, ScanBudget};
 
-/// How many records before the place found by bisection are searched.
+/// How many records before the event found by bisection are searched.
 const LOOK_BACK: i64 = 1_000;
 
 /// The epoch of the record at `position`, whose event is in `range` of `chat.events` if it has one. An epoch begins with an event that
@@ -38,8 +38,8 @@ pub(super) fn epoch_of(
     Ok(first.epoch)
 }
 
-/// The first event of `epoch` or a later one and its offset. What a former owner appends behind a raise is of the epoch before it, and can
-/// mislead the bisection to an event behind it; then an earlier one is right before that.
+/// The first event of `epoch` or a later one, and its offset. Events that a former owner appends after a raise belong to the epoch before it. They
+/// can mislead the bisection to a later event; then an earlier one is right before the event found.
 fn first_of_epoch(
     reader: &LogReader,
     partition: Partition,
@@ -61,7 +61,7 @@ fn first_of_epoch(
     }
 }
 
-/// The first event of `epoch` or a later one and its offset, where epochs rise along the log.
+/// The first event of `epoch` or a later one and its offset, provided that epochs rise along the log.
 fn bisect(
     reader: &LogReader,
     partition: Partition,
@@ -83,7 +83,7 @@ fn bisect(
     Ok(first)
 }
 
-/// The source offset and offset of the first record of a range that is such an event.
+/// The source offset and the offset of the first event in a range for which `is_sought` is true.
 fn first_event(
     reader: &LogReader,
     partition: Partition,

@@ -16,7 +16,7 @@ use super::{
     reader_pool::{LookupError, ScanBudget},
 };
 
-/// How many events before the time of a record that caused none are searched.
+/// How many events before the time of a record are searched as well: the progress after a record without an event may be there.
 const SEARCH_BACK: i64 = 1_000;
 
 /// What `chat.events` contains about a record.
@@ -28,15 +28,15 @@ pub(super) enum EventLookup {
     Event(Outcome),
     /// The record was sequenced and caused no event.
     NoEvent {
-        /// The offset of an event behind it: everything that was sequenced before the record is below.
+        /// The offset of an event after the record: everything that was sequenced before the record is below.
         below: i64,
     },
 }
 
 /// Looks up the record at `position`, which was appended at `appended`.
 ///
-/// The time of an event is that of its cause or later, so the record's event is not before the first event of that time. A progress
-/// record behind a record that caused no event can be: it has the clock of the state, which only events move.
+/// The time of an event is that of its cause or later, so the record's event is not before the first event of that time. The progress after a record
+/// that caused no event can be before it: progress has the clock of the state, which only events move.
 pub(super) fn find(
     reader: &LogReader,
     position: InboundPosition,
@@ -85,8 +85,8 @@ fn scan(
     Ok(found)
 }
 
-/// What one event shows. Source offsets rise at their first occurrence, and repeats of a former owner come later, so the first event at
-/// or above the sought offset decides. An event of a newer program may be the one sought.
+/// What one event shows. Source offsets rise at their first occurrence, and repeats of a former owner come later, so the first event at or above the
+/// sought offset decides. An event that only a newer program can read may be the sought one.
 fn lookup_in(record: &Record, sought: SourceOffset) -> Result<EventLookup, UnknownRules> {
     let no_event = EventLookup::NoEvent {
         below: record.offset,

@@ -21,9 +21,9 @@ use crate::{call::Call, deadline::Deadline, error::QueryError};
 /// The result of the lookup in the logs.
 enum LogLookup {
     Outcome(Outcome),
-    /// `chat.inbound` has no such record, or none that concerns the caller.
+    /// `chat.inbound` has no such record, or the record does not concern the caller.
     NotFound,
-    /// A send that was not sequenced, and whose dead letter was not found: most often a repeat.
+    /// A send that caused no event and whose dead letter was not found: most often a repeat.
     WithoutEvent {
         send: SendMessage,
         appended: TimestampMs,
@@ -32,11 +32,10 @@ enum LogLookup {
     },
 }
 
-/// Looks up the outcome of the inbound record at `position`, for a caller whom it concerns.
+/// Looks up the outcome of the inbound record at `position`, for a caller that the record concerns.
 ///
 /// # Errors
-/// 404 where there is no such record yet, and in the same words where it does not concern `caller`; [`QueryError`] where Kafka or MySQL
-/// fail.
+/// 404 if there is no such record yet, and with the same words if the record does not concern `caller`; [`QueryError`] if Kafka or MySQL fail.
 pub(crate) async fn lookup(
     call: &Call,
     caller: &Caller,
@@ -75,7 +74,7 @@ pub(crate) async fn lookup(
     }
 }
 
-/// Whether it was refused after all, for which all dead letters since then are read.
+/// The refusal of the record, if it has one after all. Reads all dead letters since the record.
 async fn refused(
     call: &Call,
     caller: &Caller,
@@ -150,7 +149,7 @@ fn look_up_in_log(
         && let Recipient::User(peer) = ack.to
         && ack.conversation().partition() == partition
     {
-        // The sequencer refuses none of these but for an id that another command has.
+        // The sequencer refuses such a command only if its id belongs to another command.
         let reader = Reader {
             uid: ack.uid,
             peer,
@@ -178,7 +177,7 @@ fn look_up_in_log(
     })
 }
 
-/// Its refusal by all dead letters since then; where these are too many, that there is no event is all that can be said.
+/// The refusal of the record, from all dead letters since then. If these are too many, the outcome says only that there is no event.
 fn scan_all(
     search: &mut DeadLetterSearch<'_>,
     conversation: ConversationId,
@@ -189,7 +188,7 @@ fn scan_all(
     }
 }
 
-/// The conversation of a change to a message or to a contact, and of whatever is asked for in a group.
+/// The conversation of a change to a message or to a contact, and of every command in a group.
 fn changed_conversation(command: &Command) -> Option<ConversationId> {
     let is_change = matches!(
         command,
@@ -199,12 +198,12 @@ fn changed_conversation(command: &Command) -> Option<ConversationId> {
     command.conversation().filter(is_looked_for)
 }
 
-/// The users who may look a record up; nobody if it is no command.
+/// The users who may look a record up; none if it is not a command.
 fn concerned(value: &[u8]) -> Vec<UserId> {
     Command::parse(value).map_or_else(|_| vec![], |command| command.kind().concerned())
 }
 
-/// The outcome of a record that can only have been refused, where its dead letter is not found, as when it is no longer retained.
+/// The outcome of a record that can only have been refused, if its dead letter is not found: for example, it is no longer retained.
 fn refused_without_letter(command: Result<Command, Malformed>, partition: Partition) -> Outcome {
     let (reason, detail) = match command {
         Err(malformed) => (Reason::Malformed, malformed.to_string()),

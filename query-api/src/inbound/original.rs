@@ -12,20 +12,20 @@ use schemas::{
 
 use super::reader_pool::{LookupError, ScanBudget};
 
-/// How many events before the end of the search are read: what was appended twice by a producer is some records apart.
+/// How many events before the end of the search are read: the two copies of a record that a producer appended twice are close together.
 const LOOK_BACK: i64 = 4_096;
 
-/// The command that holds, where another record repeats it.
+/// The command that counts, if another record repeats it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Original {
-    /// Its record.
+    /// The position of the command's record.
     pub(super) at: InboundPosition,
     /// The offset of its event in the same partition.
     pub(super) events_offset: i64,
     pub(super) event: Event,
 }
 
-/// The newest event below the offset `below` to which `value` would have led, among those nearest to it.
+/// The newest event below the offset `below` that `value` would have caused, searched in the last [`LOOK_BACK`] events.
 pub(super) fn find(
     reader: &LogReader,
     partition: Partition,
@@ -72,7 +72,7 @@ fn newest(
     found
 }
 
-/// Whether an event answers a command that asks for the same, with the same id. Hides and clears need none.
+/// Whether an event answers a command with the same content and the same id. Hides and clears need no id.
 fn is_answer(value: &InboundValue, event: &Event) -> bool {
     if value.command.mismatched_field(&event.body).is_some() {
         return false;

@@ -1,4 +1,4 @@
-//! What events and commands say of the record that is asked for.
+//! What events and commands say about the record that the caller asks for.
 
 use api::{Outcome, Reader, utc};
 use schemas::{
@@ -9,7 +9,7 @@ use schemas::{
 
 use super::original::Original;
 
-/// What an event says of the record that caused it; `None` for progress, which no record causes.
+/// What an event says about the record that caused it; `None` for progress, which no record causes.
 pub(super) fn of_event(events_offset: i64, event: Event) -> Option<Outcome> {
     let ts = utc(event.ts);
     Some(match event.body {
@@ -72,7 +72,7 @@ pub(super) fn of_event(events_offset: i64, event: Event) -> Option<Outcome> {
     })
 }
 
-/// What a change, or a command in a group, comes to that was not refused and has no event.
+/// The outcome of a change, or of a command in a group, that was not refused and has no event.
 pub(super) fn without_event(command: &Command, conversation: ConversationId) -> Outcome {
     match command {
         Command::Send(send) => repeat_of_message(send, None),
@@ -88,7 +88,7 @@ pub(super) fn no_event(conversation: ConversationId) -> Outcome {
     }
 }
 
-/// A message with the number `original`, where that is found, was sent before.
+/// The outcome of a message that was sent before, with the number `original` if that is found.
 pub(super) fn repeat_of_message(send: &SendMessage, original: Option<Mid>) -> Outcome {
     Outcome::Repeat {
         conversation: Some(send.conversation().to_string()),
@@ -100,7 +100,7 @@ pub(super) fn repeat_of_message(send: &SendMessage, original: Option<Mid>) -> Ou
     }
 }
 
-/// The same of any command, whose event is found on the log.
+/// The same for any command, if the event of the original is found in the log.
 pub(super) fn repeat(original: Original) -> Outcome {
     let Original {
         at,

@@ -12,7 +12,7 @@ use schemas::event::UnknownRules;
 
 use crate::{deadline::Deadline, error::QueryError};
 
-/// A reader is opened when all others are in use, and returned to the pool after the call.
+/// A pool of readers. A call opens a reader if all others are in use, and returns it to the pool afterwards.
 pub(crate) struct ReaderPool {
     kafka: KafkaConfig,
     places: Arc<CallerQuota>,
@@ -20,7 +20,7 @@ pub(crate) struct ReaderPool {
     max_records: usize,
 }
 
-/// Limits what one call reads of the log.
+/// Limits how many records of the log one call reads.
 pub(super) struct ScanBudget {
     max_records: usize,
     spent: usize,
@@ -141,7 +141,7 @@ mod tests {
             let (started, mut held) = (started.clone(), held.clone());
             let look_up = move |_: &LogReader, _: &mut ScanBudget| {
                 started.send(()).unwrap();
-                // Until `release` is dropped.
+                // The reader waits until `release` is dropped.
                 let _ = tokio::runtime::Handle::current().block_on(held.changed());
                 Ok(())
             };

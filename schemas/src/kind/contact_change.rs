@@ -25,9 +25,9 @@ pub struct ContactFlags {
 /// The command: what `uid` says about the contact with `peer`. `None` leaves a flag as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeContact {
-    /// Whose contact it is.
+    /// The user who has the contact.
     pub uid: UserId,
-    /// The other user; nobody blocks himself.
+    /// The other user. Users cannot block themselves.
     pub peer: UserId,
     /// See [`ContactFlags::favourite`].
     pub favourite: Option<bool>,
@@ -37,9 +37,9 @@ pub struct ChangeContact {
     pub muted: Option<bool>,
     /// See [`ContactFlags::blocked`].
     pub blocked: Option<bool>,
-    /// The contact leaves the list until the next message, and what is in the conversation is read.
+    /// The contact leaves the list until the next message, and the whole conversation counts as read.
     pub deleted: bool,
-    /// The user posted it himself, so limits of users apply.
+    /// The user posted the command, so the limits of users apply.
     pub by_user: bool,
 }
 
@@ -50,7 +50,7 @@ impl ChangeContact {
         DirectConversation::new(self.uid, self.peer)
     }
 
-    /// The flags after it.
+    /// The flags after the command.
     #[must_use]
     pub fn applied_to(&self, flags: ContactFlags) -> ContactFlags {
         ContactFlags {
@@ -61,7 +61,7 @@ impl ChangeContact {
         }
     }
 
-    /// The first field in which the event differs from what is asked for.
+    /// The first field in which the event differs from the command.
     pub(crate) fn mismatch(&self, change: &ContactChange) -> Option<&'static str> {
         let flags = self.applied_to(change.flags);
         first_unequal([
@@ -75,10 +75,10 @@ impl ChangeContact {
         ])
     }
 
-    /// Checks what no single field shows.
+    /// Checks that the command asks for something, and that `uid` is not blocking `uid`.
     ///
     /// # Errors
-    /// [`Malformed`] where it asks for nothing, or `uid` blocks himself.
+    /// [`Malformed`] if it asks for nothing, or `uid` would block `uid`.
     pub fn checked(self) -> Result<Self, Malformed> {
         let flags = [self.favourite, self.pinned, self.muted, self.blocked];
         if !self.deleted && flags == [None; 4] {
@@ -96,11 +96,11 @@ impl ChangeContact {
 /// The event: what `uid` says about the contact with `peer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContactChange {
-    /// Whose contact it is.
+    /// The user who has the contact.
     pub uid: UserId,
     /// The other user.
     pub peer: UserId,
-    /// All flags, as they are from here on.
+    /// All flags, as they are from this event on.
     pub flags: ContactFlags,
     /// The contact left the list.
     pub deleted: Option<DeletedContact>,
@@ -109,7 +109,7 @@ pub struct ContactChange {
 /// A contact left the list of a user, who has read everything in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletedContact {
-    /// The newest message then; a later one brings the contact back.
+    /// The newest message at that time; a later one brings the contact back.
     pub mid: Mid,
     /// How many messages the peer had sent up to `mid`.
     pub n: Ordinal,

@@ -14,7 +14,7 @@ use crate::{
 pub struct Control {
     /// The version of the rules that holds from this record on.
     pub rule_version: Option<u32>,
-    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
+    /// How long, in log time, a client_msg_id is remembered, milliseconds.
     pub dedup_window_ms: Option<i64>,
     /// The largest number of dedup entries of the partition.
     pub dedup_max_entries: Option<i64>,
@@ -26,16 +26,16 @@ pub struct Control {
     pub dedup_max_per_sender: Option<i64>,
     /// How many conversations a user may begin in the partition in a day of log time, 0 for any number. Rule version 1 ignores it.
     pub new_conversations_per_day: Option<i64>,
-    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. Ignored below rule version 3.
+    /// How long, in log time, an author may recall a message, milliseconds; 0 for never, −1 for always. Ignored below rule version 3.
     pub recall_window_ms: Option<i64>,
     /// Whether a message may be deleted for both sides. Ignored below rule version 3.
     pub delete_for_all: Option<bool>,
     /// The most members of a group. Ignored below rule version 3.
     pub max_group_members: Option<i64>,
-    /// How many users, himself included, a user may make members of groups in the partition in a day of log time, 0 for any number. Ignored
-    /// below rule version 4.
+    /// The largest number of users, oneself included, that a user may make members of groups in the partition in a day of log time; 0 for any number.
+    /// Ignored below rule version 4.
     pub new_memberships_per_day: Option<i64>,
-    /// Of how many groups of the partition a user may be a member because others made him one, 0 for any number. Ignored below rule version 4.
+    /// The largest number of groups of the partition that a user may be in by being added by others; 0 for any number. Ignored below rule version 4.
     pub max_memberships_by_others: Option<i64>,
 }
 
@@ -44,7 +44,7 @@ pub struct Control {
 pub struct Rules {
     /// The version of the rules; a program that does not know it stops.
     pub rule_version: u32,
-    /// For how long, in log time, a client_msg_id is remembered, milliseconds.
+    /// How long, in log time, a client_msg_id is remembered, milliseconds.
     pub dedup_window_ms: i64,
     /// The largest number of dedup entries of the partition.
     pub dedup_max_entries: i64,
@@ -57,16 +57,16 @@ pub struct Rules {
     pub dedup_max_per_sender: i64,
     /// How many conversations a user may begin in the partition in a day of log time; 0 for any number.
     pub new_conversations_per_day: i64,
-    /// For how long, in log time, its author may recall a message, milliseconds; 0 for never, −1 for always. 0 below rule version 3.
+    /// How long, in log time, an author may recall a message, milliseconds; 0 for never, −1 for always. 0 below rule version 3.
     pub recall_window_ms: i64,
     /// Whether a message may be deleted for both sides; false below rule version 3.
     pub delete_for_all: bool,
     /// The most members of a group; 0 below rule version 3.
     pub max_group_members: i64,
-    /// How many users, himself included, a user may make members of groups in the partition in a day of log time; 0 for any number, and below
-    /// rule version 4.
+    /// The largest number of users, oneself included, that a user may make members of groups in the partition in a day of log time; 0 for any number,
+    /// and below rule version 4.
     pub new_memberships_per_day: i64,
-    /// Of how many groups of the partition a user may be a member because others made him one; 0 for any number, and below rule version 4.
+    /// The largest number of groups of the partition that a user may be in by being added by others; 0 for any number, and below rule version 4.
     pub max_memberships_by_others: i64,
 }
 
@@ -189,7 +189,7 @@ impl From<Rules> for proto::ControlApplied {
 }
 
 impl Control {
-    /// The first field in which the event differs from what is asked for.
+    /// The first field in which the event differs from the command.
     pub(crate) fn mismatch(&self, rules: &Rules) -> Option<&'static str> {
         fn matches<T: PartialEq>(asked: Option<T>, found: T) -> bool {
             asked.is_none_or(|asked| asked == found)
@@ -267,7 +267,7 @@ impl CommandKind for Control {
         CommandScope::CONTROL
     }
 
-    /// It has none.
+    /// A control command has no author.
     fn author_field(&self) -> &'static str {
         "author"
     }

@@ -1,4 +1,4 @@
-//! Groups: changes that members ask for, and what became of them.
+//! Groups: changes that members ask for, and the events that answer them.
 
 mod gid;
 mod wire;
@@ -15,7 +15,7 @@ pub const MAX_NAMED_USERS: usize = 1_000;
 
 /// The longest name of a group, characters.
 const MAX_NAME_CHARS: usize = 100;
-/// The longest id of a group of its owner's own, bytes.
+/// The longest client_id of a group, bytes.
 const MAX_CLIENT_ID_BYTES: usize = 64;
 
 /// What a member may do; each role may do more than the one before.
@@ -46,7 +46,7 @@ impl GroupRole {
         }
     }
 
-    /// From its number in the `.proto` file; `None` where there is none.
+    /// The role of a number in the `.proto` file; `None` if there is no such role.
     #[must_use]
     pub fn from_proto(role: i32) -> Option<Self> {
         match proto::GroupRole::try_from(role) {
@@ -88,11 +88,11 @@ impl std::str::FromStr for GroupRole {
 pub struct ChangeGroup {
     /// The group.
     pub gid: GroupId,
-    /// Who asks.
+    /// The user who asks.
     pub by: UserId,
-    /// He posted it himself, so limits of users apply.
+    /// The user posted the command, so the limits of users apply.
     pub by_user: bool,
-    /// What he asks for.
+    /// What the user asks for.
     pub action: GroupAction,
 }
 
@@ -128,7 +128,7 @@ impl CreateGroup {
 }
 
 impl ChangeGroup {
-    /// Checks what the types of its fields do not show.
+    /// Checks what the field types cannot enforce.
     ///
     /// # Errors
     /// [`Malformed`] for a name or a client_id of the wrong length, for too few or too many users, and if no option is set.
@@ -155,7 +155,7 @@ impl ChangeGroup {
         Ok(self)
     }
 
-    /// The users whom it makes members, and the field that names them.
+    /// The users whom the command makes members, and the field that names them.
     #[must_use]
     pub fn new_members(&self) -> Option<(&'static str, &[UserId])> {
         match &self.action {
@@ -165,7 +165,7 @@ impl ChangeGroup {
         }
     }
 
-    /// The users whom it makes members, or no members any more.
+    /// The users whom the command makes members or removes.
     #[must_use]
     pub fn named_users(&self) -> &[UserId] {
         match &self.action {
@@ -175,8 +175,8 @@ impl ChangeGroup {
         }
     }
 
-    /// The first field in which the event differs from what is asked for. A change may concern fewer users than it names: those of whom it is
-    /// true already are left out.
+    /// The first field in which the event differs from the command. The event may concern fewer users than the command names: it leaves out those for
+    /// whom nothing changes.
     pub(crate) fn mismatch(&self, change: &GroupChange) -> Option<&'static str> {
         let same = [
             ("gid", self.gid == change.gid),
@@ -241,13 +241,13 @@ pub enum GroupAction {
     Create(CreateGroup),
     /// To make users members: 1 to [`MAX_NAMED_USERS`].
     Add(Vec<UserId>),
-    /// To make users no members any more: 1 to [`MAX_NAMED_USERS`].
+    /// To remove members: 1 to [`MAX_NAMED_USERS`].
     Remove(Vec<UserId>),
     /// To become a member of an open group.
     Join,
-    /// To be no member any more.
+    /// To leave the group.
     Leave,
-    /// To give a member a role. [`GroupRole::Owner`] gives the group away.
+    /// To give a member a role. [`GroupRole::Owner`] transfers the ownership.
     SetRole {
         /// The member.
         uid: UserId,
@@ -256,9 +256,9 @@ pub enum GroupAction {
     },
     /// To give the group this name.
     Rename(String),
-    /// That a member, or all but admins and the owner, do not send any more.
+    /// To stop a member, or everybody but the admins and the owner, from sending.
     Mute(Option<UserId>),
-    /// The opposite.
+    /// To end a mute.
     Unmute(Option<UserId>),
     /// To set options.
     SetOptions(SetGroupOptions),
@@ -277,7 +277,7 @@ pub struct CreateGroup {
     pub open: bool,
     /// Members see what was sent before they joined.
     pub whole_history: bool,
-    /// The owner's own id of the group, of which with the owner the gid is made: 1 to 64 bytes. `None` where a service chose the gid.
+    /// The owner's client_id for the group, 1 to 64 bytes; the gid is derived from the owner and this id. `None` if a service chose the gid.
     pub client_id: Option<String>,
 }
 
@@ -295,7 +295,7 @@ pub struct SetGroupOptions {
 pub struct GroupChange {
     /// The group.
     pub gid: GroupId,
-    /// Who changed it.
+    /// The user who changed it.
     pub by: UserId,
     /// Which change it was.
     pub kind: GroupChangeKind,
@@ -303,9 +303,9 @@ pub struct GroupChange {
     pub settings: GroupSettings,
     /// How many members there are from here on; 0 once it is dissolved.
     pub member_count: i64,
-    /// The newest message: who joins here has read up to it.
+    /// The newest message; users who join with this change have read up to it.
     pub last_mid: Mid,
-    /// Those whom it concerns, as they are from here on. A dissolution names nobody.
+    /// The users whom the change concerns, as they are from this event on. A dissolution names nobody.
     pub members: Vec<GroupMember>,
 }
 
@@ -398,11 +398,11 @@ pub struct GroupSettings {
 pub struct GroupMember {
     /// The user.
     pub uid: UserId,
-    /// The role; `None` for who is no member any more.
+    /// The role; `None` for a user who is no longer a member.
     pub role: Option<GroupRole>,
-    /// Does not send.
+    /// The user may not send.
     pub muted: bool,
-    /// Was no member before.
+    /// The user was not a member before.
     pub joined: bool,
 }
 

@@ -10,18 +10,18 @@ use crate::{
     proto,
 };
 
-/// What becomes of a message, or of one user's view of a conversation.
+/// What happens to a message, or to one user's view of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Its text goes, for both sides; its number stays. Final.
+    /// The text is removed, for both sides; the message keeps its number. Final.
     Recall,
     /// A recall after which the message is not shown at all.
     Delete,
-    /// It gets this text.
+    /// The message gets this text.
     Edit(String),
-    /// It is not shown to the user who hides it any more.
+    /// The message is no longer shown to the user who hides it.
     Hide,
-    /// Neither it nor anything before it is shown to the user who clears the history any more, and all of that is read.
+    /// The message and all before it are no longer shown to the user who clears the history, and count as read.
     Clear,
 }
 
@@ -47,7 +47,7 @@ impl Change {
         }
     }
 
-    /// Whether it concerns the user only who makes it.
+    /// Whether the change concerns only the user who makes it.
     #[must_use]
     pub fn is_for_one(&self) -> bool {
         matches!(self, Self::Hide | Self::Clear)
@@ -56,7 +56,7 @@ impl Change {
     /// The change of this kind; `msg` is the text of an edit.
     ///
     /// # Errors
-    /// [`Malformed`] where there is no such kind, an edit has no right text, or another change has one.
+    /// [`Malformed`] if there is no such kind, if an edit has no valid text, or if another change has a text.
     pub fn new(kind: &str, msg: Option<String>) -> Result<Self, Malformed> {
         let change = match kind {
             "recall" => Self::Recall,
@@ -95,7 +95,7 @@ impl Change {
         Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
     }
 
-    /// Its number in the `.proto` file, and the text of an edit.
+    /// The kind in the `.proto` file, and the text of an edit.
     #[must_use]
     pub fn into_proto(self) -> (proto::ChangeKind, String) {
         match self {
@@ -111,7 +111,7 @@ impl Change {
 /// The command: `by` changes a message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeMessage {
-    /// Who makes the change.
+    /// The user who makes the change.
     pub by: UserId,
     /// The other side of the conversation.
     pub to: Recipient,
@@ -128,7 +128,7 @@ impl ChangeMessage {
         self.to.conversation_with(self.by)
     }
 
-    /// The first field in which the event differs from what is asked for.
+    /// The first field in which the event differs from the command.
     pub(crate) fn mismatch(&self, changed: &MessageChange) -> Option<&'static str> {
         first_unequal([
             ("by", self.by == changed.by),
@@ -143,7 +143,7 @@ impl ChangeMessage {
 /// The event: a message was changed, or what `by` sees of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageChange {
-    /// Who made the change.
+    /// The user who made the change.
     pub by: UserId,
     /// The other side of the conversation.
     pub to: Recipient,
@@ -151,10 +151,10 @@ pub struct MessageChange {
     pub mid: Mid,
     /// What became of it.
     pub change: Change,
-    /// Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on 0 where it [is for one](Change::is_for_one): then the
-    /// offset of its event is all that says where it is among the others of `by`.
+    /// The number among the changes of the conversation: 1, 2, 3 … From rule version 4 on it is 0 if the change [is for one](Change::is_for_one):
+    /// then only the offset of its event gives its place among the other changes of `by`.
     pub chg: Chg,
-    /// Of a clear: how many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
+    /// For a clear: how many messages the other user had sent up to `mid`; `None` if the sequencer no longer knew (PROTOCOL R5), and in a group.
     pub n: Option<Ordinal>,
 }
 
@@ -165,7 +165,7 @@ impl MessageChange {
         self.to.conversation_with(self.by)
     }
 
-    /// Whether it has no number, since it concerns `by` alone (PROTOCOL C1).
+    /// Whether the change has no number, because it concerns `by` alone (PROTOCOL C1).
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.chg == Chg::ZERO

@@ -1,4 +1,4 @@
-//! The kinds of commands and of the events that answer them: each in a file of its own, with all that follows from its fields.
+//! The kinds of commands and of the events that answer them. Each has a file with all that follows from its fields.
 //!
 //! The enums over them, [`Command`](crate::command::Command) and [`Body`](crate::event::Body), ask a kind by these traits.
 
@@ -25,7 +25,7 @@ pub const LABELS: [&str; 6] = [
     "group_change",
 ];
 
-/// What a kind of command says of itself.
+/// What depends on the kind of a command.
 pub trait CommandKind {
     /// The name of the kind: the label of metrics, and the member of a line of NDJSON unless [`Self::member`] says otherwise.
     fn label(&self) -> &'static str;
@@ -42,7 +42,7 @@ pub trait CommandKind {
     /// Sets whether the author posted it, in which case the limits of users apply.
     fn set_by_user(&mut self, by_user: bool);
 
-    /// Whether its dead letter may be posted again. In a group none may.
+    /// Whether its dead letter may be posted again. In a group never.
     fn redrive(&self) -> Redrive;
 
     /// The member of a line of NDJSON.
@@ -50,37 +50,37 @@ pub trait CommandKind {
         self.label()
     }
 
-    /// The users who may learn what became of it: its author, unless the kind says otherwise.
+    /// The users who may look up the outcome: the author, unless the kind says otherwise.
     fn concerned(&self) -> Vec<UserId> {
         self.scope().author.into_iter().collect()
     }
 
-    /// The text that the filter of words looks at.
+    /// The text that the word filter checks.
     fn text_mut(&mut self) -> Option<&mut String> {
         None
     }
 
-    /// By what a repeat of it is recognised.
+    /// How a repeat of the command is recognised.
     fn retry(&self) -> Retry {
         Retry::CommandId
     }
 }
 
-/// What a kind of event says of itself.
+/// What depends on the kind of an event.
 pub trait EventKind {
     /// The author and the conversation of the command that led to it.
     fn scope(&self) -> CommandScope;
 
-    /// Whether it concerns its author alone: only the author's devices hear of it.
+    /// Whether the event concerns its author alone: only the author's devices receive it.
     fn is_for_author(&self) -> bool;
 
-    /// The read positions between two users that it moves up, unless they are higher.
+    /// The read positions between two users that the event raises, unless they are higher already.
     fn read_positions(&self) -> [Option<ReadPosition>; 2] {
         [None; 2]
     }
 }
 
-/// Within what a command's id is unique: its author, and what it is said to. Both are `None` for control, and a profile is said to nobody.
+/// The scope in which a command's id is unique: its author and its recipient. Both are `None` for control; a profile has no recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommandScope {
     /// The user who gives the command.
@@ -90,7 +90,7 @@ pub struct CommandScope {
 }
 
 impl CommandScope {
-    /// Of the operators' commands.
+    /// The scope of the operators' commands.
     pub(crate) const CONTROL: Self = Self {
         author: None,
         to: None,
@@ -136,7 +136,7 @@ impl CommandScope {
     }
 }
 
-/// By what a repeat of a command is recognised, if its producer does not know the outcome.
+/// How a repeat of a command is recognised, if its producer does not know the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Retry {
@@ -172,13 +172,13 @@ impl Retry {
 pub enum Redrive {
     /// Always: its client_msg_id shows whether it is sequenced already.
     Send,
-    /// Only if this message was there at its time: posted now it would be about a later message.
+    /// Only if this message existed when the command was posted: posted now, it would be about a later message.
     OfMessage(Mid),
     /// Never, for this reason.
     Never(&'static str),
 }
 
-/// The users of a command that both sides of a direct conversation may look up, in a group its author.
+/// The users who may look up a command of both sides: in a direct conversation both users, in a group the author.
 fn both_sides(author: UserId, to: Recipient) -> Vec<UserId> {
     match to {
         Recipient::User(peer) => vec![author, peer],

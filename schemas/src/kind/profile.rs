@@ -14,11 +14,11 @@ pub const MAX_PROFILE_EXTRA_BYTES: usize = 4_096;
 /// Readers embed extra in answers of their own, and many parsers stop at 128 levels.
 const MAX_EXTRA_DEPTH: usize = 32;
 
-/// What others see of a user, whole: a later one takes the place of an earlier one. The command that sets it and its event say the same.
-/// It belongs to no conversation: its partition is uid mod 64.
+/// What others see of a user. A later profile replaces the whole earlier one. The command and its event have the same content. It belongs to no
+/// conversation: its partition is uid mod 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Whose it is.
+    /// The user.
     pub uid: UserId,
     /// 1 to 64 characters, none a control character.
     pub nick: String,
@@ -32,7 +32,7 @@ impl Profile {
     /// Checks all fields.
     ///
     /// # Errors
-    /// [`Malformed`] names the first that is not what its docs say.
+    /// [`Malformed`] names the first field that is not valid.
     pub fn checked(self) -> Result<Self, Malformed> {
         check_nick(&self.nick)?;
         self.avatar.as_deref().map_or(Ok(()), check_avatar)?;
@@ -40,7 +40,7 @@ impl Profile {
         Ok(self)
     }
 
-    /// The first field in which the event differs from what is asked for.
+    /// The first field in which the event differs from the command.
     pub(crate) fn mismatch(&self, set: &Self) -> Option<&'static str> {
         first_unequal([
             ("uid", self.uid == set.uid),
@@ -58,7 +58,7 @@ pub struct StoredProfile {
     pub profile: Profile,
     /// When it was set.
     pub ts: TimestampMs,
-    /// The offset of its event in its partition of `chat.events`. Of two profiles of a user that with the higher one holds.
+    /// The offset of its event in its partition of `chat.events`. Of two profiles of a user the one with the higher offset is current.
     pub pos: i64,
 }
 
@@ -93,7 +93,7 @@ fn check_avatar(avatar: &str) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// It is parsed as readers will parse it (no halves of surrogate pairs, no numbers beyond a double), and kept as it is.
+/// Parses extra as strictly as readers will (no halves of surrogate pairs, no numbers beyond a double). The text is stored unchanged.
 fn check_extra(extra: &str) -> Result<(), Malformed> {
     let refused = |wrong: String| {
         let right = format!("must be a JSON object of at most {MAX_PROFILE_EXTRA_BYTES} bytes");

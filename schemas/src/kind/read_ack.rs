@@ -28,7 +28,7 @@ impl ReadAck {
         self.to.conversation_with(self.uid)
     }
 
-    /// The first field in which the event differs from what is asked for. The position may be lower, never higher (PROTOCOL S4).
+    /// The first field in which the event differs from the command. The position may be lower, never higher (PROTOCOL S4).
     pub(crate) fn mismatch(&self, position: &ReadPosition) -> Option<&'static str> {
         first_unequal([
             ("uid", self.uid == position.uid),
@@ -50,7 +50,7 @@ pub struct ReadPosition {
     pub device: DeviceClass,
     /// The newest message read.
     pub mid: Mid,
-    /// How many messages the other user had sent up to `mid`; `None` where the sequencer no longer knew (PROTOCOL R5), and in a group.
+    /// How many messages the other user had sent up to `mid`; `None` if the sequencer no longer knew (PROTOCOL R5), and in a group.
     pub n: Option<Ordinal>,
 }
 
@@ -169,7 +169,7 @@ impl EventKind for ReadPosition {
 }
 
 impl ReadPosition {
-    /// Those of both classes of devices, if `uid` has read all of the conversation with `peer` up to `mid`. There is none in a note to oneself.
+    /// The read positions of both device classes, if `uid` has read the conversation with `peer` up to `mid`. None in a note to oneself.
     pub(crate) fn of_both_classes(
         uid: UserId,
         peer: UserId,

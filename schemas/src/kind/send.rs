@@ -15,13 +15,13 @@ use crate::{
 pub struct SendMessage {
     /// The sender.
     pub srcid: UserId,
-    /// To whom.
+    /// The recipient.
     pub to: Recipient,
     /// The sender's own id of this send.
     pub client_msg_id: ClientMsgId,
     /// At least one byte, without NUL.
     pub msg: String,
-    /// The sender posted it himself, so limits of users apply.
+    /// The sender posted the command, so the limits of users apply.
     pub by_user: bool,
 }
 
@@ -32,7 +32,7 @@ impl SendMessage {
         self.to.conversation_with(self.srcid)
     }
 
-    /// Checks its text.
+    /// Checks the text.
     ///
     /// # Errors
     /// [`Malformed`] if the text is empty or has NUL.
@@ -43,7 +43,7 @@ impl SendMessage {
         })
     }
 
-    /// The first field in which the event differs from what is asked for.
+    /// The first field in which the event differs from the command.
     pub(crate) fn mismatch(&self, message: &Message) -> Option<&'static str> {
         first_unequal([
             ("srcid", self.srcid == message.srcid),
@@ -59,7 +59,7 @@ impl SendMessage {
 pub struct Message {
     /// The sender.
     pub srcid: UserId,
-    /// To whom.
+    /// The recipient.
     pub to: Recipient,
     /// The sender's own id of this send.
     pub client_msg_id: ClientMsgId,
@@ -67,7 +67,7 @@ pub struct Message {
     pub msg: String,
     /// Its number in the conversation: 1, 2, 3 …
     pub mid: Mid,
-    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …; 0 in a group, where nobody counts them.
+    /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …; 0 in a group, where messages are not counted by sender.
     pub n: Ordinal,
 }
 

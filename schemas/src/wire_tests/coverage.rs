@@ -1,4 +1,4 @@
-//! Whether examples would show any field that is read from another's place.
+//! Whether the examples would reveal a field that is read from another field's place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ impl Seen {
         unset.chain(alike).chain(unused).collect()
     }
 
-    /// The first value but 0 that no example has.
+    /// The first value other than 0 that no example has.
     fn unused(&self, of: &EnumDescriptor) -> Option<String> {
         let used = self.numbers.get(of.full_name());
         let is_used = |number: i32| used.is_some_and(|used| used.contains(&number));
@@ -94,7 +94,7 @@ impl Seen {
     }
 }
 
-/// `None` where the field is absent, which for some is not its default.
+/// `None` if the field is absent, which for some fields differs from the default.
 fn value_in(message: &DynamicMessage, field: &FieldDescriptor) -> Option<Value> {
     let is_there = message.has_field(field) || !field.supports_presence();
     is_there.then(|| message.get_field(field).into_owned())

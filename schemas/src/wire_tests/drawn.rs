@@ -1,4 +1,4 @@
-//! Messages with values that are drawn, a value of its own in every field: what is read and written again has the same.
+//! Messages with drawn values, a different one in every field: reading and writing keeps them.
 
 use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage as _,
@@ -32,7 +32,7 @@ fn an_event_is_written_as_it_was_read() {
     assert_eq!(gaps(&descriptor("SequencedEvent"), &drawn), [""; 0]);
 }
 
-/// Draws a message that is valid. The same seed draws the same.
+/// Draws a valid message. The same seed draws the same.
 struct Draw {
     seed: u64,
     /// The number that was given to a field last.
@@ -56,7 +56,7 @@ impl Draw {
         message
     }
 
-    /// Of fields that exclude one another, one is left; where one is required, one is there.
+    /// Of fields that exclude one another, one is kept; if one is required, one is set.
     fn make_valid(&mut self, message: &mut DynamicMessage) {
         let descriptor = message.descriptor();
         let has = |field| descriptor.get_field_by_name(field).is_some();
@@ -64,7 +64,7 @@ impl Draw {
         if let Some(peer) = peer.filter(|_| has("gid")) {
             let is_group = self.choose(2) == 0;
             message.clear_field_by_name(if is_group { peer } else { "gid" });
-            // Nobody counts in a group.
+            // A group has no ordinals.
             if is_group && has("n") {
                 message.clear_field_by_name("n");
             }
@@ -110,14 +110,14 @@ impl Draw {
         }
     }
 
-    /// Any but 0.
+    /// Any value but 0.
     fn value_of(&mut self, of: &EnumDescriptor) -> i32 {
         let numbers = of.values().map(|value| value.number());
         let numbers: Vec<i32> = numbers.filter(|number| *number != 0).collect();
         numbers[self.choose(numbers.len())]
     }
 
-    /// Another one for each field, half of them of many bytes.
+    /// A different number for each field, half of them of many bytes.
     fn number(&mut self) -> i64 {
         self.last += 1;
         match self.choose(2) {
@@ -126,7 +126,7 @@ impl Draw {
         }
     }
 
-    /// Below `count`; splitmix64.
+    /// A number below `count`; splitmix64.
     fn choose(&mut self, count: usize) -> usize {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
@@ -136,13 +136,13 @@ impl Draw {
     }
 }
 
-/// One of several of which one is there.
+/// Whether the field is one of several of which exactly one is present.
 fn is_in_oneof(field: &FieldDescriptor) -> bool {
     let oneof = field.containing_oneof();
     oneof.is_some_and(|oneof| !oneof.is_synthetic())
 }
 
-/// May be absent from a valid message.
+/// Whether a valid message may lack the field.
 fn is_optional(field: &FieldDescriptor) -> bool {
     field.supports_presence() && !["src", "settings"].contains(&field.name())
 }

@@ -16,7 +16,7 @@ use crate::{
 /// A body as the `.proto` files have it, and as it is here.
 type Example = (Value, Body);
 
-/// All that an event has besides its body.
+/// The fields that an event has besides its body.
 fn envelope(mut body: Value) -> DynamicMessage {
     body["src"] = json!({"epoch": 1, "offset": 2, "leaderEpoch": 3});
     body["command"] = json!({"id": "once", "content": 4});
@@ -127,7 +127,7 @@ fn every_field_of_an_event_is_told_from_every_other() {
     ];
     let bodies = examples.into_iter().flatten();
     let mut events: Vec<DynamicMessage> = bodies.map(|(fields, _)| envelope(fields)).collect();
-    // All others have the other action.
+    // All other examples have the other action.
     events.push(message(
         "SequencedEvent",
         &json!({"words": {"action": "WORD_ACTION_FLAGGED"}}),

@@ -1,12 +1,12 @@
-//! What is remembered of a conversation beyond its counts, from rule version 3 on: who wrote older messages, which were recalled, and what its
-//! users say about it.
+//! What the state keeps of a conversation beyond its counts, from rule version 3 on: who wrote older messages, which were recalled, and the contact
+//! flags of its users.
 
 use schemas::{Chg, ContactFlags, Mid, Side};
 
-/// Who wrote a message is known, and whether it was recalled, for so many of the newest messages.
+/// The author of a message, and whether it was recalled, are known for this many of the newest messages.
 pub(super) const REACH: i64 = 4_096;
 
-/// What few conversations have. A conversation without has all of it as in the default.
+/// The parts of the state that few conversations have. A conversation without them has the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// How many changes there were.
@@ -17,11 +17,11 @@ pub(super) struct Changes {
     pub(super) hi: ContactState,
 }
 
-/// What one of the two users says about the conversation.
+/// The contact state of one of the two users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContactState {
     pub(super) flags: ContactFlags,
-    /// The newest message when the user deleted the contact last.
+    /// The newest message when the user last deleted the contact.
     pub(super) deleted: Mid,
     /// The message up to which the user has cleared the history.
     pub(super) cleared: Mid,
@@ -46,7 +46,7 @@ impl Changes {
         self.recalled.has(mid)
     }
 
-    /// Nothing where the message is out of reach of the newest one, whatever the log says.
+    /// Does nothing if the message is out of reach of the newest one, whatever the log says.
     pub(super) fn recall(&mut self, mid: Mid, last: Mid) {
         self.evict(last);
         if (last.get() - REACH + 1..=last.get()).contains(&mid.get()) {
@@ -62,10 +62,10 @@ impl Changes {
     }
 }
 
-/// The messages within reach that were recalled, a bit for each from the first of them on.
+/// The recalled messages within reach, one bit for each message from the first recalled one on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Recalled {
-    /// The mid of the first bit, a multiple of 64; 0 where there is none.
+    /// The mid of the first bit, a multiple of 64; 0 if there is none.
     pub(super) from: i64,
     /// Bit i of word j: the message `from + 64 j + i` was recalled.
     pub(super) words: Vec<u64>,
@@ -94,7 +94,7 @@ impl Recalled {
         self.words[place] |= 1 << (mid.get() % 64);
     }
 
-    /// Drops the words that have nothing above `gone`.
+    /// Drops the words that have no message above `gone`.
     fn evict(&mut self, gone: i64) {
         let out_of_reach = (gone + 1 - self.from).div_euclid(64);
         let out_of_reach = usize::try_from(out_of_reach).unwrap_or(0);
@@ -112,7 +112,7 @@ impl Recalled {
 /// Who wrote the messages before those of [`RecentSenders`](super::conversation::RecentSenders), a bit for each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OlderSenders {
-    /// The mid of the first bit; 0 where there is none.
+    /// The mid of the first bit; 0 if there is none.
     pub(super) from: i64,
     /// How many bits there are.
     pub(super) len: i64,
@@ -121,7 +121,7 @@ pub(super) struct OlderSenders {
 }
 
 impl OlderSenders {
-    /// Adds the message behind the last one.
+    /// Adds the message after the last one.
     pub(super) fn push(&mut self, mid: i64, side: Side) {
         if self.len == 0 {
             self.from = mid;
@@ -147,7 +147,7 @@ impl OlderSenders {
         })
     }
 
-    /// Drops the words that have nothing above `gone`.
+    /// Drops the words that have no message above `gone`.
     fn evict(&mut self, gone: i64) {
         while self.len >= 64 && self.from + 63 <= gone {
             self.words.remove(0);
@@ -183,7 +183,7 @@ mod tests {
         let is_recalled = |number: i64| number % 7 == 0;
         let mut changes = Changes::default();
         for last in 1..20_000 {
-            // Some late, some at once.
+            // Some recalls are late, some immediate.
             let back = if last % 2 == 0 { 0 } else { 500 };
             if last > back && is_recalled(last - back) {
                 changes.recall(mid(last - back), mid(last));

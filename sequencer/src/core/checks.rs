@@ -1,4 +1,4 @@
-//! What is checked of messages and conversations alike, between users and in groups.
+//! Checks of messages and conversations that are the same between users and in groups.
 
 use schemas::{TimestampMs, UserId, dead_letter::Reason};
 
@@ -36,7 +36,7 @@ pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), NoEvent> {
     Ok(())
 }
 
-/// Whether a user who begins a conversation begins one more than the rules allow in a day (PROTOCOL S14).
+/// Whether a user who begins another conversation would exceed the limit for a day (PROTOCOL S14).
 pub(super) fn begins_too_many(state: &State, now: TimestampMs, user: UserId) -> bool {
     let most = state.rules.new_conversations_per_day;
     most > 0 && i64::from(state.begun(user, now)) >= most

@@ -18,35 +18,35 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 const DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=36_500 * DAY_MS;
 /// From rule version 2 on.
 const KEYED_DEDUP_WINDOW_MS: RangeInclusive<i64> = 0..=MAX_WINDOW_MS;
-/// What version 2 begins with: a tenth of what version 1 began with.
+/// The default of version 2: a tenth of that of `dedup_max_entries`.
 const DEDUP_MAX_PER_SENDER: i64 = 100_000;
 const NEW_CONVERSATIONS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;
-/// What version 2 begins with: 1,280 over all partitions.
+/// The default of version 2: 1,280 over all partitions.
 const DEFAULT_NEW_CONVERSATIONS_PER_DAY: i64 = 20;
-/// −1 is always.
+/// −1 means always.
 const RECALL_WINDOW_MS: RangeInclusive<i64> = -1..=recent_messages::MAX_WINDOW_MS;
-/// What version 3 begins with: two minutes.
+/// The default of version 3: two minutes.
 const DEFAULT_RECALL_WINDOW_MS: i64 = 120_000;
 /// A million members are about 60 MB.
 const MAX_GROUP_MEMBERS: RangeInclusive<i64> = 1..=1_000_000;
-/// What version 3 begins with.
+/// The default of version 3.
 const DEFAULT_MAX_GROUP_MEMBERS: i64 = 10_000;
 const NEW_MEMBERSHIPS_PER_DAY: RangeInclusive<i64> = 0..=1_000_000;
-/// What version 4 begins with: one full command, 64,000 over all partitions.
+/// The default of version 4: one full command, 64,000 over all partitions.
 const DEFAULT_NEW_MEMBERSHIPS_PER_DAY: i64 = 1_000;
 const MAX_MEMBERSHIPS_BY_OTHERS: RangeInclusive<i64> = 0..=1_000_000;
-/// What version 4 begins with: 6,400 over all partitions.
+/// The default of version 4: 6,400 over all partitions.
 const DEFAULT_MAX_MEMBERSHIPS_BY_OTHERS: i64 = 100;
-/// What MySQL's TEXT holds, and far below what fits a record of `chat.events` (PROTOCOL S6).
+/// The size of MySQL's TEXT, far below the maximum record of `chat.events` (PROTOCOL S6).
 const MAX_MSG_BYTES: RangeInclusive<i64> = 1..=65_535;
 
 /// Why a control record cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRules {
-    /// A setting is wrong; the text says which and what is right.
+    /// A setting is wrong; the text says which one and what is valid.
     #[error("{0}")]
     Setting(String),
-    /// A version that this binary lacks.
+    /// This program does not know the version.
     #[error(transparent)]
     Unknown(#[from] UnknownRules),
 }
@@ -129,7 +129,7 @@ fn version_4(rules: Rules, version_before: u32, control: &Control) -> Rules {
     }
 }
 
-/// The key of rule version 2. Entries are found by it, so it stays.
+/// The key of rule version 2. It never changes, because entries are found by it.
 fn hash_key(in_force: Option<HashKey>, given: Option<&[u8]>) -> Result<HashKey, String> {
     let given = given.map(HashKey::try_from).transpose();
     match (in_force, given.map_err(|e| e.to_string())?) {
@@ -140,7 +140,7 @@ fn hash_key(in_force: Option<HashKey>, given: Option<&[u8]>) -> Result<HashKey, 
     }
 }
 
-/// Checks every setting of the version. A version does not go back.
+/// Checks every setting of the version. The version cannot decrease.
 fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> {
     let window_ms = match rules.rule_version {
         1 => DEDUP_WINDOW_MS,
@@ -171,7 +171,7 @@ fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> 
         ),
     ];
     let of_version_2 = of_version_2.into_iter().filter(|_| version >= 2);
-    // Below version 3 it is 0.
+    // Below version 3 it is 0, which is within the bounds.
     let window = ("recall_window_ms", rules.recall_window_ms, RECALL_WINDOW_MS);
     let members = (
         "max_group_members",
@@ -179,7 +179,7 @@ fn check_bounds(rules: &Rules, version_before: u32) -> Result<(), InvalidRules> 
         MAX_GROUP_MEMBERS,
     );
     let members = (version >= 3).then_some(members);
-    // Below version 4 they are 0.
+    // Below version 4 both are 0, which is within the bounds.
     let of_version_4 = [
         (
             "new_memberships_per_day",

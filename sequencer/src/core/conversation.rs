@@ -1,4 +1,4 @@
-//! What the sequencer remembers of one conversation.
+//! The state of one conversation.
 
 use schemas::{Chg, DeviceClass, Mid, Ordinal, PerDevice, Side};
 
@@ -14,7 +14,7 @@ pub(super) struct RecentSenders {
 }
 
 impl RecentSenders {
-    /// How many messages it reaches back.
+    /// How many messages back it reaches.
     const REACH: i64 = 128;
 
     /// Adds the newest message, and returns who sent the one that is no longer within reach.
@@ -62,9 +62,9 @@ pub(super) struct Conversation {
     pub(super) recent: RecentSenders,
     pub(super) lo_read: PerDevice<Mid>,
     pub(super) hi_read: PerDevice<Mid>,
-    /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 where it never was there.
+    /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 if it never was there.
     pub(super) last_place: u64,
-    /// What few conversations have.
+    /// State that few conversations have.
     pub(super) changes: Option<Box<Changes>>,
 }
 
@@ -74,7 +74,7 @@ impl Conversation {
         ordinal(self.sent_by(side))
     }
 
-    /// How many messages `side` had sent up to `mid`, which is at most the last; `None` where that was too long ago.
+    /// How many messages `side` had sent up to `mid`, which is at most the last; `None` if `mid` is out of reach.
     pub(super) fn count_at(&self, side: Side, mid: Mid) -> Option<Ordinal> {
         let above = self.last_mid.get() - mid.get();
         let by_hi = self.recent.by_hi_among(above)?;
@@ -85,7 +85,7 @@ impl Conversation {
         Some(ordinal(self.sent_by(side) - by_side))
     }
 
-    /// Up to where `side` has read on `device`.
+    /// The message up to which `side` has read on `device`.
     pub(super) fn read_mid(&self, side: Side, device: DeviceClass) -> Mid {
         match side {
             Side::Lo => self.lo_read[device],
@@ -93,7 +93,7 @@ impl Conversation {
         }
     }
 
-    /// `side` sent the next message. From rule version 3 on, older senders are remembered, too.
+    /// Adds the next message, sent by `side`. From rule version 3 on, older senders are remembered, too.
     pub(super) fn push(&mut self, side: Side, remembers_older: bool) {
         self.last_mid = self.last_mid.next();
         self.lo_count += i64::from(side == Side::Lo);
@@ -107,7 +107,7 @@ impl Conversation {
         }
     }
 
-    /// Who wrote a message, which is there; `None` where that is no longer known.
+    /// Who wrote a message that exists; `None` if the state no longer knows.
     pub(super) fn author(&self, mid: Mid) -> Option<Side> {
         let back = self.last_mid.get() - mid.get();
         let older = || self.changes.as_ref()?.older.get(mid);
@@ -129,7 +129,7 @@ impl Conversation {
             .map_or(Chg::ZERO, |changes| changes.chg)
     }
 
-    /// What `side` says about the conversation.
+    /// The contact state of `side`.
     pub(super) fn contact(&self, side: Side) -> ContactState {
         self.changes
             .as_ref()
@@ -149,14 +149,14 @@ impl Conversation {
         self.changes.get_or_insert_default()
     }
 
-    /// `side` has read up to `mid` on all classes of device.
+    /// Moves the read positions of `side` on all device classes up to `mid`.
     pub(super) fn read_everywhere(&mut self, side: Side, mid: Mid) {
         for device in DeviceClass::ALL {
             self.read(side, device, mid);
         }
     }
 
-    /// `side` has read up to `mid` on `device`. Never goes back or past the last message, whatever the log says.
+    /// Moves the read position of `side` on `device` up to `mid`. It never goes back or past the last message, whatever the log says.
     pub(super) fn read(&mut self, side: Side, device: DeviceClass, mid: Mid) {
         let position = match side {
             Side::Lo => &mut self.lo_read[device],
@@ -219,7 +219,7 @@ mod tests {
             conversation.push(side(m), m > 9_000);
         }
         for m in 1..=10_000 {
-            // Beyond the 128 there is what came within reach after 9,000.
+            // Beyond the 128 only the messages that came within reach after 9,000 are known.
             let expected = (m > 9_000 - RecentSenders::REACH).then(|| side(m));
             assert_eq!(conversation.author(mid(m)), expected, "{m}");
         }

@@ -1,4 +1,4 @@
-//! What is decided about an inbound record.
+//! The decision about an inbound record.
 
 use schemas::{
     Mid, TimestampMs, WordVerdict,
@@ -46,9 +46,9 @@ pub enum NoOp {
     AlreadyRecalled,
     /// A clear at or below the message up to which the history was cleared before.
     AlreadyCleared,
-    /// A change to a contact that is as it asks for.
+    /// A change that leaves the contact as it is.
     ContactUnchanged,
-    /// A change to a group that is as it asks for.
+    /// A change that leaves the group as it is.
     GroupUnchanged,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn refuse(reason: Reason, detail: String) -> NoEvent {
     NoEvent::DeadLetter(Refusal { reason, detail })
 }
 
-/// What the event that a record leads to has from the record: source, time, and what the filter of words did with its text.
+/// The parts of an event that come from its record: source, time, and the verdict of the word filter.
 #[derive(Clone, Copy)]
 pub(super) struct EventStamp {
     pub(super) src: Source,

@@ -1,4 +1,4 @@
-//! What the sequencer remembers of one group.
+//! The state of one group.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -21,17 +21,17 @@ pub(super) struct Group {
     pub(super) last_mid: Mid,
     /// The number of the last change of a message.
     pub(super) chg: Chg,
-    /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 where it never was there.
+    /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 if it never was there.
     pub(super) last_place: u64,
-    /// The hash of what its creation asked for.
+    /// The hash of the command that created it.
     pub(super) creation: u64,
-    /// Of the newest 4,096 messages, oldest first.
+    /// The authors of the newest 4,096 messages, oldest first.
     pub(super) authors: VecDeque<Author>,
-    /// None once it was dissolved under rule version 3.
+    /// Empty if the group was dissolved under rule version 3.
     pub(super) members: HashMap<UserId, Member>,
-    /// Those who were members and muted, and are muted again when they join.
+    /// Former members who were muted when they left; they are muted again if they join.
     pub(super) muted_who_left: BTreeSet<UserId>,
-    /// Those who left by themselves, from rule version 4 on: others do not add them.
+    /// Users who left voluntarily, from rule version 4 on: other users cannot add them.
     pub(super) leavers: Leavers,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Group {
 pub(super) struct Member {
     pub(super) role: GroupRole,
     pub(super) muted: bool,
-    /// Who made him a member, if somebody else did, from rule version 4 on.
+    /// The user who added this member, if another user did; from rule version 4 on.
     pub(super) added_by: Option<UserId>,
-    /// Who joins or sends has read everything before it, so these are never below the mid at joining or the newest own message.
+    /// A user who joins or sends has read everything before that, so these are never below the mid at joining or the newest own message.
     pub(super) read: PerDevice<Mid>,
 }
 
@@ -58,7 +58,7 @@ impl Member {
     }
 }
 
-/// Who wrote a message, negative once it is recalled.
+/// The author of a message; negative once the message is recalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Author(pub(super) i64);
 
@@ -87,7 +87,7 @@ impl Group {
         }
     }
 
-    /// Who wrote a message, which is there; `None` where that is no longer known.
+    /// Who wrote a message that exists; `None` if the state no longer knows.
     pub(super) fn author(&self, mid: Mid) -> Option<Author> {
         self.authors.get(self.place(mid)?).copied()
     }
@@ -174,7 +174,7 @@ impl Group {
         let by_another = rules.rule_version >= 4 && uid != change.by;
         let added_by = by_another.then_some(change.by);
         memberships.begin(uid, added_by);
-        // Whoever begins a group begins a conversation (PROTOCOL S14).
+        // A user who creates a group begins a conversation (PROTOCOL S14).
         let begins = change.kind == GroupChangeKind::Create && uid == change.by;
         if rules.new_memberships_per_day > 0 && !begins {
             memberships.count_new(change.by);
@@ -230,7 +230,7 @@ impl Group {
         }
     }
 
-    /// Never goes back or past the last message, whatever the log says.
+    /// A read position never goes back or past the last message, whatever the log says.
     pub(super) fn read(&mut self, user: UserId, device: DeviceClass, mid: Mid) {
         if let Some(member) = self.members.get_mut(&user) {
             let position = &mut member.read[device];
@@ -239,7 +239,7 @@ impl Group {
     }
 }
 
-/// SipHash-1-3 over what a creation asks for: who repeats one is recognised by it. `members` may have the owner among them, and anybody twice.
+/// SipHash-1-3 over the content of a creation, by which a repeat is recognised. `members` may contain the owner, and duplicates.
 pub(super) fn creation(
     key: Option<&HashKey>,
     settings: &GroupSettings,
@@ -256,7 +256,7 @@ pub(super) fn creation(
     for member in members {
         hasher.write(&member.to_le_bytes());
     }
-    // 0 is no user, so the members end here.
+    // 0 is not a uid, so it ends the members.
     hasher.write(&[0; 8]);
     hasher.write(&[settings.open.into(), settings.whole_history.into()]);
     hasher.write(settings.name.as_bytes());
@@ -374,13 +374,13 @@ mod tests {
             });
             (memberships.new.get(&user(1)).copied(), counts)
         };
-        // The owner, who is 1, makes two others members.
+        // The owner, user 1, makes two others members.
         let created = change(GroupChangeKind::Create, &[1, 2, 3], false, 0);
         assert_eq!(created, (Some(2), [[0, 1, 1]; 2]));
         let again = change(GroupChangeKind::Add, &[2, 3], false, 0);
         assert_eq!(again, created);
         let removed = change(GroupChangeKind::Remove, &[2], true, 0);
-        // Until the day is over.
+        // Until the end of the day.
         assert_eq!(removed, (Some(2), [[0, 1, 1], [0, 0, 1]]));
         let added = change(GroupChangeKind::Add, &[2], false, 0);
         assert_eq!(added, (Some(3), [[0, 2, 1], [0, 1, 1]]));

@@ -1,4 +1,4 @@
-//! Who left a group by himself (PROTOCOL G11).
+//! The users who left a group voluntarily (PROTOCOL G11).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl PartialEq for Leavers {
 impl Eq for Leavers {}
 
 impl Leavers {
-    /// Adds the newest. Those beyond `most` are forgotten, beginning with who left longest ago.
+    /// Adds the newest leaver. Beyond `most`, those who left longest ago are forgotten.
     pub(super) fn push(&mut self, uid: UserId, most: usize) {
         self.remove(uid);
         let last = self.in_order.last_key_value();
@@ -44,7 +44,7 @@ impl Leavers {
         self.places.contains_key(&uid)
     }
 
-    /// In the order in which they left.
+    /// The users in the order in which they left.
     pub(super) fn iter(&self) -> impl Iterator<Item = UserId> {
         self.in_order.values().copied()
     }

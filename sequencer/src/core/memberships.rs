@@ -1,20 +1,20 @@
-//! Who made users members of groups (PROTOCOL G10).
+//! Which users made others members of groups (PROTOCOL G10).
 
 use std::{collections::BTreeMap, hash::Hash, mem};
 
 use hashbrown::{HashMap, hash_map::Entry};
 use schemas::UserId;
 
-/// From rule version 4 on.
+/// Counts of memberships, from rule version 4 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Memberships {
-    /// How many users each user has made members on the day of the clock, himself included, while that is limited.
+    /// How many users, oneself included, each user has made members on the day of the clock, while that is limited.
     pub(super) new: HashMap<UserId, u32>,
-    /// Of how many groups each user is a member because others made him one.
+    /// The number of each user's memberships by others: groups that the user is in by being added by others.
     by_others: HashMap<UserId, u32>,
-    /// The same by who made him one: `(uid, by)`.
+    /// The same number by the user who added: `(uid, by)`.
     by: HashMap<(UserId, UserId), u32>,
-    /// Those of these that others have ended on the day of the clock: they count until it is over, by uid and by who had begun them.
+    /// Memberships by others that others have ended on the day of the clock, by uid and by the user who began them. They count until the day is over.
     pub(super) removed: BTreeMap<UserId, BTreeMap<UserId, u32>>,
 }
 
@@ -23,7 +23,7 @@ impl Memberships {
         *self.new.entry(by).or_default() += 1;
     }
 
-    /// A membership of `uid` begins; `added_by` is who else made it.
+    /// A membership of `uid` begins; `added_by` is the other user who began it.
     pub(super) fn begin(&mut self, uid: UserId, added_by: Option<UserId>) {
         if let Some(by) = added_by {
             *self.by_others.entry(uid).or_default() += 1;
@@ -38,7 +38,7 @@ impl Memberships {
         }
     }
 
-    /// Others end it.
+    /// Others end the membership.
     pub(super) fn end_by_others(&mut self, uid: UserId, added_by: Option<UserId>) {
         if let Some(by) = added_by {
             *self.removed.entry(uid).or_default().entry(by).or_default() += 1;
@@ -54,8 +54,8 @@ impl Memberships {
         }
     }
 
-    /// Of how many groups `uid` is a member because others made him one, and because `by`, one of them, did. On a later day than the clock's what
-    /// others have ended counts no more.
+    /// The number of memberships by others that `uid` has, and of those that `by` began. After the day of the clock, memberships that others have
+    /// ended no longer count.
     pub(super) fn by_others(&self, uid: UserId, by: UserId, is_today: bool) -> (i64, i64) {
         let all = self.by_others.get(&uid).copied().unwrap_or_default();
         let own = self.by.get(&(uid, by)).copied().unwrap_or_default();

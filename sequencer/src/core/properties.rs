@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Pairs of one partition, 4: two conversations that share a user, and one to oneself.
+/// Pairs of users whose conversations are in partition 4: two conversations that share a user, and one to oneself.
 const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
 
 fn partition() -> Partition {
@@ -105,7 +105,7 @@ fn contact_change() -> impl Strategy<Value = Command> {
     )
 }
 
-/// Every fourth one is in another partition.
+/// Every fourth profile is in another partition.
 fn profile() -> impl Strategy<Value = Command> {
     let uid = prop::sample::select(&[4, 68, 132, 5][..]).prop_map(user);
     let extra = prop::option::of(prop::sample::select(&["{}", "{ }"][..]));
@@ -166,7 +166,7 @@ fn newest_rules() -> Command {
     })
 }
 
-/// A log in which append times go forth and back.
+/// A log in which append times go back and forth.
 fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
     let command = prop_oneof![
         12 => send(),
@@ -177,7 +177,7 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
         6 => any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed))),
         1 => control(),
     ];
-    // Few, so that they come again.
+    // Few ids, so that they repeat.
     let id = prop_oneof![Just(String::new()), "k[0-9]?"];
     let value = prop_oneof![
         33 => (command, id).prop_map(|(command, id)| traffic::with_id(command, id)),
@@ -189,7 +189,7 @@ fn inbound() -> impl Strategy<Value = Vec<InboundRecord>> {
     (begin, records).prop_map(|(begin, records)| log_of(begin.into_iter().chain(records)))
 }
 
-/// A log of two groups that are full soon.
+/// A log of two groups that soon are full.
 fn in_groups() -> impl Strategy<Value = Vec<InboundRecord>> {
     let value = any::<u64>().prop_map(|seed| traffic::group(&mut Rng::new(seed)).encode());
     let full = Control {
@@ -201,7 +201,7 @@ fn in_groups() -> impl Strategy<Value = Vec<InboundRecord>> {
     records.prop_map(move |records| log_of(begin.clone().into_iter().chain(records)))
 }
 
-/// The records of a log, each with how much later than the one before it is.
+/// The records of a log; each value comes with its delay after the record before it.
 fn log_of(values: impl Iterator<Item = (Vec<u8>, i64)>) -> Vec<InboundRecord> {
     let mut ts = 1_000_000;
     let record = |((value, passed), offset)| {
@@ -239,7 +239,7 @@ fn restored(snapshot: &SequencerSnapshot) -> State {
     snapshot::read(payload.as_slice()).unwrap().state
 }
 
-/// All events of one owner, and its state behind the last.
+/// All events of one owner; `state` is left as after the last one.
 fn run(state: &mut State, records: &[InboundRecord]) -> Vec<Event> {
     let mut events = Vec::new();
     for record in records {
@@ -315,7 +315,7 @@ proptest! {
         let events = run(&mut state, &records);
         let mut fold = State::default();
         for event in &events {
-            // As it travels.
+            // Encoded and parsed, as on the log.
             let event = Event::parse(&event.clone().encode(), event.ts).unwrap();
             fold.apply(&event);
         }
@@ -363,7 +363,7 @@ proptest! {
     }
 }
 
-/// Events that no sequencer would write: positions past the end, mids anyhow, rules out of bounds.
+/// Events that no sequencer would write: positions past the end, arbitrary mids, rules out of bounds.
 fn any_event() -> impl Strategy<Value = Event> {
     use schemas::{
         Chg, ContactChange, ContactFlags, DeletedContact, MessageChange, Ordinal,
@@ -453,7 +453,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     })
 }
 
-/// Of a conversation of two users, or of a group.
+/// The author and recipient of a message in a direct conversation or in a group.
 fn sender() -> impl Strategy<Value = (UserId, Recipient)> {
     let to_user = pair().prop_map(|(one, other)| (one, Recipient::User(other)));
     let group = Recipient::Group(GroupId::try_from(4).unwrap());

@@ -1,4 +1,4 @@
-//! When the messages of the recall window were written.
+//! The times of the messages in the recall window.
 
 use schemas::{TimestampMs, event::Rules};
 
@@ -12,7 +12,7 @@ pub(super) const MAX_WINDOW_MS: i64 = 24 * 3600 * 1000;
 pub(super) struct RecentMessage {
     /// The low bits of its log time.
     ts: u32,
-    /// How many messages of the partition ago the message before it in its conversation was; 0 where that is not in the window.
+    /// How many places back the message before it in its conversation is; 0 if that one is not in the window.
     back: u32,
 }
 
@@ -33,10 +33,11 @@ impl RecentMessage {
     }
 }
 
-/// The messages of a partition that are within the recall window, in log order, while there is a window. Places count the messages that came in, from 1.
+/// The messages of a partition that are within the recall window, in log order, if there is a window. A place is a message's number among those
+/// added, from 1.
 #[derive(Clone, Debug)]
 pub(super) struct RecentMessages {
-    /// The place of the first one.
+    /// The place of the first message.
     pub(super) from: u64,
     pub(super) queue: ChunkedQueue<RecentMessage>,
 }
@@ -57,7 +58,7 @@ impl PartialEq for RecentMessages {
 }
 
 impl RecentMessages {
-    /// Adds a message whose conversation had its last one at the place `before`, and returns its place; 0 where there is no window.
+    /// Adds a message and returns its place; 0 if there is no window. `before` is the place of the last message in its conversation.
     pub(super) fn push(&mut self, now: TimestampMs, before: u64, rules: &Rules) -> u64 {
         if rules.recall_window_ms <= 0 {
             return 0;
@@ -72,8 +73,8 @@ impl RecentMessages {
         place
     }
 
-    /// When the message was written that is `steps` messages of its conversation before the one at `last`; `None` where it is not in the
-    /// window. `clock` is that of the state.
+    /// The time of the message that is `steps` messages of its conversation before the one at `last`; `None` if it is not in the window. `clock` is
+    /// the clock of the state.
     pub(super) fn ts(&self, last: u64, steps: i64, clock: TimestampMs) -> Option<TimestampMs> {
         let mut place = last;
         for _ in 0..steps {
@@ -90,7 +91,7 @@ impl RecentMessages {
         self.queue.get(usize::try_from(index).ok()?)
     }
 
-    /// Forgets what has left the window when the clock goes from `clock` to `now`.
+    /// Forgets the messages that leave the window when the clock goes from `clock` to `now`.
     pub(super) fn evict(&mut self, clock: TimestampMs, now: TimestampMs, rules: &Rules) {
         let is_live = |message: &RecentMessage| {
             now.0.saturating_sub(ts(*message, clock).0) <= rules.recall_window_ms

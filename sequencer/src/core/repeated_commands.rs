@@ -1,4 +1,4 @@
-//! Commands that are there twice (PROTOCOL S15), and what else began with rule version 4.
+//! Commands that are on the log twice (PROTOCOL S15), and other rules of version 4.
 
 use schemas::{
     Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, Mid,
@@ -17,7 +17,7 @@ fn mid(mid: i64) -> Mid {
     Mid::try_from(mid).unwrap()
 }
 
-/// Of users 1 and 3, who have sent each other a message, and group 4 of which 1 is the owner and 3 a member.
+/// A log of users 1 and 3, who have sent each other a message, and of group 4 with owner 1 and member 3.
 fn log_under(version: u32) -> TestLog {
     let partition = Partition::try_from(4_i64).unwrap();
     let control = Control {
@@ -128,7 +128,7 @@ fn reads(mid: Option<Mid>) -> Command {
     })
 }
 
-/// A command, and another one that takes its effect back, after which it would have it again.
+/// Commands, each with one that undoes it, so that a second application would take effect again.
 fn undone() -> [(Command, Command); 7] {
     [
         (pins(3, true), pins(3, false)),
@@ -230,7 +230,7 @@ fn a_read_ack_of_a_mid_that_is_there_takes_no_entry() {
     let before = log.state.dedup_entries();
     log.post(reads(Some(mid(1))), "first");
     assert_eq!(log.state.dedup_entries(), before);
-    // Clamped to the second: its repeat would read what came meanwhile.
+    // Clamped to message 2: a repeat would read messages that came later.
     log.post(reads(Some(mid(9))), "second");
     assert_eq!(log.state.dedup_entries(), before + 1);
     log.applied(send(3, 1, "later"));
@@ -260,7 +260,7 @@ fn hiding_and_clearing_again_emits_nothing_from_version_4_on() {
     ] {
         let emits_twice = |version| {
             let mut log = log_under(version);
-            // Each with an id of its own.
+            // Each command has its own id.
             let [first, second] =
                 ["first", "second"].map(|id| log.post(changes(to, change.clone()), id));
             assert!(matches!(first, Decision::Emit(_)), "{first:?}");
@@ -274,7 +274,7 @@ fn hiding_and_clearing_again_emits_nothing_from_version_4_on() {
 
 #[test]
 fn flags_and_a_first_message_begin_one_conversation() {
-    // The two users of a pair are 4 in total, or 64 more.
+    // The uids of a pair add up to 4, or to 64 more.
     let strangers = [67, 131];
     let is_refused = |version| {
         let mut log = log_under(version);

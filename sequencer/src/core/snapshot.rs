@@ -34,13 +34,13 @@ pub const FORMAT_VERSION: u32 = 1;
 /// A snapshot that holds no valid state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSnapshot {
-    /// Its format version is another.
+    /// Its format version is not the one that this program reads.
     #[error("format version {0}, {FORMAT_VERSION} is read")]
     Format(u32),
     /// A field is outside what its docs allow.
     #[error("{0}")]
     Field(&'static str),
-    /// Its rules are of a version that this binary lacks.
+    /// Its rules are of a version that this program does not know.
     #[error(transparent)]
     Rules(#[from] UnknownRules),
 }
@@ -65,8 +65,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copies the state after the event with this source, the snapshot's watermark. Its offset in `chat.events` is not known yet and is set
-    /// by [`Self::at`].
+    /// Copies the state after the event with this source, the snapshot's watermark. The snapshot's offset in `chat.events` is not known yet;
+    /// [`Self::at`] sets it.
     #[must_use]
     pub fn of(state: &State, src: Source) -> Self {
         let conversations = state.conversations.iter();
@@ -88,7 +88,7 @@ impl Snapshot {
         }
     }
 
-    /// Its watermark.
+    /// The snapshot's watermark.
     #[must_use]
     pub fn src(&self) -> Source {
         self.src
@@ -110,7 +110,7 @@ impl Snapshot {
         }
     }
 
-    /// The message. Equal states give equal bytes.
+    /// The snapshot as a message. Equal states give equal bytes.
     #[must_use]
     pub fn into_message(mut self) -> SequencerSnapshot {
         self.conversations.sort_unstable_by_key(|(id, _)| *id);
@@ -141,7 +141,7 @@ impl Snapshot {
 pub struct Restored {
     /// The state after the event with the source `src`.
     pub state: State,
-    /// Its watermark.
+    /// The snapshot's watermark.
     pub src: Source,
     /// The offset of `chat.events` at which a fold continues.
     pub events_offset: i64,
@@ -149,7 +149,7 @@ pub struct Restored {
     pub src_before_offset: Option<Source>,
 }
 
-/// The offset of `chat.events` at which a fold continues after an encoded [`SequencerSnapshot`]; `None` where it is none.
+/// The offset of `chat.events` at which a fold continues after an encoded [`SequencerSnapshot`]; `None` if the payload is not one.
 #[must_use]
 pub fn events_offset(mut payload: impl Buf) -> Option<i64> {
     let mut fields = SequencerSnapshot::default();
@@ -160,10 +160,10 @@ pub fn events_offset(mut payload: impl Buf) -> Option<i64> {
     Some(fields.events_offset)
 }
 
-/// Reads an encoded [`SequencerSnapshot`]. One entry of it is decoded at a time: a whole message takes several times the memory of the state.
+/// Reads an encoded [`SequencerSnapshot`]. It decodes one entry at a time: a whole message takes several times the memory of the state.
 ///
 /// # Errors
-/// [`InvalidSnapshot`] where the snapshot holds no valid state.
+/// [`InvalidSnapshot`] if the snapshot does not hold a valid state.
 pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
     let mut fields = SequencerSnapshot::default();
     let mut entries = Entries::default();
@@ -202,13 +202,13 @@ pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
     })
 }
 
-/// Decodes one field. Of a repeated one that is one entry.
+/// Decodes one field; for a repeated field, one entry.
 fn next_field(fields: &mut SequencerSnapshot, payload: &mut impl Buf) -> Result<(), DecodeError> {
     let (tag, wire_type) = decode_key(payload)?;
     fields.merge_field(tag, wire_type, payload, DecodeContext::default())
 }
 
-/// What the repeated fields hold.
+/// The entries of the repeated fields.
 #[derive(Default)]
 struct Entries {
     conversations: HashMap<DirectConversation, Conversation>,
@@ -273,7 +273,7 @@ impl Entries {
             dedup: self.dedup.into(),
             begun: self.begun,
             recent: RecentMessages {
-                // 0 in the snapshots of programs that have none.
+                // 0 in snapshots of programs without this field.
                 from: recent_from.max(1),
                 queue: self.recent,
             },
@@ -355,7 +355,7 @@ fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
     pieces(entries.iter().map(|entry| entry.to_bytes()))
 }
 
-/// Puts 4,000 entries together: nobody needs a large piece of memory at once.
+/// Joins 4,000 entries in a piece, so that nobody needs a large piece of memory at once.
 fn pieces<const N: usize>(entries: impl Iterator<Item = [u8; N]>) -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     for entry in entries {

@@ -18,14 +18,14 @@ use super::{
 /// The fold of one partition of `chat.events`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
-    /// Log time: the time of the last event but progress (PROTOCOL S2).
+    /// Log time: the time of the last event, progress excepted (PROTOCOL S2).
     pub(super) clock: TimestampMs,
     pub(super) rules: Rules,
     pub(super) conversations: HashMap<DirectConversation, Conversation>,
     pub(super) dedup: Dedup,
     /// How many conversations each user has begun on the day of the clock, while that is limited.
     pub(super) begun: HashMap<UserId, u32>,
-    /// When the messages of the recall window were written.
+    /// The times of the messages in the recall window.
     pub(super) recent: RecentMessages,
     pub(super) groups: HashMap<GroupId, Box<Group>>,
     /// How many members all groups have.
@@ -98,7 +98,7 @@ impl State {
         day(now) == day(self.clock)
     }
 
-    /// Folds one event of the partition in. Nothing else changes a state. The state stays valid whatever the event is.
+    /// Applies one event of the partition. Nothing else changes a state. The state stays valid whatever the event is.
     pub fn apply(&mut self, event: &Event) {
         if event.body == Body::Progress {
             return;
@@ -262,7 +262,7 @@ impl State {
     }
 }
 
-/// Whether a message begins the conversation (PROTOCOL S14). Below rule version 4 it does so, too, where flags of a contact have begun it before.
+/// Whether a message begins the conversation (PROTOCOL S14). Below rule version 4 it does so even if contact flags have already begun it.
 pub(super) fn is_begun_by_message(known: Option<&Conversation>, rules: &Rules) -> bool {
     known.is_none_or(|known| rules.rule_version < 4 && known.last_mid == Mid::ZERO)
 }

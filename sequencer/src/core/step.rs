@@ -27,7 +27,7 @@ pub struct Inbound<'a> {
     pub src: Source,
     /// Its log-append time, which may be earlier than that of the record before.
     pub ts: TimestampMs,
-    /// Its value; empty where it has none.
+    /// Its value; empty if it has none.
     pub value: &'a [u8],
 }
 
@@ -47,7 +47,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     };
     let InboundValue { command, words, .. } = value;
     if command.rule_version() > state.rules.rule_version {
-        // As by programs that do not know it.
+        // The same refusal as by a program that does not know the kind.
         let detail =
             "groups, profiles, and changes to messages and contacts begin with rule version 3";
         return refuse(Reason::Malformed, detail.to_owned()).into();
@@ -73,7 +73,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     }
 }
 
-/// Hides and clears are the same whatever their ids (PROTOCOL C5, G7).
+/// A repeat of a hide or clear is recognised whatever its id (PROTOCOL C5, G7).
 fn step_known_view(state: &State, stamp: EventStamp, asked: &ChangeMessage) -> Result<(), NoEvent> {
     match CommandFields::of_view(asked.by, asked.to, asked.mid, &asked.change) {
         Some(fields) if state.rules.rule_version >= 4 => step_known(state, stamp, fields),
@@ -81,7 +81,7 @@ fn step_known_view(state: &State, stamp: EventStamp, asked: &ChangeMessage) -> R
     }
 }
 
-/// The decision about a command with an id, which a repeat of it has, too (PROTOCOL S15).
+/// The decision about a command with an id, by which a repeat is recognised (PROTOCOL S15).
 fn step_once(state: &State, stamp: EventStamp, command: Command, id: &CommandId) -> Decision {
     let applied = as_applied(&state.rules, &command, id);
     let fields = applied
@@ -96,7 +96,7 @@ fn step_once(state: &State, stamp: EventStamp, command: Command, id: &CommandId)
         && !is_repeatable(&asked, &event.body)
     {
         let applied = match &event.body {
-            // The one that raises the version is remembered, too.
+            // The command that raises the version is remembered, too.
             Body::Control(rules) => as_applied(rules, &asked, id),
             _ => applied,
         };
@@ -105,7 +105,7 @@ fn step_once(state: &State, stamp: EventStamp, command: Command, id: &CommandId)
     decision
 }
 
-/// The command as its event names it; `None` where the rules have no ids.
+/// The command as its event names it; `None` if the rules have no ids.
 fn as_applied(rules: &Rules, command: &Command, id: &CommandId) -> Option<AppliedCommand> {
     let key = rules
         .hash_key
@@ -117,7 +117,7 @@ fn as_applied(rules: &Rules, command: &Command, id: &CommandId) -> Option<Applie
     })
 }
 
-/// Whether a repeat changes nothing by itself: that of a read-ack that was not clamped (PROTOCOL S4). Most are such, and need no entry.
+/// Whether a repeat changes nothing by itself, as for a read-ack that was not clamped (PROTOCOL S4). Most read-acks are such, and need no entry.
 fn is_repeatable(command: &Command, body: &Body) -> bool {
     match (command, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => ack.mid == Some(position.mid),
@@ -171,7 +171,7 @@ fn step_command(state: &State, stamp: EventStamp, command: Command) -> Decision 
             change.by,
             step_group::change(state, stamp, change),
         ),
-        // No state decides about it, and none remembers it (PROTOCOL K5).
+        // The decision about a profile does not depend on the state, and the state does not keep it (PROTOCOL K5).
         Command::SetProfile(profile) => stamp.emit(Body::Profile(profile)),
     }
 }
@@ -246,7 +246,7 @@ fn step_read_ack(
 
 fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision {
     match control::change(state.rules, control) {
-        // Also where nothing changes, so that the sender sees that it was applied.
+        // Even if nothing changes, so that the sender sees that it was applied.
         Ok(rules) => stamp.emit(Body::Control(rules)),
         Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong).into(),
         Err(InvalidRules::Unknown(unknown)) => Decision::Halt(unknown),

@@ -50,7 +50,7 @@ pub(super) fn step_message_change(
     }))
 }
 
-/// The number of a change that follows `last`: none, from rule version 4 on, where it concerns its author alone (PROTOCOL C1).
+/// The number of a change that follows `last`; 0 from rule version 4 on if the change concerns its author alone (PROTOCOL C1).
 pub(super) fn number(state: &State, change: &Change, last: Chg) -> Chg {
     match change.is_for_one() && state.rules.rule_version >= 4 {
         true => Chg::ZERO,
@@ -58,7 +58,7 @@ pub(super) fn number(state: &State, change: &Change, last: Chg) -> Chg {
     }
 }
 
-/// Whether a user may recall, delete or edit a message that is there; why not otherwise.
+/// Whether a user may recall, delete or edit an existing message; if not, why.
 fn may_change(
     state: &State,
     now: TimestampMs,
@@ -108,8 +108,7 @@ fn may_edit(
     Ok(())
 }
 
-/// Whether the message can still be recalled that is `steps` messages of its conversation before the one at the place `last`;
-/// why not otherwise.
+/// Whether a message can still be recalled; if not, why. The message is `steps` messages of its conversation before the one at the place `last`.
 pub(super) fn check_recall_window(
     state: &State,
     now: TimestampMs,

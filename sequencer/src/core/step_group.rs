@@ -24,8 +24,7 @@ fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
     Err(refuse(reason, detail.to_owned()))
 }
 
-/// What is said to somebody who is no member is the same from rule version 4 on, whether there is such a group, was one, or never was
-/// (PROTOCOL G12).
+/// From rule version 4 on a user who is not a member gets the same answer whether the group exists, was dissolved, or never existed (PROTOCOL G12).
 pub(super) fn for_strangers(
     state: &State,
     (gid, by): (GroupId, UserId),
@@ -57,7 +56,7 @@ fn any_group(state: &State, gid: GroupId) -> Result<&Group> {
     }
 }
 
-/// One that was not dissolved.
+/// A group that was not dissolved.
 fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
     let group = any_group(state, gid)?;
     if group.settings.dissolved {
@@ -96,7 +95,7 @@ pub(super) fn send(
     }))
 }
 
-/// A read position is clamped to the last message and never goes back, also not behind what the member sent or joined after (PROTOCOL G4).
+/// A read position is clamped to the last message. It never goes back, nor below the member's newest own message or the one at joining (PROTOCOL G4).
 pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
     let group = known_group(state, gid)?;
     let position = member(group, ack.uid, "uid")?.read[ack.device];
@@ -169,8 +168,8 @@ pub(super) fn change_message(
     }))
 }
 
-/// Who still changes messages in a dissolved group: from rule version 4 on its members hide and clear, and its admins recall and delete, as
-/// does its owner, also once he has left it.
+/// Who may still change messages in a dissolved group: from rule version 4 on members hide and clear; admins recall and delete, and so does the
+/// owner, even after leaving the group.
 fn in_dissolved_group(state: &State, group: &Group, by: UserId, change: &Change) -> Result<Member> {
     let of_member = group.members.get(&by).copied();
     let owner = (by == group.settings.owner).then(Member::owner);
@@ -218,11 +217,11 @@ pub(super) fn change(state: &State, stamp: EventStamp, command: ChangeGroup) -> 
     Ok(Body::GroupChange(Box::new(change?)))
 }
 
-/// Whose command it is.
+/// The user who gives the command.
 #[derive(Clone, Copy)]
 struct Actor {
     by: UserId,
-    /// He posted it himself, so limits of users apply.
+    /// The user posted the command, so the limits of users apply.
     by_user: bool,
 }
 
@@ -281,7 +280,7 @@ fn create(
     })
 }
 
-/// From rule version 4 on a user's gid is made of himself and a client_id, so that nobody takes it before him (PROTOCOL G9).
+/// From rule version 4 on the gid of a user's group is derived from the user and a client_id, so that nobody else can take it first (PROTOCOL G9).
 fn check_derived(
     state: &State,
     gid: GroupId,
@@ -303,10 +302,10 @@ fn check_derived(
     }
 }
 
-/// One user makes another a member of at most this part of the groups of which others may.
+/// One user may begin at most one in this many of another user's memberships by others.
 const SHARES_OF_OTHERS: i64 = 10;
 
-/// Those whom a user makes members are limited by day, and those who are members because of others by partition (PROTOCOL G10).
+/// Limits how many users a user makes members in a day, and how many memberships by others a user has in a partition (PROTOCOL G10).
 fn check_new_members(
     state: &State,
     stamp: EventStamp,
@@ -328,7 +327,7 @@ fn check_new_members(
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }
-    // Of a user's places each of the others has a share, so that nobody takes them all.
+    // Each adder gets only a share of a user's memberships by others, so that nobody takes them all.
     let share = (by_others / SHARES_OF_OTHERS).max(1);
     let others = || new.clone().filter(|uid| by_others > 0 && *uid != by);
     let counts = |uid: &UserId| {
@@ -354,7 +353,7 @@ fn check_new_members(
     Ok(())
 }
 
-/// Who left by himself comes back by himself, or with the help of a service (PROTOCOL G11).
+/// A user who left voluntarily returns by joining, or is added by a service (PROTOCOL G11).
 fn check_leavers(
     group: &Group,
     Actor { by, by_user }: Actor,
@@ -369,7 +368,7 @@ fn check_leavers(
     Ok(())
 }
 
-/// The first of these users, for people.
+/// The first 10 of these users, for people.
 fn named(users: impl Iterator<Item = UserId>) -> String {
     const MOST: usize = 10;
     let first: Vec<String> = users.take(MOST).map(|uid| uid.to_string()).collect();
@@ -385,7 +384,7 @@ fn joined(uid: UserId, role: GroupRole) -> GroupMember {
     }
 }
 
-/// A member who may have been one before. Who left muted is muted still.
+/// A member who may have been one before. A user who left muted stays muted.
 fn joined_again(group: &Group, uid: UserId) -> GroupMember {
     GroupMember {
         muted: group.muted_who_left.contains(&uid),
@@ -393,7 +392,7 @@ fn joined_again(group: &Group, uid: UserId) -> GroupMember {
     }
 }
 
-/// Those who left muted keep their places (PROTOCOL G6).
+/// Users who left muted keep their places (PROTOCOL G6).
 fn check_size(state: &State, members: usize, left_muted: usize) -> Result<()> {
     let most = state.rules.max_group_members;
     if i64::try_from(members + left_muted).is_ok_and(|places| places <= most) {
@@ -407,7 +406,7 @@ fn check_size(state: &State, members: usize, left_muted: usize) -> Result<()> {
     Err(refuse(Reason::GroupFull, detail))
 }
 
-/// What a change makes of a group.
+/// The group after a change, and the members that the change concerns.
 struct Outcome {
     settings: GroupSettings,
     members: Vec<GroupMember>,
@@ -446,7 +445,7 @@ fn change_known(
         let new = joined().map(|one| one.uid);
         check_leavers(group, actor, new.clone())?;
         check_new_members(state, stamp, actor, new)?;
-        // Who is muted joins the place that was kept for him.
+        // A muted user takes the place that the group kept.
         let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
         check_size(state, count, kept)?;
     }
@@ -484,8 +483,8 @@ fn join(group: &Group, by: UserId) -> Result<Outcome> {
     })
 }
 
-/// Anybody but the owner leaves and, from rule version 4 on, anybody a dissolved group. Who is no member changes nothing, whether there is such
-/// a group or not.
+/// Anybody but the owner may leave; from rule version 4 on anybody may leave a dissolved group. A leave by a user who is not a member changes
+/// nothing; from rule version 4 on also if the group does not exist.
 fn leave(state: &State, gid: GroupId, by: UserId) -> Result<(&Group, Outcome)> {
     let group = match state.rules.rule_version {
         ..4 => known_group(state, gid)?,
@@ -515,7 +514,7 @@ fn left(uid: UserId, member: &Member) -> GroupMember {
     }
 }
 
-/// What admins and the owner do.
+/// The actions of admins and the owner.
 fn administer(state: &State, group: &Group, by: UserId, action: GroupAction) -> Result<Outcome> {
     let own = member(group, by, "by")?.role;
     let needed = match action {
@@ -561,7 +560,7 @@ fn administer(state: &State, group: &Group, by: UserId, action: GroupAction) -> 
     Ok(outcome)
 }
 
-/// Whoever is no member is left out.
+/// Users who are not members are left out.
 fn removed(group: &Group, own: GroupRole, who: Vec<UserId>) -> Result<Vec<GroupMember>> {
     let who: BTreeSet<UserId> = who.into_iter().collect();
     let members = who
@@ -597,7 +596,7 @@ fn muted(group: &Group, own: GroupRole, uid: UserId, muted: bool) -> Result<Vec<
     ))
 }
 
-/// The owner gives a role. To give the own one makes him an admin.
+/// The owner gives a role. An owner who gives away the ownership becomes an admin.
 fn set_role(
     state: &State,
     group: &Group,
@@ -619,7 +618,7 @@ fn set_role(
         muted,
         joined: false,
     };
-    // Nobody is above the owner, who could unmute him (PROTOCOL G2).
+    // Nobody is above the owner, so nobody could unmute a muted owner (PROTOCOL G2).
     let stays_muted = match state.rules.rule_version {
         ..4 => role == GroupRole::Member,
         _ => role != GroupRole::Owner,

@@ -24,7 +24,7 @@ use crate::{
 /// The producers of a sequencer process.
 pub(super) struct Effects {
     events: EventWriter,
-    /// Each kind has a queue of its own, so that a large snapshot cannot fill the queue of records that must not fail.
+    /// Each kind has its own queue, so that a large snapshot cannot fill the queue of records that must not fail.
     dead_letters: LogProducer<Delivery>,
     snapshots: SnapshotWriter,
     snapshot_queue: SnapshotQueue,
@@ -51,7 +51,7 @@ impl Effects {
         })
     }
 
-    /// A snapshot of this shell is stored or lost, or the shell is gone.
+    /// Call this when a snapshot of this shell is stored or lost, or the shell is gone.
     pub(super) fn snapshot_done(&mut self, partition: Partition, generation: AssignmentGeneration) {
         self.snapshot_queue.done((partition, generation));
     }

@@ -23,7 +23,7 @@ pub(super) struct Appended {
     pub(super) partition: Partition,
     pub(super) generation: AssignmentGeneration,
     pub(super) ticket: OutputId,
-    /// The event's offset, where that is known.
+    /// The event's offset, if known.
     pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
@@ -56,7 +56,7 @@ impl OnDelivery for EventDelivery {
         if outcome.is_err() {
             self.outcomes.has_failed.store(true, Ordering::SeqCst);
         }
-        // The worker may be gone.
+        // The receiver may be gone if the worker has ended.
         let _ = self.outcomes.reports.send(Appended {
             partition: self.partition,
             generation: self.generation,
@@ -67,7 +67,7 @@ impl OnDelivery for EventDelivery {
 }
 
 impl EventWriter {
-    /// The outcome of every append goes to `reports`.
+    /// `reports` receives the outcome of every append.
     pub(super) fn new(
         kafka: &KafkaConfig,
         linger_ms: u32,

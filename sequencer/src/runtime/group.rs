@@ -24,7 +24,7 @@ impl Group {
     /// The next change of the assignment, if there is one.
     ///
     /// # Errors
-    /// Where the membership has ended: the process must end, since it may have lost its partitions.
+    /// The membership has ended: the process must end, since it may have lost its partitions.
     pub(super) fn next_event(&mut self) -> anyhow::Result<Option<GroupEvent>> {
         try_next(&mut self.events)
     }

@@ -12,23 +12,23 @@ use crate::shell::{InboundRecord, InboundView};
 /// How many records are polled between two checks for reports and timers.
 const POLL_RECORDS: usize = 4000;
 
-/// The partitions of which a round of polling returned anything.
+/// The partitions for which a round of polling returned anything.
 #[derive(Default)]
 pub(super) struct Polled {
     /// Partitions whose shells have taken records.
     pub(super) taken: BTreeSet<Partition>,
     /// Partitions without more records right now.
     pub(super) at_end: Vec<Partition>,
-    /// Partitions whose position was out of range for a while; none of their later records is taken.
+    /// Partitions whose position was temporarily out of range; none of their later records is taken.
     pub(super) back_in_range: Vec<Partition>,
-    /// A partition that cannot be read on, and what has to be done.
+    /// A partition that can no longer be read, and what has to be done.
     pub(super) out_of_range: Option<(Partition, String)>,
 }
 
 /// Gives the available records to the shells, after waiting at most `timeout` for the first one.
 ///
 /// # Errors
-/// The log cannot be read on; the process must end.
+/// The log can no longer be read; the process must end.
 pub(super) fn poll_inbound(
     fetcher: &mut Fetcher,
     partitions: &mut PartitionMap<Phase>,
@@ -49,7 +49,7 @@ pub(super) fn poll_inbound(
             Fetched::BackInRange(partition) => polled_partitions.back_in_range.push(partition),
         });
         match polled {
-            // Later records must not reach a shell that has not compared the log with what it sequenced.
+            // Later records must not reach a shell before it has compared the log with what it sequenced.
             Ok(Some(())) if !polled_partitions.back_in_range.is_empty() => break,
             Ok(Some(())) => {}
             Ok(None) => break,

@@ -13,7 +13,7 @@ use crate::{
     shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, StoredSnapshot},
 };
 
-/// Has every partition asked for. One that the log does not allow keeps no other from its start.
+/// Has an entry for every partition asked for. A partition that the log does not allow to start keeps no other from starting.
 pub(super) type LoadedPartitions = PartitionMap<Result<Loaded, LoadError>>;
 
 /// Why the state of a partition could not be loaded.
@@ -22,7 +22,7 @@ pub enum LoadFault {
     /// Kafka failed; a retry may succeed.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    /// The log does not allow it; a retry does not help.
+    /// The log does not allow it; an immediate retry does not help.
     #[error(transparent)]
     Refused(#[from] LoadError),
 }
@@ -31,7 +31,7 @@ pub enum LoadFault {
 /// the end of `chat.events` do not count. Blocks.
 ///
 /// # Errors
-/// [`LoadFault`], also where the log begins above 0 and no snapshot replaces the deleted records.
+/// [`LoadFault`], also if the log begins above 0 and no snapshot replaces the deleted records.
 pub fn sequenced(reader: &LogReader, partition: Partition) -> Result<Sequenced, LoadFault> {
     let mut loaded = load_events(reader, &[partition])?;
     let Loaded { state, last, .. } = loaded
@@ -68,16 +68,16 @@ fn load_events(
     run_loaders(reader, loaders, &events)
 }
 
-/// What an owner starts with.
+/// Loads what an owner starts with.
 pub(super) fn load(
     reader: &LogReader,
     partitions: &[Partition],
     reads_snapshots: &Mutex<()>,
 ) -> Result<LoadedPartitions, EventLogError> {
-    // The ends of the events are queried first: the inbound record of every event is on the log by then.
+    // Query the ends of the events first: then the inbound record of every event is on the log already.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
-    // Before the check, so that what it finds holds for all records up to these leaders'.
+    // Read before the check, so that its result holds for all records up to these leaders'.
     let leader_epochs = leader_epochs(reader, &inbound)?;
     let reads = reads_snapshots
         .lock()
@@ -95,7 +95,7 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// The leader epoch of the newest record of each partition of `chat.inbound` that has any.
+/// The leader epoch of the newest record of each partition of `chat.inbound` that has records.
 fn leader_epochs(
     reader: &LogReader,
     bounds: &PartitionMap<OffsetRange>,
@@ -114,10 +114,11 @@ fn leader_epochs(
 
 type Loaders = PartitionMap<Result<Loader, LoadError>>;
 
-/// How many records of `chat.snapshots`, of half a megabyte at most, are read at a time where that is more than one partition.
+/// How many records of `chat.snapshots`, of at most half a megabyte, are read at a time if they are of several partitions.
 const RECORDS_AT_A_TIME: i64 = 32;
 
-/// Starts the loaders of `partitions` with their snapshots. Those of one partition, or of few with small ones, are in memory at a time.
+/// Starts the loaders of `partitions` with their snapshots. Only the snapshots of one partition, or of a few with small ones, are in memory at a
+/// time.
 fn begin_loaders(
     reader: &LogReader,
     partitions: &[Partition],
@@ -149,7 +150,7 @@ fn begin_loaders(
     Ok(loaders)
 }
 
-/// Lets the loader compare its snapshots with the log, so that it drops all but the one that it begins with.
+/// Lets the loader compare its snapshots with the log. It then drops all but the one that it begins with.
 fn check_snapshot(
     reader: &LogReader,
     partition: Partition,
@@ -247,7 +248,7 @@ fn fold(
     })
 }
 
-/// Stands for a deleted record: it agrees with no snapshot.
+/// Stands for a deleted record; it agrees with no snapshot.
 const MISSING: EventRecord<'static> = EventRecord {
     offset: -1,
     ts: TimestampMs(0),

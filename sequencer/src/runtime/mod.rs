@@ -1,5 +1,5 @@
-//! The shells of the owned partitions, driven over Kafka by one thread: no locks, and what happens to a partition
-//! happens in one order.
+//! The shells of the owned partitions, driven over Kafka by one thread: there are no locks, and everything that happens to a partition is in one
+//! order.
 
 mod effects;
 mod event_writer;

@@ -9,24 +9,24 @@ use crate::shell::{Counts, PartitionShell};
 
 /// The phase of a partition.
 pub(super) enum Phase {
-    /// Its state is being loaded.
+    /// The state is being loaded.
     Loading(AssignmentGeneration),
-    /// It could not be loaded, and will be again.
+    /// The load failed and will be retried.
     LoadFailed {
         generation: AssignmentGeneration,
         retry_at: Instant,
     },
-    /// It waits for an operator. It is loaded again from time to time, unless only a restart of the process lets it go on.
+    /// The partition waits for an operator. It is loaded again from time to time, unless only a restart of the process lets it go on.
     Halted {
         generation: AssignmentGeneration,
         retry_at: Option<Instant>,
     },
     Working(Owned),
-    /// No more records are read, and it is released once nothing is in flight, so that the next owner sees all of it. Exactness does not
-    /// depend on that (PROTOCOL S11).
+    /// No more records are read. The partition is released once nothing is in flight, so that the next owner sees all of its records. Exactness does
+    /// not depend on that (PROTOCOL S11).
     Leaving {
         owned: Owned,
-        /// When it is released all the same.
+        /// When the partition is released even with records in flight.
         until: Instant,
         then: Then,
     },
@@ -36,7 +36,7 @@ pub(super) enum Phase {
 pub(super) enum Then {
     /// Other members may have it.
     Release(#[expect(dead_code, reason = "its drop is the message")] Arc<RevokeGuard>),
-    /// It is loaded again here, from the log as it is then.
+    /// The partition is loaded again here, from the log as it is then.
     Reload,
 }
 
@@ -71,7 +71,7 @@ impl Phase {
         }
     }
 
-    /// Whether it is in the load of this generation.
+    /// Whether the partition is in the load of this generation.
     pub(super) fn is_load(&self, of: AssignmentGeneration) -> bool {
         matches!(self, Self::Loading(generation) if *generation == of)
     }
@@ -84,7 +84,7 @@ impl Phase {
         }
     }
 
-    /// Whether it is leaving and nothing is in flight, or its deadline has passed.
+    /// Whether the partition is leaving, and nothing is in flight or its deadline has passed.
     pub(super) fn is_done_leaving(&self, now: Instant) -> bool {
         matches!(self, Self::Leaving { owned, until, .. } if owned.shell.pending_outputs() == 0 || now >= *until)
     }

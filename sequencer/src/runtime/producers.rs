@@ -1,4 +1,4 @@
-//! What the producers have in common: their settings, and the reports of what was appended.
+//! What the producers share: their settings, and the reports of appends.
 
 use std::sync::mpsc;
 
@@ -33,12 +33,12 @@ pub(super) enum Effect {
     },
 }
 
-/// The outcome of appending one record that is no event.
+/// The outcome of appending one record other than an event.
 pub(super) struct Report {
     pub(super) partition: Partition,
     pub(super) generation: AssignmentGeneration,
     pub(super) effect: Effect,
-    /// The record's offset, where that is known.
+    /// The record's offset, if known.
     pub(super) outcome: Result<Option<i64>, WriteFailed>,
 }
 
@@ -68,7 +68,7 @@ impl Delivery {
 
 impl OnDelivery for Delivery {
     fn delivered(self, outcome: event_log::Delivery) {
-        // The worker may be gone.
+        // The receiver may be gone if the worker has ended.
         let _ = self.reports.send(Report {
             partition: self.partition,
             generation: self.generation,
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn the_records_in_flight_of_all_partitions_fit_into_the_queues() {
-        /// The largest record that a topic takes, and what stays with it: its headers, librdkafka's own.
+        /// The largest record that a topic takes, and what stays with it: its headers and librdkafka's overhead.
         const RECORD: usize = (1 << 20) + (64 << 10);
         let config = SequencerConfig::default().shell();
-        // Of events, and of dead letters; the record that reaches the bound is in flight too.
+        // The bound for events, and for dead letters; the record that reaches it is in flight too.
         let of_a_partition = config.max_in_flight_bytes + RECORD;
         assert!(PARTITIONS as usize * of_a_partition <= QUEUE_BYTES);
     }

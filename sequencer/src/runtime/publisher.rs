@@ -38,12 +38,12 @@ impl Publisher {
         self.changed = true;
     }
 
-    /// A shell is gone; its counts stay.
+    /// Call this when a shell is gone; its counts stay in the totals.
     pub(super) fn retired(&mut self, owned: &Owned) {
         self.totals.add(&owned.counted, owned.shell.counts());
     }
 
-    /// Publishes the phases if one has changed. A member that has joined is never seen without the partitions that it is about to start.
+    /// Publishes the phases if one has changed. The status never shows a member that has joined without the partitions that it is about to start.
     pub(super) fn publish_changes(&mut self, partitions: &PartitionMap<Phase>) {
         if mem::take(&mut self.changed) {
             self.status
@@ -86,7 +86,7 @@ fn describe(status: &mut Status, joined: bool, partitions: &PartitionMap<Phase>)
         let those = stopped.filter(|(partition, phase)| is_so(*partition, phase));
         those.map(|(partition, _)| partition).collect()
     };
-    // A halted partition that is looked at again stays halted until it has started.
+    // A halted partition that is loaded again counts as halted until it has started.
     let halted: Vec<Partition> = which(&|partition, phase| {
         matches!(phase, Phase::Halted { .. }) || status.halted.contains(&partition)
     });

@@ -14,13 +14,13 @@ const MAX_IN_FLIGHT: usize = 2;
 /// First in, first out: a low partition that is always due does not overtake a high one that waits.
 #[derive(Default)]
 pub(super) struct SnapshotQueue {
-    /// Since when.
+    /// The snapshots being stored, and since when.
     in_flight: BTreeMap<(Partition, AssignmentGeneration), Instant>,
     waiting: VecDeque<(Partition, AssignmentGeneration)>,
 }
 
 impl SnapshotQueue {
-    /// Whether this shell may store a snapshot now; it is in flight until [`Self::done`]. Otherwise the shell is queued, and calls again.
+    /// Whether this shell may store a snapshot now; it is in flight until [`Self::done`]. If not, the shell is queued and asks again.
     pub(super) fn try_start(
         &mut self,
         shell: (Partition, AssignmentGeneration),
@@ -40,19 +40,19 @@ impl SnapshotQueue {
         true
     }
 
-    /// How long the oldest in flight has been; zero where none is.
+    /// How long the oldest snapshot has been in flight; zero if there is none.
     pub(super) fn longest(&self, now: Instant) -> Duration {
         let since = self.in_flight.values().min();
         since.map_or(Duration::ZERO, |since| now.duration_since(*since))
     }
 
-    /// Its snapshot is stored or lost, or the shell is gone.
+    /// Call this when the shell's snapshot is stored or lost, or the shell is gone.
     pub(super) fn done(&mut self, shell: (Partition, AssignmentGeneration)) {
         self.in_flight.remove(&shell);
         self.waiting.retain(|waiting| *waiting != shell);
     }
 
-    /// Whether none is in flight.
+    /// Whether no snapshot is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
     }

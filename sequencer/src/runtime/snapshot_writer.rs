@@ -1,5 +1,4 @@
-//! Encodes snapshots and puts them into their producer's queue, on a thread of its own: both take time that the worker
-//! does not have.
+//! Encodes snapshots and puts them into their producer's queue, on its own thread: the worker has no time for either.
 
 use std::{
     sync::{
@@ -41,7 +40,7 @@ pub(super) struct Job {
 pub(super) struct SnapshotWriter {
     jobs: mpsc::Sender<Job>,
     reports: mpsc::Sender<Report>,
-    /// The sequencer ends: chunks that are not queued yet are dropped.
+    /// Set when the sequencer ends: chunks that are not queued yet are dropped.
     ends: Arc<AtomicBool>,
 }
 
@@ -69,7 +68,7 @@ impl SnapshotWriter {
         })
     }
 
-    /// Stores it in chunks, each of which is reported.
+    /// Stores a snapshot in chunks, each of which is reported.
     pub(super) fn store(&self, job: Job) {
         if let Err(mpsc::SendError(job)) = self.jobs.send(job) {
             let effect = Effect::SnapshotChunk {
@@ -121,7 +120,7 @@ impl Writing {
         }
     }
 
-    /// Waits while the queue is full, until the process ends at the latest.
+    /// Appends a chunk. Waits while the queue is full, at most until the process ends.
     fn append(&self, partition: Partition, chunk: &SnapshotChunk, mut delivery: Delivery) {
         let value = chunk.encode_to_vec();
         let record = AppendRecord {

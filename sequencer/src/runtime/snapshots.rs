@@ -55,7 +55,7 @@ impl Snapshots {
     }
 }
 
-/// A snapshot of which not all chunks are reported.
+/// A snapshot whose chunks are not all reported yet.
 struct Storing {
     reported: usize,
     lost: bool,
@@ -63,7 +63,7 @@ struct Storing {
     first_offset: Option<i64>,
 }
 
-/// All chunks of a snapshot are reported.
+/// A snapshot whose chunks are all reported.
 #[derive(Debug, PartialEq, Eq)]
 struct Stored {
     /// Records of `chat.snapshots` below this offset may be deleted: the newest two snapshots are above.

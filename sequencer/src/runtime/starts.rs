@@ -1,4 +1,4 @@
-//! Loads on threads of their own, so that working partitions do not wait for others that start.
+//! Loads partitions on separate threads, so that working partitions do not wait for starting ones.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -13,14 +13,14 @@ use super::load::{LoadedPartitions, load};
 /// The outcome of a load.
 pub(super) struct LoadReport {
     pub(super) starts: Vec<(Partition, AssignmentGeneration)>,
-    /// Has every partition of `starts`.
+    /// Has an entry for every partition of `starts`.
     pub(super) outcome: Result<LoadedPartitions, EventLogError>,
 }
 
 /// The loads in progress.
 pub(super) struct Starts {
     reader: Arc<LogReader>,
-    /// Held while snapshots are read, so that those of few partitions are in memory at a time.
+    /// Held while snapshots are read, so that snapshots of few partitions are in memory at a time.
     reads_snapshots: Arc<Mutex<()>>,
     sender: mpsc::Sender<LoadReport>,
     ended: mpsc::Receiver<LoadReport>,
@@ -59,7 +59,7 @@ impl Starts {
             .spawn(move || {
                 let partitions: Vec<Partition> = of_these.iter().map(|(p, _)| *p).collect();
                 let outcome = load(&reader, &partitions, &reads_snapshots);
-                // The worker may be gone.
+                // The receiver may be gone if the worker has ended.
                 let _ = reports.send(LoadReport {
                     starts: of_these,
                     outcome,

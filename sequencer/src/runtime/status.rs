@@ -14,7 +14,7 @@ pub struct Status {
     pub joined: bool,
     /// The partitions it works on, with the inbound offset to be sequenced next.
     pub partitions: PartitionMap<i64>,
-    /// The offset of each below which every inbound record has its output acknowledged.
+    /// For each partition the offset below which every inbound record has its output acknowledged.
     pub settled: PartitionMap<i64>,
     /// The partitions whose state is being loaded.
     pub starting: Vec<Partition>,

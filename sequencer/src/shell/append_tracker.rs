@@ -7,7 +7,7 @@ use super::HaltReason;
 pub(super) struct AppendTracker {
     /// The lowest offset that the next append can take.
     next: i64,
-    /// Every record below was folded at the start or is the owner's own.
+    /// Every record below this offset was folded at the start or is the owner's own.
     complete: i64,
     /// The source of the record before `complete`; `None` at the beginning of the log.
     before_complete: Option<Source>,
@@ -25,8 +25,8 @@ impl AppendTracker {
         }
     }
 
-    /// An own record was acknowledged at `offset`. `None`: the client does not know the offset, because the broker had already stored the
-    /// record at an earlier try. Then a foreign record may be before it.
+    /// Records the acknowledgement of an own record at `offset`. With `None` the client does not know the offset, because the broker had already
+    /// stored the record at an earlier try; a foreign record may then be before it.
     pub(super) fn appended(&mut self, offset: Option<i64>, src: Source) -> Result<(), HaltReason> {
         let Some(offset) = offset else {
             self.foreign = true;

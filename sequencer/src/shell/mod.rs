@@ -33,22 +33,22 @@ use crate::core::{Refusal, snapshot::Snapshot};
 pub struct InboundRecord {
     pub offset: i64,
     pub ts: TimestampMs,
-    /// Kafka's leader epoch of it; −1 where it is not known.
+    /// Kafka's leader epoch of the record; −1 if unknown.
     pub leader_epoch: i32,
     pub key: Option<Bytes>,
     pub value: Option<Bytes>,
     pub headers: Vec<(String, Option<Bytes>)>,
 }
 
-/// A borrowed record of `chat.inbound`. Only a record that is dead-lettered is copied.
+/// A borrowed record of `chat.inbound`. Only dead-lettered records are copied.
 pub trait InboundView {
     fn offset(&self) -> i64;
     fn ts(&self) -> TimestampMs;
 
-    /// Kafka's leader epoch of it; −1 where it is not known.
+    /// Kafka's leader epoch of the record; −1 if unknown.
     fn leader_epoch(&self) -> i32;
 
-    /// Its value; empty where it has none.
+    /// Its value; empty if it has none.
     fn value(&self) -> &[u8];
 
     /// A copy of it.
@@ -122,10 +122,10 @@ pub struct WriteFailed(pub String);
 pub enum NextAction {
     /// Continue.
     Continue,
-    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11), or `chat.inbound` has a new leader (S13). All
-    /// outputs of the shell are reported; a snapshot may not be.
+    /// Drop the shell and load the partition again: another owner has written (PROTOCOL S11), or `chat.inbound` has a new leader (S13). All outputs
+    /// of the shell are reported; a snapshot may not be.
     Reload,
-    /// Drop the shell, and look again later, unless [`HaltReason::needs_restart`]; or end the process, where [`HaltReason::ends_process`].
+    /// Drop the shell and load the partition again later, unless [`HaltReason::needs_restart`]; if [`HaltReason::ends_process`], end the process.
     Halt(HaltReason),
 }
 
@@ -175,7 +175,7 @@ pub enum HaltReason {
 }
 
 impl HaltReason {
-    /// Whether a producer is unusable, so that the process must end before it produces anything else, for any partition.
+    /// Whether a producer is unusable, so that the process must end before it produces another record, for any partition.
     #[must_use]
     pub fn ends_process(&self) -> bool {
         match self {
@@ -189,7 +189,7 @@ impl HaltReason {
         }
     }
 
-    /// Whether the partition stays halted in this process: a start from the log as it is would go on without what is missing.
+    /// Whether the partition stays halted in this process: a start from the present log would go on without the lost records.
     #[must_use]
     pub fn needs_restart(&self) -> bool {
         matches!(self, Self::EventsTruncated { .. })
@@ -227,8 +227,8 @@ pub struct ShellConfig {
     pub progress_gap_ms: u64,
     /// A snapshot is due after this many events, or after half the number of entries of the last snapshot, if that is more.
     pub snapshot_events: u64,
-    /// A snapshot is due when the state has changed and the last one is this old, milliseconds. Where a snapshot needs more events than
-    /// `snapshot_events`, it is longer in the same proportion.
+    /// A snapshot is due when the state has changed and the last one is this old, milliseconds. If a snapshot needs more events than
+    /// `snapshot_events`, this time is longer in the same proportion.
     pub snapshot_interval_ms: u64,
 }
 

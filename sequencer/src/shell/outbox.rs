@@ -33,7 +33,7 @@ pub(super) struct Outbox {
     waiting_bytes: usize,
     appending: VecDeque<Appending>,
     appending_bytes: usize,
-    /// In flight, each with the inbound offset of its record and its size.
+    /// Dead-letter records in flight, each with its inbound offset and its size.
     dead_letters: BTreeMap<OutputId, (i64, usize)>,
     dead_letter_bytes: usize,
     window_is_open: bool,
@@ -117,17 +117,17 @@ impl Outbox {
         in_flight.or(waiting).is_none_or(|oldest| id < oldest)
     }
 
-    /// Nothing waits; things may be in flight.
+    /// Whether nothing waits; outputs may be in flight.
     pub(super) fn nothing_waits(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Nothing is in flight; things may wait.
+    /// Whether nothing is in flight; outputs may wait.
     pub(super) fn nothing_in_flight(&self) -> bool {
         self.appending.is_empty() && self.dead_letters.is_empty()
     }
 
-    /// Whether more may be put in line.
+    /// Whether more outputs may be queued.
     pub(super) fn has_room(&self) -> bool {
         self.waiting.len() < self.config.max_waiting_records
             && self.waiting_bytes < self.config.max_waiting_bytes

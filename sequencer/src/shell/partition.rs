@@ -31,7 +31,7 @@ pub struct Counts {
     pub group_changes: u64,
     /// Profiles set.
     pub profiles: u64,
-    /// Sends whose client_msg_id is sequenced already.
+    /// Sends whose client_msg_id is already sequenced.
     pub repeats: u64,
     /// Read-acks that advanced no position.
     pub no_op_read_acks: u64,
@@ -49,19 +49,19 @@ pub struct PartitionShell {
     stepped: Source,
     /// The source of the last event, by this or an earlier owner.
     last_emitted: Source,
-    /// Whether a repeat by a former owner is the last record of the log. Others look for the highest source among the newest records.
+    /// Whether the last record of the log is a repeat by a former owner. Readers that look for the highest source in the last records might miss it.
     ends_with_repeat: bool,
     /// The last event that this shell queued.
     last_event: Option<OutputId>,
     /// The highest leader epoch for which `chat.inbound` was compared with what was sequenced; `None` until a record was read.
     leader_epoch: Option<i32>,
-    /// The next record has a higher one: the log may have lost its end and have grown again (PROTOCOL S13).
+    /// The next record has a higher leader epoch: the log may have lost its end and have grown again (PROTOCOL S13).
     has_new_leader: bool,
     outbox: Outbox,
     appends: AppendTracker,
     progress: ProgressTimer,
     snapshots: SnapshotSchedule,
-    /// Why the next record cannot be stepped. What was decided before it is still written.
+    /// Why the next record cannot be stepped. Decisions before it are still written.
     blocked: Option<HaltReason>,
     halted: Option<HaltReason>,
     counts: Counts,
@@ -143,8 +143,8 @@ impl PartitionShell {
             && !self.is_superseded()
     }
 
-    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Once another owner or a
-    /// new leader has been noticed, or a record cannot be stepped, records are ignored.
+    /// Steps the inbound record at [`Self::next_inbound`]. Its output waits for [`Self::send_outputs`]. Records are ignored once another owner or a
+    /// new leader has been noticed, or a record cannot be stepped.
     pub fn take(&mut self, record: &impl InboundView, now_ms: u64) {
         if !self.takes_records() {
             return;
@@ -161,7 +161,7 @@ impl PartitionShell {
         self.handle(now_ms, effects, |_, _| Ok(()))
     }
 
-    /// The inbound partition can no longer be read from [`Self::next_inbound`].
+    /// Call this when the inbound partition can no longer be read from [`Self::next_inbound`].
     pub fn on_out_of_range(
         &mut self,
         why: String,
@@ -175,7 +175,7 @@ impl PartitionShell {
         })
     }
 
-    /// The end of the inbound partition is reached.
+    /// Call this at the end of the inbound partition.
     pub fn on_caught_up(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |shell, _| {
             if shell.needs_progress() {
@@ -185,7 +185,7 @@ impl PartitionShell {
         })
     }
 
-    /// Appends, in their order, were acknowledged with their offsets (`None` for an unknown offset) or failed.
+    /// Appends were acknowledged, in order, with their offsets (`None` if unknown), or failed.
     pub fn on_appended(
         &mut self,
         reports: impl IntoIterator<Item = (OutputId, Result<Option<i64>, WriteFailed>)>,
@@ -214,7 +214,7 @@ impl PartitionShell {
         })
     }
 
-    /// A snapshot was stored, or could not be. A failure only makes the next start longer.
+    /// A snapshot was stored, or failed. A failure only makes the next start longer.
     pub fn on_snapshot_finished(
         &mut self,
         id: SnapshotWriteId,
@@ -227,7 +227,7 @@ impl PartitionShell {
         })
     }
 
-    /// Lets timers expire. To be called about every 50 ms.
+    /// Lets timers expire. Call this about every 50 ms.
     pub fn on_tick(&mut self, now_ms: u64, effects: &mut impl ShellEffects) -> NextAction {
         self.handle(now_ms, effects, |_, _| Ok(()))
     }
@@ -246,7 +246,7 @@ impl PartitionShell {
             return NextAction::Halt(reason.clone());
         }
         if self.is_superseded() {
-            // A snapshot may take for ever, and its report does not matter.
+            // Do not wait for a snapshot: it may take for ever, and its report does not matter.
             return if self.outbox.nothing_in_flight() {
                 NextAction::Reload
             } else {
@@ -354,8 +354,8 @@ impl PartitionShell {
         Ok(())
     }
 
-    /// Queues a progress event where one is needed (PROTOCOL S8). Only if nothing waits, so that progress events do not accumulate while the
-    /// log is unavailable.
+    /// Queues a progress event if one is needed (PROTOCOL S8). Only if nothing waits, so that progress events do not accumulate while the log is
+    /// unavailable.
     fn queue_progress(&mut self, now_ms: u64) {
         let may_go = self.outbox.nothing_waits() && self.needs_progress();
         if !may_go || !self.progress.is_due(now_ms) {
@@ -380,8 +380,8 @@ impl PartitionShell {
         self.stepped.offset > self.last_emitted.offset || self.ends_with_repeat
     }
 
-    /// Takes a snapshot of the state after the last queued event, if one is due. Records without an event changed nothing since, so the
-    /// event's source is the snapshot's watermark (PROTOCOL S12).
+    /// Takes a snapshot of the state after the last queued event, if one is due. Later records without an event changed nothing, so the event's
+    /// source is the snapshot's watermark (PROTOCOL S12).
     fn take_snapshot(&mut self, now_ms: u64, effects: &mut impl ShellEffects) {
         let Some(event) = self.last_event.filter(|_| self.snapshots.is_due(now_ms)) else {
             return;

@@ -21,12 +21,12 @@ impl ProgressTimer {
         }
     }
 
-    /// The end of the inbound partition is reached.
+    /// Call this at the end of the inbound partition.
     pub(super) fn caught_up(&mut self) {
         self.requested = true;
     }
 
-    /// An event was queued.
+    /// Call this when an event was queued.
     pub(super) fn output(&mut self, now_ms: u64) {
         self.last_output_ms = now_ms;
         self.requested = false;
@@ -41,7 +41,7 @@ impl ProgressTimer {
         self.requested && gap_is_over
     }
 
-    /// A progress event was queued.
+    /// Call this when a progress event was queued.
     pub(super) fn queued(&mut self, now_ms: u64) {
         self.last_queued_ms = Some(now_ms);
         self.output(now_ms);

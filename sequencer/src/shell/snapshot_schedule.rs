@@ -10,7 +10,7 @@ use crate::core::snapshot::Snapshot;
 /// At most one snapshot exists at a time, so memory is bounded by one copy of the state.
 enum Phase {
     Idle,
-    /// A copy of the state after an event that is not acknowledged yet.
+    /// A copy of the state after an event that is not yet acknowledged.
     Waiting {
         event: OutputId,
         snapshot: Box<Snapshot>,
@@ -18,7 +18,7 @@ enum Phase {
     Storing(SnapshotWriteId),
 }
 
-/// When the next snapshot is due: after so many events, or after one event if the last snapshot is so old.
+/// When the next snapshot is due: after `events` events, or after one event if the last snapshot is `age_ms` old.
 #[derive(Clone, Copy)]
 struct Due {
     events: u64,
@@ -26,8 +26,8 @@ struct Due {
 }
 
 impl Due {
-    /// The cost of a snapshot is proportional to the number of its entries. So after a large one the next is due after half as many events as
-    /// it had entries, and after a time that is longer in the same proportion. That bounds the bytes written for each event.
+    /// The cost of a snapshot is proportional to its number of entries. So after a large one the next is due after half as many events as it had
+    /// entries, and the interval grows in the same proportion. That bounds the bytes written per event.
     fn after(entries: usize, config: &ShellConfig) -> Self {
         let usual = config.snapshot_events.max(1);
         let events = usual.max(entries as u64 / 2);
@@ -42,9 +42,9 @@ impl Due {
 
 pub(super) struct SnapshotSchedule {
     config: ShellConfig,
-    /// Depends on the last snapshot only, so that it does not move away while the state grows.
+    /// Depends on the last snapshot only, so that the due time does not move while the state grows.
     due: Due,
-    /// Events folded or emitted since the last one.
+    /// Events folded or emitted since the last snapshot.
     events: u64,
     since_ms: u64,
     phase: Phase,
@@ -72,7 +72,7 @@ impl SnapshotSchedule {
         }
     }
 
-    /// The state has changed.
+    /// Call this when the state has changed.
     pub(super) fn changed(&mut self) {
         self.events += 1;
     }
@@ -102,7 +102,7 @@ impl SnapshotSchedule {
         }
     }
 
-    /// The event was acknowledged: writes the snapshot, with the offset at which a fold must continue.
+    /// Call this when the event was acknowledged: writes the snapshot, with the offset at which a fold must continue.
     pub(super) fn store(&mut self, appends: &AppendTracker, effects: &mut impl ShellEffects) {
         let id = SnapshotWriteId(self.next_id);
         let taken = std::mem::replace(&mut self.phase, Phase::Storing(id));
@@ -115,7 +115,7 @@ impl SnapshotSchedule {
         effects.store_snapshot(id, snapshot.at(offset, before));
     }
 
-    /// The snapshot is stored, or failed: then the next one replaces it.
+    /// The snapshot was stored, or failed; then the next one replaces it.
     pub(super) fn stored(&mut self, id: SnapshotWriteId) {
         if matches!(self.phase, Phase::Storing(storing) if storing == id) {
             self.phase = Phase::Idle;

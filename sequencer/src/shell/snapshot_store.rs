@@ -49,10 +49,10 @@ pub struct StoredSnapshot {
 }
 
 impl StoredSnapshot {
-    /// Decodes it. A chunk is freed as soon as it is decoded.
+    /// Decodes the snapshot. Each chunk is freed as soon as it is decoded.
     ///
     /// # Errors
-    /// [`InvalidSnapshot`] where it holds no valid state.
+    /// [`InvalidSnapshot`] if the bytes do not hold a valid state.
     pub fn read(self) -> Result<Restored, InvalidSnapshot> {
         snapshot::read(Chunks::new(self.chunks))
     }
@@ -114,7 +114,7 @@ impl Assembler {
     /// How many snapshots are kept, so that one that does not agree with the log can be skipped.
     const KEPT: usize = 3;
 
-    /// Takes one record's value. A value that is no chunk is skipped.
+    /// Takes one record's value. A value that is not a chunk is skipped.
     pub fn push(&mut self, value: &[u8]) {
         let Ok(chunk) = SnapshotChunk::decode(value) else {
             return;

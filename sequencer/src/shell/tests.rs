@@ -14,7 +14,7 @@ use super::{
 };
 use crate::core::{State, snapshot::Snapshot};
 
-/// Keeps what was asked for.
+/// Records the effects that the shell requests.
 #[derive(Default)]
 struct RecordedEffects {
     appends: Vec<(OutputId, Event)>,
@@ -70,7 +70,7 @@ fn send(offset: i64) -> InboundRecord {
     send_to(user(3), offset)
 }
 
-/// Whom user 1 must write to for a conversation of this partition.
+/// The user to whom user 1 writes in a conversation of this partition.
 fn peer_in(partition: Partition) -> UserId {
     (2..)
         .map(user)
@@ -101,7 +101,7 @@ fn take(
     shell.send_outputs(now_ms, io)
 }
 
-/// Emits nothing: there is no such conversation.
+/// A record that emits nothing, because its conversation does not exist.
 fn idle(offset: i64) -> InboundRecord {
     let ack = ReadAck {
         uid: user(1),
@@ -126,7 +126,7 @@ fn start_as(partition: i64, config: ShellConfig) -> PartitionShell {
     )
 }
 
-/// What is left of a log of ten records, or of an empty one.
+/// The loaded state of a log of ten records, or of an empty one.
 fn loaded(last: Source, before_end: Option<Source>) -> Loaded {
     Loaded {
         state: State::default(),
@@ -160,7 +160,7 @@ fn one_append_is_in_flight_until_it_is_acknowledged() {
         let action = shell.on_appended([(OutputId(id), Ok(Some(id as i64)))], 0, &mut io);
         assert_eq!(action, NextAction::Continue);
     }
-    // Nothing is in flight: alone again.
+    // Nothing is in flight, so one record is sent alone again.
     let records = (4..6).map(send).collect();
     assert_eq!(take(&mut shell, records, 0, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0, 1, 2, 3, 4]);
@@ -201,7 +201,7 @@ fn progress_is_sent_for_records_without_an_event_when_drained_and_not_too_often(
         shell.on_appended([(OutputId(0), Ok(Some(0)))], 510, &mut io),
         NextAction::Continue
     );
-    // Held back for 100 ms, then sent.
+    // The progress event is held back for 100 ms, then sent.
     assert_eq!(
         take(&mut shell, vec![idle(1)], 520, &mut io),
         NextAction::Continue
@@ -216,7 +216,7 @@ fn progress_is_sent_for_records_without_an_event_when_drained_and_not_too_often(
         shell.on_appended([(OutputId(1), Ok(Some(1)))], 600, &mut io),
         NextAction::Continue
     );
-    // All is answered for.
+    // Every record is covered by an event.
     assert_eq!(shell.on_caught_up(5000, &mut io), NextAction::Continue);
     assert_eq!(io.appended(), [0, 1]);
 }
@@ -232,7 +232,7 @@ fn progress_comes_within_a_second_of_silence_without_a_pause_in_the_records() {
     }
 }
 
-/// Where only repeats are looked at, their sources are taken for the highest.
+/// A reader of the last records only would take the source of a repeat for the highest.
 #[test]
 fn progress_is_sent_behind_the_repeats_of_a_former_owner() {
     let at = |offset| source(SourceOffset { epoch: 0, offset });
@@ -298,7 +298,7 @@ fn a_snapshot_that_is_never_stored_does_not_keep_a_partition_from_its_start() {
         take(&mut shell, vec![send(1)], 0, &mut io),
         NextAction::Continue
     );
-    // A record that is not ours is before it.
+    // A foreign record is before it.
     assert_eq!(
         shell.on_appended([(OutputId(1), Ok(Some(2)))], 0, &mut io),
         NextAction::Reload
@@ -369,7 +369,7 @@ fn a_truncated_log_halts_until_a_restart() {
         offset: 0,
         known: 1,
     };
-    // Loaded from the log as it is, the partition would go on behind that event, without those that were lost.
+    // If it were loaded from the present log, the partition would go on after that event, without the lost ones.
     assert!(truncated.needs_restart());
     assert_eq!(
         shell.on_appended([(OutputId(1), Ok(Some(0)))], 0, &mut io),
@@ -518,7 +518,7 @@ fn a_large_state_is_stored_less_often() {
     };
     let (mut shell, mut io) = (start_as(63, config), RecordedEffects::default());
     for offset in 0..50 {
-        // First words each: a send and a conversation more, for one event.
+        // Each send is the first of a conversation: one send and one conversation more, for one event.
         let peer = user(62 + 64 * offset);
         let action = take(&mut shell, vec![send_to(peer, offset)], 0, &mut io);
         assert_eq!(action, NextAction::Continue);
@@ -532,7 +532,7 @@ fn a_large_state_is_stored_less_often() {
     }
     let watermarks = io.snapshots.iter().map(|(_, of)| of.src.unwrap().offset);
     assert_eq!(watermarks.collect::<Vec<_>>(), [1, 3, 7, 15, 31]);
-    // The last one held 64 of both: 32 events instead of two, and so 16 intervals instead of one.
+    // The last snapshot held 64 entries: 32 events instead of two, and so 16 intervals instead of one.
     assert_eq!(shell.on_tick(15_999, &mut io), NextAction::Continue);
     assert_eq!(io.snapshots.len(), 5);
     assert_eq!(shell.on_tick(16_000, &mut io), NextAction::Continue);
@@ -571,7 +571,7 @@ fn first_snapshots_are_spread_over_the_interval_and_others_come_after_it() {
             let action = shell.on_snapshot_finished(id, due_ms, &mut io);
             assert_eq!(action, NextAction::Continue);
         }
-        // Nothing has changed since.
+        // The state has not changed since.
         assert_eq!(
             shell.on_tick(9 * interval_ms, &mut io),
             NextAction::Continue
@@ -609,7 +609,7 @@ fn the_commit_offset_stops_at_the_oldest_unacknowledged_output() {
         let action = shell.on_appended([(OutputId(id), Ok(Some(id as i64)))], 0, &mut io);
         assert_eq!(action, NextAction::Continue);
     }
-    // More comes in all the while.
+    // More records arrive meanwhile.
     assert_eq!(
         take(&mut shell, vec![send(4)], 0, &mut io),
         NextAction::Continue

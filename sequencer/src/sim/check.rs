@@ -118,7 +118,7 @@ fn dead_letters_are_there(shared: &Shared, expected_results: &[Expected]) -> Res
     ))
 }
 
-/// A reader that starts anywhere takes every event whose source is above those before its start. Older events that it takes are valid, too.
+/// A reader that starts anywhere takes every event whose source is above all sources before its start. The older events that it takes are valid too.
 fn mid_log_reader_agrees(shared: &Shared, start: usize, expected: &[Event]) -> Result<(), String> {
     let wrong = |wrong| format!("read from offset {start}: {wrong}");
     let before = highest_source_offset(&shared.broker.log[..start]);

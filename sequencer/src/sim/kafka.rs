@@ -1,11 +1,10 @@
 //! A model of one partition of `chat.events` and of idempotent producers. It behaves as brokers and librdkafka do.
 //!
-//! The broker accepts the next sequence number of a producer id that it knows, answers a retry of one of the last five batches with its
-//! offset, and refuses any other number. A new epoch of a known id starts at 0. From an id that it does not know, or has forgotten, it
-//! accepts any number. A client has up to five batches in flight. After a retriable error it waits until nothing is in flight and sends
-//! again in order, with a new epoch if a later batch had a wrong number. It may lose its connection with requests in flight; they may be
-//! stored later, even after its process has died. After a permanent error it stops (`enable.gapless.guarantee`), while by default it would
-//! send the rest.
+//! The broker accepts the next sequence number of a producer id that it knows, answers a retry of one of the last five batches with its offset, and
+//! refuses any other number. A new epoch of a known id starts at 0. From an id that it does not know, or has forgotten, the broker accepts any
+//! number. A client has up to five batches in flight. After a retriable error it waits until nothing is in flight and sends again in order, with a
+//! new epoch if a later batch had a wrong number. The client may lose its connection with requests in flight; they may be stored later, even after
+//! its process has died. After a permanent error the client stops (`enable.gapless.guarantee`); by default it would send the rest.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -39,7 +38,7 @@ enum ProduceResult {
     },
     /// Stored before, at an offset that the broker no longer knows.
     StoredBefore,
-    /// Nothing is stored and the client retries, as when the broker is no longer the leader.
+    /// Nothing is stored and the client retries, as if the broker were no longer the leader.
     RetriableError,
     OutOfOrder,
     /// Nothing is stored and the client gives up, as for a record that is too large.
@@ -150,7 +149,7 @@ impl Broker {
         }
     }
 
-    /// Forgets a producer id, as after 30 days without a record of it.
+    /// Forgets a producer id, as after 30 days without a record from it.
     fn forget(&mut self, pid: u64) {
         if !self.requests.iter().any(|request| request.pid == pid) {
             self.producers.remove(&pid);
@@ -209,14 +208,14 @@ struct Batch<Tag> {
 
 /// A process's idempotent producer, with infinite retries.
 pub(crate) struct Client<Tag> {
-    /// As with `enable.gapless.guarantee`.
+    /// Whether the client behaves as with `enable.gapless.guarantee`.
     is_gapless: bool,
     pid: u64,
     epoch: u32,
     connection: u64,
     next_seq: u64,
     queue: VecDeque<(Tag, LogRecord)>,
-    /// Not acknowledged, oldest first.
+    /// The batches not acknowledged, oldest first.
     batches: Vec<Batch<Tag>>,
     recovery: Recovery,
 }
@@ -229,7 +228,7 @@ enum Recovery {
     Drain,
     /// Wait until nothing is in flight, then use a new epoch.
     DrainAndBump,
-    /// It never sends again.
+    /// Never send again.
     Stopped,
 }
 
@@ -322,7 +321,7 @@ impl<Tag: Copy> Client<Tag> {
                 self.recover(Recovery::Drain);
                 Vec::new()
             }
-            // What is before it was refused: both are sent again.
+            // An earlier batch was refused too: both are sent again.
             ProduceResult::OutOfOrder if batch > 0 => {
                 self.recover(Recovery::DrainAndBump);
                 Vec::new()
@@ -357,7 +356,7 @@ impl<Tag: Copy> Client<Tag> {
         }
     }
 
-    /// Whether it may send. Ends a recovery that can end.
+    /// Whether the client may send. Ends a recovery that can end.
     fn may_send(&mut self) -> bool {
         if self.recovery == Recovery::None {
             return true;

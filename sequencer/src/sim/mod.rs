@@ -1,7 +1,7 @@
-//! A deterministic simulation of owners of one partition: the real loader and shell over a model of the log, with kills
-//! between any two steps, pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides
-//! everything; the logs that are left must be what one uninterrupted owner would have written. `make sabotage` shows that it notices a
-//! program without one of the rules of PROTOCOL S1–S14; tests below show it for what the rules ask of Kafka's client.
+//! A deterministic simulation of owners of one partition: the real loader and shell over a model of the log, with kills between any two steps,
+//! pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides everything; the logs of a run must be those that one
+//! uninterrupted owner would have written. `make sabotage` shows that the simulation notices a program without one of the rules of PROTOCOL S1–S14;
+//! the tests below show it for what the rules require of Kafka's client.
 //!
 //! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again and says what happened; `TIDEMARK_SIM_SEEDS=<n>` sets how
 //! many `seeds_agree` runs.
@@ -28,7 +28,7 @@ thread_local! {
     static TRACES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says what happens, when one seed is run again.
+/// Prints what happens, when one seed is run again.
 fn trace(what: fmt::Arguments<'_>) {
     if TRACES.get() {
         println!("{what}");
@@ -60,7 +60,7 @@ fn one_seed() {
     }
 }
 
-/// What strangers do to each other in groups comes up by itself (PROTOCOL G9 to G12), and so do changes in a group that has ended (G7).
+/// The traffic reaches the limits on what strangers do to each other in groups (PROTOCOL G9 to G12), and changes in a dissolved group (G7).
 #[test]
 fn the_traffic_meets_the_limits_of_groups() {
     let (mut refused, mut in_ended) = (HashSet::new(), HashSet::new());

@@ -1,5 +1,5 @@
-//! The expected results for an inbound log: a second implementation of the protocol, as naive as possible and without code of the core. It
-//! looks everything up in the list of events so far.
+//! The expected results for an inbound log: a second implementation of the protocol, as naive as possible and without code of the core. It looks up
+//! everything in the list of events so far.
 
 mod groups;
 
@@ -54,9 +54,9 @@ struct Oracle {
     events: Vec<Event>,
     /// Messages and commands whose repeats are recognised, with their times, oldest first.
     remembered: Vec<(i64, Remembered)>,
-    /// The authors of those of this round.
+    /// The authors of the messages and commands of this round.
     round: Vec<UserId>,
-    /// Those of authors who had their share of the round.
+    /// Messages and commands of authors who had used up their share of the round.
     own: Vec<(UserId, Vec<(i64, Remembered)>)>,
     /// The days on which conversations were begun while that was limited, and by whom.
     begun: Vec<(i64, UserId)>,
@@ -69,7 +69,7 @@ struct Oracle {
     made_members: Vec<(i64, UserId)>,
 }
 
-/// What has a repeat.
+/// A message or a command whose repeat is recognised.
 #[derive(Clone, PartialEq, Eq)]
 enum Remembered {
     Sent(Sent),
@@ -80,9 +80,9 @@ enum Remembered {
 #[derive(Clone, PartialEq, Eq)]
 struct Once {
     scope: CommandScope,
-    /// `None` where what it asks for is its id.
+    /// `None` if the content is the id.
     id: Option<CommandId>,
-    /// As if nobody had posted it himself.
+    /// The command as if its author had not posted it.
     asked: Command,
 }
 
@@ -108,7 +108,7 @@ impl Once {
         (self.scope, &self.id) == (other.scope, &other.id) && is_same
     }
 
-    /// As its event names it: SipHash-1-3 over author, addressee, id, NUL and what was asked for.
+    /// The command as its event names it: SipHash-1-3 over author, addressee, id, NUL and content.
     fn applied(&self, key: HashKey) -> Option<AppliedCommand> {
         let id = self.id.clone()?;
         let mut hasher = SipHasher13::new_with_key(key.bytes());
@@ -228,7 +228,7 @@ impl Oracle {
         }
     }
 
-    /// What comes of a command with an id that was seen before.
+    /// The result for a command whose id was seen before.
     fn known(&self, ts: i64, once: &Once) -> Option<Expected> {
         let own = self.own.iter().flat_map(|(_, own)| own);
         let live = self.remembered.iter().chain(own);
@@ -369,7 +369,7 @@ impl Oracle {
         })))
     }
 
-    /// Whether a send has the id of an earlier one, and its text.
+    /// Whether a send has the text of an earlier send with its id; `None` if there is no such send.
     fn repeats(
         &self,
         ts: i64,
@@ -503,7 +503,7 @@ impl Oracle {
         })))
     }
 
-    /// What only its author learns of takes no number from version 4 on.
+    /// From version 4 on a change that concerns its author alone has no number.
     fn next_chg(&self, conversation: ConversationId, change: &Change) -> Chg {
         if change.is_for_one() && self.is_version_4() {
             return Chg::ZERO;
@@ -579,7 +579,7 @@ impl Oracle {
         })
     }
 
-    /// Whether a message, the first of its conversation, does not begin it, since flags have.
+    /// Whether contact flags had begun the conversation before its first message.
     fn was_begun_before(&self, body: &Body) -> bool {
         match body {
             Body::Message(message) => self.was_begun_by_flags(message.conversation()),
@@ -724,7 +724,7 @@ fn begins(body: &Body) -> Option<UserId> {
     }
 }
 
-/// Whether it is a read-ack of a mid that is there, which changes nothing when it comes again.
+/// Whether it is a read-ack of an existing mid, whose repeat changes nothing.
 fn is_exact_ack(asked: &Command, body: &Body) -> bool {
     match (asked, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => ack.mid == Some(position.mid),

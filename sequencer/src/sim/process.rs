@@ -41,7 +41,7 @@ enum Completion {
     SnapshotStored(Tag<SnapshotWriteId>),
 }
 
-/// The shell's writes: queues that the simulation works off.
+/// The shell's writes: queues that the simulation drains.
 struct SimEffects {
     client: Client<Tag>,
     letters: VecDeque<(Tag, DeadLetter)>,
@@ -90,7 +90,7 @@ impl SimEffects {
     }
 
     fn track_offset(&mut self, offset: Option<i64>) {
-        // An offset that is not known may hide another's record.
+        // An unknown offset may hide another owner's record.
         self.saw_foreign_record |= offset != Some(self.next_offset);
         self.next_offset = offset.map_or(0, |offset| offset + 1);
     }
@@ -99,7 +99,7 @@ impl SimEffects {
 /// Why a process ends.
 #[derive(Debug)]
 pub(crate) enum Exit {
-    /// As it should.
+    /// As expected.
     Expected,
     /// Something that must not happen.
     Wrong(String),
@@ -159,7 +159,7 @@ impl Process {
         self.effects.client.reconnect(broker);
     }
 
-    /// The broker forgets the producer. That takes 30 days without a record, so only after all reports are delivered.
+    /// The broker forgets the producer. That takes 30 days without a record, so it happens only after all reports are delivered.
     pub(crate) fn be_forgotten(&self, broker: &mut Broker) {
         if self.completions.is_empty() {
             self.effects.client.be_forgotten(broker);
@@ -377,7 +377,7 @@ impl Process {
 impl From<HaltReason> for Exit {
     fn from(reason: HaltReason) -> Self {
         match reason {
-            // Rejected by the broker: the process ends, and another goes on.
+            // The broker rejected a record: the process ends, and another takes over.
             HaltReason::AppendFailed(_) => Self::Expected,
             other => Self::Wrong(format!("halted: {other}")),
         }

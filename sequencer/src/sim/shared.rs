@@ -1,11 +1,11 @@
-//! The surroundings of the processes: what these rely on, and the logs that they share.
+//! The environment of the processes, and the logs that they share.
 
 use schemas::{dead_letter::Reason, event::Event, proto::SequencerSnapshot};
 
 use super::kafka::{Broker, LogRecord};
 use crate::shell::InboundRecord;
 
-/// What the sequencer needs of its surroundings. A test takes one thing away and shows that the simulation notices.
+/// What the sequencer requires of its environment. A test takes one thing away and shows that the simulation notices.
 #[derive(Clone, Copy)]
 pub(crate) struct Environment {
     /// After a failure the producer sends nothing more (PROTOCOL S6; librdkafka's `enable.gapless.guarantee`).
@@ -28,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) inbound: Vec<InboundRecord>,
     /// How many of the inbound records are on the log so far.
     pub(crate) posted: usize,
-    /// Those below are no longer retained.
+    /// Records below this offset are no longer retained.
     pub(crate) inbound_start: i64,
     pub(crate) broker: Broker,
     pub(crate) dead_letters: Vec<(i64, Reason)>,
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// The consumer group's offset, which is for lag only.
     pub(crate) committed: i64,
     covered: i64,
-    /// The length of the log for which that holds.
+    /// The length of the log for which `covered` holds.
     covered_at: usize,
 }
 

@@ -102,7 +102,7 @@ impl Simulation {
         ))
     }
 
-    /// Only the assigned process is an owner, and no request is in flight.
+    /// Whether only the assigned process is an owner, and no request is in flight.
     fn has_owner_only(&self) -> bool {
         let owner = |process: &Process| process.is_owner() == (process.id == self.assigned);
         self.processes.iter().all(owner) && !self.shared.broker.has_requests()
@@ -138,7 +138,7 @@ impl Simulation {
         }
     }
 
-    /// Requests that the process sent may still be stored.
+    /// Ends a process. Requests that it sent may still be stored.
     fn end_process(&mut self, i: usize) {
         let ended = self.processes.remove(i);
         trace(format_args!("{ended:?} ends"));

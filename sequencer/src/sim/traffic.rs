@@ -1,4 +1,4 @@
-//! An inbound log: few users, few ids and few texts, so that repeats, conflicts and idle acks come by themselves.
+//! An inbound log: few users, few ids and few texts, so that repeats, conflicts and idle acks happen often.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use crate::shell::InboundRecord;
 const PAIRS: [(i64, i64); 6] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2), (65, 3)];
 const TEXTS: [&str; 4] = ["yes", "no", "a text of 24 bytes, so so", "\u{1f30a}"];
 
-/// The owners of two groups of the partition whose gids are made of them and of a client_id.
+/// The owners, client_ids and derived gids of two groups of the partition.
 static DERIVED: LazyLock<[(UserId, String, GroupId); 2]> = LazyLock::new(|| {
     [1, 2].map(|owner| {
         let owner = user(owner);
@@ -54,7 +54,7 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         };
         leader_epoch += i32::from(rng.chance(4));
         let value = match rng.below(100) {
-            // The first record lowers the limits, so that they are met.
+            // The first record lowers the limits, so that they are reached.
             _ if offset == 0 => limits(rng).encode(),
             _ if of_groups && offset == 1 => raise_to(KNOWN_RULE_VERSION).encode(),
             0..60 if of_groups => with_id(group(rng), id(rng, offset)),
@@ -80,7 +80,7 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
         });
     }
     if !of_groups && rng.chance(70) {
-        // One after the other, or several at once; often early.
+        // The versions are raised one after the other, or several at once; often early.
         for version in [2, 3, 4] {
             let raised = rng.below(length);
             let raised = if rng.chance(50) { raised / 8 } else { raised };
@@ -107,7 +107,7 @@ pub(crate) fn with_id(command: Command, id: String) -> Vec<u8> {
     .encode()
 }
 
-/// Mostly one of its own; sometimes one that other commands have, or none.
+/// Mostly an id of its own; sometimes one that other commands have, or none.
 fn id(rng: &mut Rng, offset: i64) -> String {
     match rng.below(20) {
         0..12 => format!("k{offset}"),
@@ -152,7 +152,7 @@ fn send(rng: &mut Rng) -> Command {
     })
 }
 
-/// An earlier record once more; sometimes in other bytes that mean the same.
+/// An earlier record again; sometimes in other bytes with the same meaning.
 fn again(rng: &mut Rng, records: &[InboundRecord]) -> Vec<u8> {
     let newest = &records[records.len().saturating_sub(12)..];
     let mut value = rng.pick(newest).value.clone().unwrap_or_default().to_vec();
@@ -183,7 +183,7 @@ fn message_change(rng: &mut Rng) -> Command {
     Command::ChangeMessage(ChangeMessage {
         by: user(by),
         to: Recipient::User(user(peer)),
-        // Above the last of short conversations.
+        // A mid that may be above the last one of short conversations.
         mid: Mid::try_from(rng.between(1, 16)).unwrap(),
         change: change(rng),
     })
@@ -202,7 +202,7 @@ fn change(rng: &mut Rng) -> Change {
 fn contact_change(rng: &mut Rng) -> Command {
     let (uid, mut peer) = *rng.pick(&PAIRS);
     if rng.chance(20) {
-        // Somebody whom nobody has written to.
+        // A user to whom nobody has written.
         peer += 64 * rng.between(2, 40);
     }
     let mut flag = || rng.chance(40).then(|| rng.chance(50));
@@ -222,7 +222,7 @@ fn contact_change(rng: &mut Rng) -> Command {
     })
 }
 
-/// Four groups of few users, two of them with gids that services chose, of whom some are members and some are not.
+/// A command in one of four groups of few users, of whom some are members and some are not. Services chose two of the gids.
 pub(crate) fn group(rng: &mut Rng) -> Command {
     let one = |rng: &mut Rng| user(rng.between(1, 6));
     let some = |rng: &mut Rng| (0..rng.between(1, 3)).map(|_| one(rng)).collect::<Vec<_>>();
@@ -231,7 +231,7 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
     let chosen = [4, 68].map(|gid| GroupId::try_from(gid).unwrap());
     let all = [chosen[0], chosen[0], chosen[1], derived[0].2, derived[1].2];
     let gid = *rng.pick(&all);
-    // Mostly the first ones, so that owners and admins act.
+    // Mostly low uids, so that owners and admins act.
     let by = user(rng.between(1, 6).min(rng.between(1, 6)));
     let (by_user, to) = (rng.chance(60), Recipient::Group(gid));
     let action = match rng.below(44) {
@@ -290,7 +290,7 @@ pub(crate) fn group(rng: &mut Rng) -> Command {
     })
 }
 
-/// Mostly by the owner of whom the gid is made, if it is made of one.
+/// If the gid is derived, mostly by the owner from whom it is derived.
 fn create(
     rng: &mut Rng,
     gid: GroupId,
@@ -316,7 +316,7 @@ fn create(
     })
 }
 
-/// Of two users of the partition, sometimes the same again.
+/// A profile of one of two users of the partition, sometimes unchanged.
 fn profile(rng: &mut Rng) -> Command {
     let text = |rng: &mut Rng, texts: &[&str; 2]| {
         let text = (*rng.pick(texts)).to_owned();
@@ -363,7 +363,7 @@ fn beyond_limits(rng: &mut Rng) -> Command {
         1 => control.dedup_window_ms = Some(i64::MAX),
         2 => control.dedup_max_entries = Some(0),
         3 => control.max_msg_bytes = Some(65_536),
-        // Under version 1 these change nothing; under version 2 all but the last are refused, which repeats what is in force.
+        // Under version 1 these change nothing; under version 2 all but the last are refused, and the last repeats what is in force.
         4 => control.rule_version = Some(1),
         5 => control.hash_key = Some(vec![7; 15]),
         6 => control.hash_key = Some(vec![8; 16]),

@@ -1,5 +1,4 @@
-//! Wall clocks that can be set, of every process of a throw-away stack. Monotonic clocks are left alone, as a clock that
-//! somebody sets leaves them.
+//! Wall clocks that can be set, of every process of a throw-away stack. Monotonic clocks are left alone, as they are when a wall clock is set.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,13 +16,13 @@ const LIBRARY_ROOTS: [&str; 2] = ["/usr/lib", "/usr/local/lib"];
 const PLAIN: (&str, &str) = ("wall_clock.so", include_str!("wall_clock.c"));
 const C11_WAITS: (&str, &str) = ("c11_waits.so", include_str!("c11_waits.c"));
 
-/// How a process comes by its clock.
+/// How a process gets its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClockKind {
-    /// By libfaketime, which knows that threads wait until a wall clock's time.
+    /// From libfaketime, which supports threads that wait until a time of the wall clock.
     Waits,
-    /// By a few functions of ours, for a program that never does and does not bear libfaketime: a virtual machine of Java
-    /// becomes ten times slower, and an allocator such as jemalloc asks for the time before that library can tell it.
+    /// From a few functions of ours, for a program that never waits like that and does not work with libfaketime: a Java virtual machine becomes ten
+    /// times slower, and an allocator such as jemalloc asks for the time before that library is ready.
     Plain,
 }
 
@@ -35,7 +34,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Where libfaketime is, if it is installed (Debian: `apt-get install faketime`).
+    /// The path of libfaketime, if it is installed (Debian: `apt-get install faketime`).
     pub(crate) fn libfaketime() -> Option<PathBuf> {
         let roots = LIBRARY_ROOTS.iter().flat_map(fs::read_dir);
         let dirs = roots.flatten().filter_map(|entry| Some(entry.ok()?.path()));
@@ -54,7 +53,7 @@ impl Clocks {
         })
     }
 
-    /// Gives a process that is to be started a clock of its own.
+    /// Gives a process, before it is started, a clock of its own.
     pub(crate) fn apply(
         &self,
         kind: ClockKind,
@@ -65,7 +64,7 @@ impl Clocks {
         if !text.exists() {
             self.set(name, 0)?;
         }
-        // By their names alone: a space in a path of LD_PRELOAD would end it.
+        // Only by their names: a space would end a path in LD_PRELOAD.
         command.env("LD_LIBRARY_PATH", self.run_dir.clock_file(""));
         match kind {
             ClockKind::Plain => command
@@ -87,7 +86,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// Sets the clock of a process so many seconds off; it notices within a second.
+    /// Sets the clock of a process `offset_s` seconds off; the process notices within a second.
     pub(crate) fn set(&self, name: &str, offset_s: i64) -> Result<(), StackError> {
         let (text, number) = self.files(name);
         // Renamed into place: a reader never finds half a number.
@@ -101,7 +100,7 @@ impl Clocks {
             .map_err(StackError::io(format!("set the clock of {name}")))
     }
 
-    /// What libfaketime reads, and what our own functions do.
+    /// The file that libfaketime reads, and the one that our own functions read.
     fn files(&self, name: &str) -> (PathBuf, PathBuf) {
         let file = |extension| self.run_dir.clock_file(&format!("{name}.{extension}"));
         (file("text"), file("number"))

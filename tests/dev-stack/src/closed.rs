@@ -21,13 +21,13 @@ pub struct ClosedServers {
     pub ca: PathBuf,
     /// PEM file with the certificate that all servers show, for 127.0.0.1.
     pub cert: PathBuf,
-    /// PEM file with its key (PKCS #8).
+    /// PEM file with the certificate's key (PKCS #8).
     pub key: PathBuf,
-    /// Users of Kafka with their passwords, for SCRAM and PLAIN. What they may do is for Kafka's `AclCommand` ([`crate::Stack::kafka_tool`]).
+    /// Users of Kafka with their passwords, for SCRAM and PLAIN. Their rights are set by Kafka's `AclCommand` ([`crate::Stack::kafka_tool`]).
     pub kafka_users: Vec<(String, String)>,
     /// Lines of Redis's ACL file, as `user reader on >password ~state-* +hgetall`. The default user is off.
     pub redis_users: Vec<String>,
-    /// Statements that make MariaDB's users.
+    /// Statements that create MariaDB's users.
     pub mariadb_users: Vec<String>,
     ports: InternalPorts,
 }
@@ -66,7 +66,7 @@ impl ClosedServers {
         self.ports.redis
     }
 
-    /// Key and certificate in one file, as Kafka wants them.
+    /// Key and certificate in one file, as Kafka requires.
     fn kafka_keystore(&self, run_dir: &RunDir) -> Result<PathBuf, StackError> {
         let read = |path: &PathBuf| {
             fs::read_to_string(path).map_err(StackError::io(format!("read {}", path.display())))
@@ -100,7 +100,7 @@ impl ClosedServers {
         ))
     }
 
-    /// Arguments of Kafka's storage tool that make the users.
+    /// Arguments of Kafka's storage tool that create the users.
     pub(crate) fn kafka_scram(&self) -> Vec<String> {
         let of_user = |(name, password): &(String, String)| {
             ["SCRAM-SHA-256", "SCRAM-SHA-512"].map(|mechanism| {
@@ -146,7 +146,7 @@ impl ClosedServers {
         )
     }
 
-    /// Statements for every start, behind those of any MariaDB.
+    /// Statements for every start, after those of any MariaDB.
     pub(crate) fn mariadb_sql(&self) -> String {
         let ends = self
             .mariadb_users

@@ -1,4 +1,4 @@
-//! What a stack is made of: directories, ports, sizes and deadlines.
+//! The configuration of a stack: directories, ports, sizes and deadlines.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::ClosedServers;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Validate)]
 #[serde(default, deny_unknown_fields)]
 pub struct StackConfig {
-    /// Where pid files, data, logs and generated configuration live. A relative path counts from the working directory.
+    /// The directory of pid files, data, logs and generated configuration. A relative path counts from the working directory.
     #[garde(custom(is_named))]
     pub run_dir: PathBuf,
-    /// Where Kafka's jars are kept; by default `$TIDEMARK_CACHE`, else `${XDG_CACHE_HOME:-~/.cache}/tidemark`.
+    /// The directory of Kafka's jars; by default `$TIDEMARK_CACHE`, else `${XDG_CACHE_HOME:-~/.cache}/tidemark`.
     #[garde(skip)]
     pub cache_dir: Option<PathBuf>,
     /// The program that runs our services; by default the one that is running now.
@@ -24,14 +24,14 @@ pub struct StackConfig {
     /// The ports, all on 127.0.0.1.
     #[garde(dive, custom(all_differ(self.nodes())))]
     pub ports: Ports,
-    /// Closes the servers to everybody whom they do not know; only tests do.
+    /// Closes the servers to unknown clients; only tests use this.
     #[garde(skip)]
     #[serde(skip)]
     pub closed: Option<ClosedServers>,
     /// How many Kafka brokers to run: 1, or 3 for a replicated log.
     #[garde(range(min = 1, max = 9))]
     pub kafka_nodes: u16,
-    /// How many Redis servers to run. Unless they are a cluster nothing makes one the replica of another: that is left to the caller.
+    /// How many Redis servers to run. Unless they are a cluster, the caller has to make one the replica of another.
     #[garde(range(min = 1, max = 9))]
     pub redis_nodes: u16,
     /// Whether the Redis servers, an even number, are a cluster: the first half are its masters, each of the others the replica of one.
@@ -82,7 +82,7 @@ impl StackConfig {
     fn nodes(&self) -> Nodes {
         Nodes {
             kafka: self.kafka_nodes,
-            // Every node of a cluster has a second port, for the others.
+            // Every node of a cluster has a second port, for the other nodes.
             redis: self.redis_nodes * if self.redis_cluster { 2 } else { 1 },
             mariadb: self.mariadb_nodes,
         }
@@ -174,7 +174,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// What throw-away servers of tests get.
+    /// The memory of throw-away servers for tests.
     pub(crate) fn for_tests() -> Self {
         Self {
             kafka_heap_mib: 512,
@@ -191,7 +191,7 @@ fn is_named(directory: &Path, _context: &()) -> garde::Result {
     Ok(())
 }
 
-/// A cluster goes on without a node while most of its masters, three or more, are there.
+/// Checks that a cluster has replicas, and three masters or more: it continues without a node as long as most of its masters are there.
 fn has_replicas(redis_nodes: u16) -> impl FnOnce(&bool, &()) -> garde::Result {
     move |cluster, ()| match cluster {
         true if redis_nodes < 6 || redis_nodes % 2 == 1 => Err(garde::Error::new(

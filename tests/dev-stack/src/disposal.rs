@@ -1,4 +1,4 @@
-//! Cleaning up after this process, however the process ends.
+//! Cleans up after this process, however it ends.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::StackError;
 
-/// Servers that are being killed at that moment may still write a file, so it tries for some seconds.
+/// Servers that are being killed at that moment may still write a file, so the script tries for some seconds.
 const REMOVE_DIR: &str = r#"
 tries=0
 until rm -rf -- "$1" 2>/dev/null || [ "$tries" -ge 50 ]; do
@@ -25,7 +25,7 @@ pub(crate) struct CleanUp {
 impl CleanUp {
     /// The script finds the argument as `$1`.
     pub(crate) fn arrange(script: &str, argument: impl AsRef<OsStr>) -> Result<Self, StackError> {
-        // It waits for the end of its input, which is our end.
+        // The script waits for the end of its input, which comes when this process ends.
         let waiting = format!("cat >/dev/null\n{script}");
         let shell = Command::new("sh")
             .args(["-c", &waiting, "clean-up"])
@@ -44,7 +44,7 @@ impl CleanUp {
 impl Drop for CleanUp {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        // Nothing more can be done about what does not go.
+        // Files that cannot be removed are left.
         let _ = self.shell.wait();
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct DisposableDir {
 
 impl DisposableDir {
     pub(crate) fn new() -> Result<Self, StackError> {
-        // With a space, so that every test shows that a path may have one: MariaDB's own scripts break on it.
+        // With a space, so that every test shows that a path may have a space: MariaDB's own scripts break on one.
         let dir = tempfile::Builder::new()
             .prefix("tidemark servers ")
             .tempdir()

@@ -17,15 +17,14 @@ use crate::{Endpoints, StackError, probe};
 
 /// From the start of a container to its readiness; the download of an image does not count.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
-/// On the containers of one set, with a value of its own.
+/// A label of the containers of one set; each set has its own value.
 const OWNER_LABEL: &str = "tidemark.servers-of";
-/// testcontainers removes a container when its value is dropped, which never happens to what is kept in a static or
-/// to a process that is killed.
+/// testcontainers removes a container when its value is dropped, which does not happen to a value in a static, or in a process that is killed.
 const REMOVE_CONTAINERS: &str = r#"
 docker ps --all --quiet --filter "$1" | xargs -r docker rm --force --volumes
 "#;
 
-/// Whether a Docker engine answers soon. It is asked through the program `docker`, which removes the containers too.
+/// Whether a Docker engine answers soon. Asks through the program `docker`, which also removes the containers.
 pub(crate) fn engine_answers() -> bool {
     Command::new("timeout")
         .args(["2", "docker", "version"])
@@ -45,7 +44,7 @@ pub(crate) struct DockerServers {
 }
 
 impl DockerServers {
-    /// Starts them, and downloads the images that the engine does not have.
+    /// Starts the servers, and downloads the images that the engine lacks.
     pub(crate) fn start() -> Result<Self, StackError> {
         let owner = Uuid::new_v4().to_string();
         let clean_up = CleanUp::arrange(REMOVE_CONTAINERS, format!("label={OWNER_LABEL}={owner}"))?;
@@ -60,14 +59,14 @@ impl DockerServers {
         })
     }
 
-    /// Where clients find the servers.
+    /// The addresses of the servers, for clients.
     pub(crate) fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 }
 
-/// Starts the three at the same time and gives their ports. testcontainers blocks on a runtime of its own, which a
-/// thread of somebody else's runtime must not do: hence each has a thread of its own.
+/// Starts all three at the same time and returns their ports. testcontainers blocks on a runtime of its own, which is not allowed on a thread of
+/// another runtime, so each container is started on a new thread.
 fn start_all(owner: &str) -> Result<[u16; 3], StackError> {
     thread::scope(|scope| {
         let servers = [
@@ -94,7 +93,7 @@ fn start_all(owner: &str) -> Result<[u16; 3], StackError> {
     })
 }
 
-/// Starts one container, whose port is published on a free port of 127.0.0.1 only, and gives that port.
+/// Starts one container, whose port is published on a free port of 127.0.0.1 only, and returns that port.
 fn start<I: Image>(
     request: ContainerRequest<I>,
     port: u16,
@@ -114,12 +113,12 @@ fn start<I: Image>(
         .start()
         .and_then(|container| {
             let published = container.get_host_port_ipv4(port);
-            // The clean-up removes it, whichever way this process ends.
+            // The clean-up removes the container, however this process ends.
             std::mem::forget(container);
             published
         });
     match started {
-        // By its own log it is ready, but the engine may be on another machine, whose loopback is not ours.
+        // According to its log the container is ready, but the engine may be on another machine, whose loopback is not ours.
         Ok(published) => answers(published).map(|()| published).map_err(failed),
         Err(error) => Err(failed(error.to_string())),
     }
@@ -152,7 +151,7 @@ mod tests {
         Some((id.to_owned(), ports.to_owned()))
     }
 
-    /// Runs a program in the container that has a port of this machine, and gives its output.
+    /// Runs a program in the container that has a port of this machine, and returns its output.
     fn run_in(port: &str, program: &[&str]) -> String {
         let (id, ports) = container_on(port).unwrap();
         assert!(
@@ -162,7 +161,7 @@ mod tests {
         docker(&[&["exec", &id], program].concat())
     }
 
-    /// Nothing where no engine answers, or where it has no images; with `TIDEMARK_TEST_SERVERS` set, failing is failing.
+    /// `None` if no engine answers, or if it lacks the images; with `TIDEMARK_TEST_SERVERS` set, a failure fails the test.
     fn servers() -> Option<DockerServers> {
         if std::env::var_os("TIDEMARK_TEST_SERVERS").is_some_and(|kind| kind == "docker") {
             return Some(DockerServers::start().unwrap());

@@ -1,17 +1,17 @@
-//! What the processes of the stack inherit of the environment: everything but the user's locale. Kafka writes the numbers in the names of its
-//! files in the digits of the locale, and takes files that are named in others for none.
+//! The environment that the processes of the stack inherit: everything but the user's locale. Kafka writes the numbers in the names of its files in
+//! the digits of the locale, and ignores files that are named in other digits.
 
 use std::env;
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// Every system has it, and names of files are UTF-8 in it.
+/// A locale that every system has, and in which names of files are UTF-8.
 const LOCALE: &str = "C.UTF-8";
 
 /// Options in these reach every virtual machine of Java; those of the last one count more than its command line.
 const JAVA_OPTIONS: [&str; 3] = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
 
-/// What of such options changes a locale, or the encoding of names.
+/// The options that change a locale, or the encoding of names.
 const LOCALE_PROPERTIES: [&str; 8] = [
     "user.language",
     "user.country",
@@ -43,7 +43,7 @@ fn is_of_locale(name: &OsStr, value: &OsStr) -> bool {
     name == "LANG" || name == "LANGUAGE" || name.starts_with("LC_")
 }
 
-/// The same as options of Java.
+/// The fixed locale, as options of Java.
 pub(crate) const JAVA_LOCALE: [&str; 2] = ["-Duser.language=en", "-Duser.country=US"];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What can go wrong, one clear line each.
+//! Errors, with one clear line each.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ pub enum StackError {
         /// The Debian packages that have them.
         packages: Vec<String>,
     },
-    /// Somebody else listens on a port of ours.
+    /// Another process listens on a port of this stack.
     #[error(
         "port {port} of {service} is taken by {holder}: stop that process, or set {}",
         settings_of_ports(service)
     )]
     PortTaken {
-        /// Which process of the stack wants the port.
+        /// The process of the stack that wants the port.
         service: String,
         /// The port, on 127.0.0.1.
         port: u16,
-        /// Who listens there: pid and command line.
+        /// The process that listens there: pid and command line.
         holder: String,
     },
     /// The disk is nearly full, and servers would fail in ways that are hard to read.
@@ -34,12 +34,12 @@ pub enum StackError {
     DiskFull {
         /// The run directory.
         path: PathBuf,
-        /// What is free there, in MiB.
+        /// The free space, in MiB.
         free_mib: u64,
-        /// What a start asks for, in MiB.
+        /// The space that a start requires, in MiB.
         needed_mib: u64,
     },
-    /// Somebody else has files where the stack would put its own, and would remove them.
+    /// Another user of the directory has files where the stack would put its own, and the stack would remove them.
     #[error(
         "{} has files that no stack put there, {} among them: name an empty or a new directory in stack.run_dir",
         run_dir.display(), found.display()
@@ -50,15 +50,15 @@ pub enum StackError {
         /// One of the files.
         found: PathBuf,
     },
-    /// The run directory's path has what one of the servers' configuration files cannot say.
+    /// The run directory's path has a character that one of the servers' configuration files cannot express.
     #[error("{} has {what} in its path: name a directory without it in stack.run_dir", run_dir.display())]
     RunDirName {
         /// The run directory.
         run_dir: PathBuf,
-        /// What its path has.
+        /// The character in the path.
         what: &'static str,
     },
-    /// Kafka has named its files in the digits of another locale, and would begin anew beside them.
+    /// Kafka has named its files in the digits of another locale, and would start empty beside them.
     #[error(
         "{} is named in digits other than 0 to 9: Kafka was started under another locale, and would begin an empty log beside it. \
          Rename such files below {} with these digits, or remove what is stored: `tidemark stack clean`",
@@ -73,7 +73,7 @@ pub enum StackError {
     /// A process ended before it was ready.
     #[error("{name} ended while it was starting; its log {} ends with:\n{tail}", log.display())]
     Exited {
-        /// Which process.
+        /// The name of the process.
         name: String,
         /// Its log file.
         log: PathBuf,
@@ -83,7 +83,7 @@ pub enum StackError {
     /// Processes did not become ready in time, or did not stay so; they are left running.
     #[error("not ready after {waited_s} s: {}; the log {} ends with:\n{tail}", listed(unready), log.display())]
     NotReady {
-        /// Which processes.
+        /// The processes.
         unready: Vec<Unready>,
         /// How long the start waited, in seconds.
         waited_s: u64,
@@ -95,15 +95,15 @@ pub enum StackError {
     /// A process outlived SIGKILL.
     #[error("{name} (pid {pid}) is still there after SIGKILL")]
     WouldNotDie {
-        /// Which process.
+        /// The name of the process.
         name: String,
         /// Its pid.
         pid: u32,
     },
-    /// A program that prepares something failed.
+    /// A preparing program failed.
     #[error("{what} failed ({status}):\n{tail}")]
     CommandFailed {
-        /// What was being done.
+        /// The action.
         what: String,
         /// How the program ended.
         status: String,
@@ -119,18 +119,18 @@ pub enum StackError {
     /// A readiness address is not `http://<ip>:<port>/<path>`.
     #[error("{given:?} is not of the form http://127.0.0.1:7301/readyz")]
     BadReadyUrl {
-        /// What was given.
+        /// The given address.
         given: String,
     },
-    /// A name that is no process of this stack.
+    /// A name that is not of a process of this stack.
     #[error("{name:?} is not a process of the stack; there are: {}", known.join(", "))]
     UnknownProcess {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: Vec<String>,
     },
-    /// Clocks that can be set were asked for and cannot be had.
+    /// Settable clocks were requested and are not available.
     #[error(
         "the processes' clocks cannot be set: that needs libfaketime (`apt-get install faketime`), at the start"
     )]
@@ -140,15 +140,15 @@ pub enum StackError {
     Container {
         /// The image, with its tag.
         image: String,
-        /// What the engine or the readiness check said.
+        /// The error of the engine or of the readiness check.
         reason: String,
     },
     /// `TIDEMARK_TEST_SERVERS` names no kind of servers that this program can start.
     #[error("TIDEMARK_TEST_SERVERS is {given:?}, but there are only: {}", known.join(", "))]
     UnknownServers {
-        /// What was given.
+        /// The given kind.
         given: String,
-        /// What there is.
+        /// The known kinds.
         known: Vec<String>,
     },
     /// There is no home directory to keep Kafka's jars in.
@@ -157,9 +157,9 @@ pub enum StackError {
     /// The operating system refused something.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The action.
         what: String,
-        /// The refusal.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -167,9 +167,9 @@ pub enum StackError {
 /// A process that is not ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unready {
-    /// Its name.
+    /// The process's name.
     pub name: String,
-    /// What the last readiness check said.
+    /// The reason from the last readiness check.
     pub reason: String,
 }
 
@@ -190,7 +190,7 @@ fn listed(unready: &[Unready]) -> String {
 }
 
 impl StackError {
-    /// Wraps an I/O error with what was being done, for use in `map_err`.
+    /// Wraps an I/O error with the action, for use in `map_err`.
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }

@@ -1,4 +1,4 @@
-//! Running a command with servers of its own.
+//! Runs a command with servers of its own.
 
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,13 +10,12 @@ use crate::test_servers::{ENV_KAFKA, ENV_MYSQL, ENV_REDIS};
 use crate::throw_away::ThrowAwayServers;
 use crate::{FreshServers, StackConfig, StackError, install};
 
-/// What a shell answers when a command ended by a signal, plus the signal's number.
+/// The exit code of a shell for a command that a signal ended is this, plus the signal's number.
 const EXIT_BY_SIGNAL: i32 = 128;
 
-/// Installs what is missing, starts fresh servers on free ports, runs the command with their addresses in the
-/// environment (see [`crate::TestServers`]) and gives its exit code. The servers and their data are gone afterwards,
-/// also if this process is interrupted: the kernel then kills the servers, and a waiting shell removes the data.
-/// With the feature `docker` the servers are containers where a Docker engine answers.
+/// Installs what is missing, starts fresh servers on free ports, runs the command with their addresses in the environment (see
+/// [`crate::TestServers`]) and returns its exit code. The servers and their data are gone afterwards, also if this process is interrupted: the kernel
+/// then kills the servers, and a waiting shell removes the data. With the feature `docker` the servers are containers if a Docker engine answers.
 pub fn exec_with_fresh_servers(command: &[OsString]) -> Result<i32, StackError> {
     let servers = start_servers(&StackConfig::default())?;
     let endpoints = servers.endpoints();

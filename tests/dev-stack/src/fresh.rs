@@ -15,7 +15,7 @@ const ATTEMPTS: usize = 3;
 /// Options of servers for tests.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
-    /// How much memory the servers may take; little, as tests need, by default.
+    /// How much memory the servers may take; by default little, as tests need.
     pub memory: Option<Memory>,
     /// The ports of proxies, one for each broker; none if empty. A broker advertises the proxy to clients that connect through it.
     pub kafka_proxies: Vec<u16>,
@@ -24,15 +24,15 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Whether clocks can be set on this machine: libfaketime is installed.
+    /// Whether clocks can be set on this machine: whether libfaketime is installed.
     #[must_use]
     pub fn has_clocks() -> bool {
         Clocks::libfaketime().is_some()
     }
 }
 
-/// Servers of one's own, ready to use. They are killed and their data removed when the value is dropped, and also when
-/// this process ends in any other way.
+/// Servers for the caller alone, ready to use. They are killed and their data removed when the value is dropped, and also when this process ends in
+/// any other way.
 #[derive(Debug)]
 pub struct FreshServers {
     stack: Stack,
@@ -104,7 +104,7 @@ impl FreshServers {
         &self.stack
     }
 
-    /// Where clients find the servers.
+    /// The addresses of the servers, for clients.
     pub fn endpoints(&self) -> Endpoints {
         self.stack.endpoints()
     }
@@ -118,7 +118,7 @@ impl Drop for FreshServers {
     }
 }
 
-/// Free ports for everything. Servers of a kind count upwards, so theirs follow each other.
+/// Free ports for everything. Servers of one kind count upwards, so their ports follow each other.
 fn free_ports(config: &StackConfig) -> Ports {
     let brokers = 2 * config.kafka_nodes.max(1);
     let redis = config.redis_nodes.max(1) * if config.redis_cluster { 2 } else { 1 };

@@ -1,4 +1,4 @@
-//! Getting what is missing: Debian's packages where that is possible, and Kafka's jars.
+//! Installs what is missing: Debian's packages if possible, and Kafka's jars.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,8 +9,8 @@ use crate::{StackConfig, StackError};
 
 const APT_INSTALL: &str = include_str!("../../../compose/native/apt-install.sh");
 
-/// Makes sure that every program and Kafka's jars are there. As root on Debian missing packages are installed;
-/// elsewhere the error names them. Nothing is done when nothing is missing.
+/// Makes sure that every program and Kafka's jars are present. As root on Debian, missing packages are installed; elsewhere the error names them.
+/// Does nothing if nothing is missing.
 pub fn install(config: &StackConfig) -> Result<(), StackError> {
     let missing = tools::find_missing();
     if !missing.is_empty() {

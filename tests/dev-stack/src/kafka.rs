@@ -1,4 +1,4 @@
-//! Kafka: one broker, or several that replicate, each its own KRaft controller.
+//! Kafka: one broker, or several that replicate; each is a KRaft controller, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const LOGGING_FILE: &str = "kafka-log4j2.properties";
 /// A listener that advertises a proxy to its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxiedListener {
-    /// Where the broker listens.
+    /// The port on which the broker listens.
     pub port: u16,
     /// The advertised port: the proxy's.
     pub advertised: u16,
@@ -39,7 +39,7 @@ pub struct KafkaSpec {
     pub(crate) controller_port: u16,
     pub(crate) node_count: u16,
     pub(crate) memory: Memory,
-    /// Of each broker, the listener behind a proxy; empty where there are no proxies.
+    /// For each broker, the listener behind a proxy; empty without proxies.
     pub(crate) proxied: Vec<ProxiedListener>,
     pub(crate) closed: Option<ClosedServers>,
 }
@@ -89,7 +89,7 @@ impl KafkaSpec {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Where this stack's own tools connect.
+    /// The address to which this stack's own tools connect.
     fn bootstrap(&self) -> String {
         match &self.closed {
             Some(closed) => format!("127.0.0.1:{}", closed.kafka_port()),
@@ -98,7 +98,7 @@ impl KafkaSpec {
     }
 
     fn java(&self) -> Result<Command, StackError> {
-        // Java unpacks libraries there, and a killed one leaves them behind; its statistics would stay in the same way.
+        // Java unpacks libraries there, and leaves them behind if it is killed; without the option below, its statistics would stay, too.
         let scratch = self.run_dir.data("java-scratch");
         fs::create_dir_all(&scratch)
             .map_err(StackError::io(format!("create {}", scratch.display())))?;
@@ -107,7 +107,7 @@ impl KafkaSpec {
             .args(JAVA_LOCALE)
             .arg(format!("-Djava.io.tmpdir={}", scratch.display()))
             .arg("-XX:-UsePerfData")
-            // By default a crash is reported in whatever directory this is called from.
+            // By default a crash is reported in the working directory.
             .arg(format!(
                 "-XX:ErrorFile={}",
                 self.run_dir.log("java-%p").display()
@@ -146,7 +146,7 @@ impl KafkaNode {
         self.index + 1
     }
 
-    /// Where clients connect.
+    /// The port to which clients connect.
     pub fn port(&self) -> u16 {
         self.cluster.port + 2 * self.index
     }
@@ -186,7 +186,7 @@ impl KafkaNode {
         Ok(properties)
     }
 
-    /// To be appended to a list of listeners.
+    /// The listener of a proxy, to be appended to a list of listeners.
     fn proxied_listener(&self, port: impl Fn(&ProxiedListener) -> u16) -> String {
         let listener = self.cluster.proxied.get(usize::from(self.index));
         listener.map_or_else(String::new, |listener| {
@@ -194,7 +194,7 @@ impl KafkaNode {
         })
     }
 
-    /// Writes the storage format; the data directory appears whole or not at all.
+    /// Writes the storage format; the data directory appears complete or not at all.
     fn format(&self, cluster_id: &str) -> Result<(), StackError> {
         let run_dir = &self.cluster.run_dir;
         let data = run_dir.data(&self.name());
@@ -225,7 +225,7 @@ impl KafkaNode {
     }
 }
 
-/// Kafka once named its files in the digits of the user's locale. It would not find those now, and begin an empty log beside each.
+/// Kafka once named its files in the digits of the user's locale. It would not find such files now, and begin an empty log beside each.
 ///
 /// # Errors
 /// [`StackError::KafkaOfAnotherLocale`].

@@ -13,7 +13,7 @@ const POM: &str = include_str!("../../../compose/kafka/pom.xml");
 /// The version in the pom; it names the directory, so another version never mixes with this one.
 const VERSION: &str = "4.3.1";
 
-/// Where the jars are, or will be.
+/// The place of the jars, whether they are there yet or not.
 #[derive(Debug, Clone)]
 pub(crate) struct KafkaJars {
     cache: PathBuf,
@@ -33,13 +33,13 @@ impl KafkaJars {
         self.cache.join(format!("kafka-{VERSION}"))
     }
 
-    /// What `java -cp` takes to find every jar.
+    /// The argument of `java -cp` for all jars.
     pub(crate) fn class_path(&self) -> PathBuf {
         self.dir().join("*")
     }
 
-    /// Fetches the jars unless they are there. The directory appears whole or not at all, and of two processes at
-    /// once one fetches and the other waits.
+    /// Fetches the jars unless they are there. The directory appears complete or not at all. If two processes do this at once, one fetches and the
+    /// other waits.
     pub(crate) fn ensure(&self) -> Result<(), StackError> {
         if self.dir().is_dir() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Who listens on a port of this machine, read from `/proc`.
+//! Finds the process that listens on a port of this machine, from `/proc`.
 
 use std::fs;
 

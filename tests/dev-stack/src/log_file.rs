@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const TAIL_LINES: usize = 15;
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// A log file, and where this start began in it.
+/// A log file, and its end before this start.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens (or makes) the log for appending and remembers its present end.
+    /// Opens (or creates) the log for appending and remembers its present end.
     pub(crate) fn append(path: &Path) -> io::Result<(Self, File)> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -41,7 +41,7 @@ impl LogFile {
         &self.path
     }
 
-    /// The last lines written since this start; what cannot be read counts as empty.
+    /// The last lines written since this start; an unreadable file counts as empty.
     pub(crate) fn tail(&self) -> String {
         self.read_end()
             .map_or_else(|_| String::new(), |bytes| last_lines(&bytes))

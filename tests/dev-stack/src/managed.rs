@@ -1,4 +1,4 @@
-//! What the stack needs to know of anything that it starts: a server or a service of ours.
+//! What the stack needs to know of each process that it starts, a server or a service of ours.
 
 use std::process::{Command, Output};
 
@@ -9,28 +9,28 @@ use crate::log_file::last_lines;
 
 /// One process of the stack.
 pub(crate) trait Managed: Sync {
-    /// Its name: of the pid file, the log and the data directory.
+    /// The name of the process, also of its pid file, log and data directory.
     fn name(&self) -> String;
 
-    /// The ports on 127.0.0.1 where it will listen; the first is the one to show.
+    /// The ports on 127.0.0.1 on which it will listen; the first is the one to show.
     fn ports(&self) -> Vec<u16>;
 
-    /// Writes its configuration and makes its data directory, if that is not there yet.
+    /// Writes the configuration, and creates the data directory if it does not exist yet.
     fn prepare(&self) -> Result<(), StackError>;
 
-    /// The command that runs it in the foreground.
+    /// The command that runs the process in the foreground.
     fn command(&self) -> Result<Command, StackError>;
 
-    /// How it is given a wall clock that can be set.
+    /// How the process gets a wall clock that can be set.
     fn clock_kind(&self) -> ClockKind {
         ClockKind::Waits
     }
 
-    /// Whether it answers in its own protocol; otherwise the reason.
+    /// Whether the process answers in its own protocol; otherwise the reason.
     fn check_ready(&self) -> Result<(), String>;
 }
 
-/// What the server with this index, from 0, is called among those of its kind: `redis`, `redis-2`, ….
+/// The name of the server with this index (from 0) of its kind: `redis`, `redis-2`, ….
 pub(crate) fn numbered(kind: &str, index: u16) -> String {
     match index {
         0 => kind.to_owned(),
@@ -38,7 +38,7 @@ pub(crate) fn numbered(kind: &str, index: u16) -> String {
     }
 }
 
-/// Runs a program that prepares something, to its end.
+/// Runs a preparing program to its end.
 pub(crate) fn run(what: &str, command: &mut Command) -> Result<Output, StackError> {
     fix_locale(command);
     let output = command

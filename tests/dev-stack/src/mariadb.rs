@@ -11,7 +11,7 @@ use crate::tools::Tool;
 use crate::{ClosedServers, Memory, StackError, probe};
 
 pub(crate) const CONFIG: &str = include_str!("../../../compose/native/mariadb.cnf.template");
-/// Run by the server at every start before it takes connections, so there is no moment without the user.
+/// Run by the server at every start before it takes connections, so that the user always exists.
 const INIT_SQL: &str = include_str!("../../../compose/native/mariadb-init.sql");
 const USER: &str = "tidemark";
 
@@ -20,14 +20,14 @@ const USER: &str = "tidemark";
 pub struct MariaDbSpec {
     pub(crate) run_dir: RunDir,
     pub(crate) first_port: u16,
-    /// Which of the servers it is, from 0.
+    /// The index of this server, from 0.
     pub(crate) index: u16,
     pub(crate) memory: Memory,
     pub(crate) closed: Option<ClosedServers>,
 }
 
 impl MariaDbSpec {
-    /// Its address for a client that may do everything: `mysql://tidemark:tidemark@127.0.0.1:<port>`, without a database.
+    /// The address for a client with all rights: `mysql://tidemark:tidemark@127.0.0.1:<port>`, without a database.
     pub fn url(&self) -> String {
         format!("mysql://{USER}:{USER}@127.0.0.1:{}", self.port())
     }
@@ -36,15 +36,15 @@ impl MariaDbSpec {
         self.first_port + self.index
     }
 
-    /// The path of something of this server's own: its data directory, its configuration.
+    /// The path of a file or directory of this server's own: its data directory, its configuration.
     fn named(&self, suffix: &str) -> String {
         format!("{}{suffix}", self.name())
     }
 
-    /// Runs statements as a user of ours whose privileges nobody takes away: over the server's own socket. Gives what they return, without headings.
+    /// Runs statements over the server's own socket, as a user of ours whose privileges are never taken away. Returns the rows, without headings.
     pub(crate) fn execute(&self, sql: &str) -> Result<String, StackError> {
         let mut command = Command::new(Tool::MariaDbClient.require()?);
-        // Named from inside, since the path of a socket may be too long.
+        // A relative name, since the path of a socket may be too long.
         command
             .current_dir(self.run_dir.data(&self.name()))
             .args(["--no-defaults", "--socket=mariadb.sock"])
@@ -54,7 +54,7 @@ impl MariaDbSpec {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Makes the system tables; the data directory appears whole or not at all.
+    /// Creates the system tables; the data directory appears complete or not at all.
     fn install_db(&self) -> Result<(), StackError> {
         let data = self.run_dir.data(&self.name());
         if data.is_dir() {
@@ -65,7 +65,7 @@ impl MariaDbSpec {
         fs::create_dir_all(&partial)
             .map_err(StackError::io(format!("make {}", partial.display())))?;
         let mut command = Command::new(Tool::MariaDbInstall.require()?);
-        // Named from inside, since the script breaks on a path with a space in it.
+        // A relative name, since the script breaks on a path with a space in it.
         command
             .env("TMPDIR", self.make_temporary_dir()?)
             .current_dir(&partial)
@@ -76,14 +76,14 @@ impl MariaDbSpec {
         fs::rename(&partial, &data).map_err(StackError::io(format!("make {}", data.display())))
     }
 
-    /// A server that starts removes the temporary tables of others from the directory that they share: none is shared.
+    /// A starting server removes the temporary tables of others from a directory that they share, so no directory is shared.
     fn make_temporary_dir(&self) -> Result<PathBuf, StackError> {
         let dir = self.run_dir.data(&self.named(".tmp"));
         fs::create_dir_all(&dir).map_err(StackError::io(format!("make {}", dir.display())))?;
         Ok(dir)
     }
 
-    /// Asks the server something as the user of ours.
+    /// Queries the server as our user.
     fn select_one(&self) -> Result<(), String> {
         let client = Tool::MariaDbClient
             .require()
@@ -148,7 +148,7 @@ impl Managed for MariaDbSpec {
     fn command(&self) -> Result<Command, StackError> {
         let config = self.run_dir.config_file(&self.named(".cnf"));
         let mut command = Command::new(Tool::MariaDb.require()?);
-        // This option is only understood as the first one.
+        // This option works only as the first one.
         command
             .env("TMPDIR", self.make_temporary_dir()?)
             .arg(format!("--defaults-file={}", config.display()))

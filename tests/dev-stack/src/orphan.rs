@@ -1,4 +1,4 @@
-//! Processes of this stack whose pid file is lost. Their stdout, which is the log file of the stack, identifies them.
+//! Finds processes of this stack whose pid file is lost. Their stdout, which is the log file of the stack, identifies them.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::pid_file::{self, PidFile};
 use crate::process::Identity;
 use crate::run_dir::RunDir;
 
-/// Those that run, by name.
+/// The processes that run, by name.
 pub(crate) fn find(run_dir: &RunDir) -> Vec<(String, Identity)> {
     let Some(logs) = run_dir.logs_as_the_kernel_names_them() else {
         return Vec::new();
@@ -19,10 +19,10 @@ pub(crate) fn find(run_dir: &RunDir) -> Vec<(String, Identity)> {
         .filter_map(|pid| {
             let output = fs::read_link(format!("/proc/{pid}/fd/1")).ok()?;
             let file = output.strip_prefix(&logs).ok()?.to_str()?;
-            // The kernel says so of a file that was removed.
+            // The kernel adds this for a removed file.
             let file = file.strip_suffix(" (deleted)").unwrap_or(file);
             let name = file.strip_suffix(".log")?.to_owned();
-            // Asked last: a thread of the kernel, which has no output, is in no session either.
+            // Checked last: a kernel thread, which has no output, is in no session either.
             if !leads_session(pid) {
                 return None;
             }
@@ -43,7 +43,7 @@ pub(crate) fn adopt(run_dir: &RunDir) -> Result<(), StackError> {
     Ok(())
 }
 
-/// Each process of a stack is started in a session of its own; what it starts in turn is stopped by it.
+/// Each process of a stack is started in a session of its own, and stops the processes that it starts.
 fn leads_session(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some() && getsid(pid).ok() == pid

@@ -10,7 +10,7 @@ use crate::run_dir::{RunDir, write_with_parents};
 /// A verified pid file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PidFile {
-    /// There is none.
+    /// There is no pid file.
     Missing,
     /// The process of the pid file has ended, or its pid belongs to another one by now.
     Stale,

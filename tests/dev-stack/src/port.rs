@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const FREE_FROM: u16 = 15_000;
 const FREE_SPAN: u16 = 16_000;
 
-/// Whether nobody listens on the port.
+/// Whether no process listens on the port.
 pub(crate) fn is_free(port: u16) -> bool {
     bind(port).is_some()
 }
 
-/// Finds so many free ports, beginning somewhere else each time.
+/// Finds `count` free ports, beginning at a different place each time.
 pub fn find_free(count: usize) -> Vec<u16> {
     let nanos = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// No answer that is waited for here is longer.
+/// Longer than any expected answer.
 const MAX_ANSWER_BYTES: u32 = 1 << 20;
 
 fn connect(address: SocketAddr) -> Result<TcpStream, String> {
@@ -24,8 +24,7 @@ fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// Redis: PING must be answered by PONG; a server that still loads its file answers an error. A `login` comes first and is
-/// answered by OK.
+/// Redis: PING must be answered by PONG; a server that still loads its file answers an error. A `login` is sent first and must be answered by OK.
 pub(crate) fn redis_ping(port: u16, login: &str) -> Result<(), String> {
     let mut stream = connect(local(port))?;
     let mut answer = [0; 5];
@@ -66,7 +65,7 @@ pub(crate) fn mariadb_greeting(port: u16) -> Result<(), String> {
     }
 }
 
-/// Kafka: a Metadata request must list at least so many live brokers.
+/// Kafka: a Metadata request must list at least `wanted` live brokers.
 pub(crate) fn kafka_brokers(port: u16, wanted: u16) -> Result<(), String> {
     let mut stream = connect(local(port))?;
     let alive = kafka_metadata(&mut stream).map_err(|error| format!("Metadata: {error}"))?;
@@ -77,7 +76,7 @@ pub(crate) fn kafka_brokers(port: u16, wanted: u16) -> Result<(), String> {
     }
 }
 
-/// Sends a Metadata request, version 8, for no topic at all, and gives the number of brokers in the answer.
+/// Sends a Metadata request, version 8, for no topics, and returns the number of brokers in the answer.
 fn kafka_metadata(stream: &mut TcpStream) -> io::Result<i32> {
     const CORRELATION_ID: i32 = 7;
     stream.write_all(&metadata_request(CORRELATION_ID))?;
@@ -142,7 +141,7 @@ pub(crate) fn http_ok(address: SocketAddr, path: &str) -> Result<(), String> {
     }
 }
 
-/// The gates in the answer, whatever its status.
+/// The gates in an answer of any status.
 pub(crate) fn http_gates(address: SocketAddr, path: &str) -> Result<Vec<Gate>, String> {
     let (_, body) = http_get(address, path)?;
     Ok(gates_of(&body).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Processes of the operating system: starting one that outlives us or dies with us, and knowing one again by its start time.
+//! Processes of the operating system: starts one that outlives this process or dies with it, and recognises one by its start time.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,9 +15,9 @@ use crate::environment::fix_locale;
 /// How long a started process may live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
-    /// It goes on after we end.
+    /// The process continues after this one ends.
     Detached,
-    /// The kernel kills it when this process ends, however it ends.
+    /// The kernel kills the process when this one ends, in whatever way.
     WithThisProcess,
 }
 
@@ -40,7 +40,7 @@ impl Identity {
         })
     }
 
-    /// Whether that very process still runs; a zombie does not.
+    /// Whether that very process still runs; a zombie does not count as running.
     pub(crate) fn is_alive(&self) -> bool {
         reap(self.pid);
         let same = |stat: &Stat| stat.start_ticks == self.start_ticks && !stat.has_ended();
@@ -54,7 +54,7 @@ impl Identity {
             return;
         }
         if let Some(pid) = as_pid(self.pid) {
-            // It may have ended since the check: then there is nothing left to signal.
+            // The process may have ended since the check: then there is nothing left to signal.
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
@@ -73,7 +73,7 @@ impl Identity {
     }
 }
 
-/// What is needed of `/proc/<pid>/stat`.
+/// The fields of `/proc/<pid>/stat` that are needed.
 struct Stat {
     state: char,
     threads: u32,
@@ -117,7 +117,7 @@ fn as_pid(pid: u32) -> Option<Pid> {
 /// Collects the exit status of a child of ours, so that it does not stay as a zombie.
 fn reap(pid: u32) {
     if let Some(pid) = as_pid(pid) {
-        // Of a process that is not our child there is nothing to collect.
+        // A process that is not our child has no status for us to collect.
         let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
     }
 }
@@ -161,8 +161,8 @@ fn isolate(command: &mut Command, parent: Option<Pid>) {
     }
 }
 
-/// Marks every descriptor above stderr close-on-exec: one inherited from a shell or from make would otherwise stay open
-/// in the server, and whoever waits for its end would wait as long as the server lives.
+/// Marks every descriptor above stderr close-on-exec: a descriptor inherited from a shell or from make would otherwise stay open in the server, and a
+/// reader that waits for its end would wait as long as the server lives.
 fn close_inherited_on_exec() {
     let flags = libc::CLOSE_RANGE_CLOEXEC.cast_signed();
     // SAFETY: the call only sets a flag on descriptors of this process. A kernel without it leaves them as they are.

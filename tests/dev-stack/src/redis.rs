@@ -17,18 +17,18 @@ pub(crate) const CONFIG: &str = include_str!("../../../compose/native/redis.conf
 pub struct RedisSpec {
     pub(crate) run_dir: RunDir,
     pub(crate) first_port: u16,
-    /// Which of the servers it is, from 0.
+    /// The index of this server, from 0.
     pub(crate) index: u16,
     pub(crate) closed: Option<ClosedServers>,
-    /// Of a cluster, how many nodes it has.
+    /// The number of nodes, if this is a node of a cluster.
     pub(crate) cluster_nodes: Option<u16>,
 }
 
-/// A cluster gives a master that does not answer up after so long.
+/// After this time a cluster gives up a master that does not answer.
 const NODE_TIMEOUT_MS: u16 = 2_000;
 
 impl RedisSpec {
-    /// Its address for a client, `redis://127.0.0.1:<port>`; `rediss://` for a closed one. Of a cluster, all nodes.
+    /// The address for a client, `redis://127.0.0.1:<port>`; `rediss://` for a closed server. For a cluster, all nodes.
     pub fn url(&self) -> String {
         let scheme = if self.closed.is_some() {
             "rediss"
@@ -42,7 +42,7 @@ impl RedisSpec {
         format!("{scheme}://{}", nodes.join(","))
     }
 
-    /// Where it listens for the other nodes of a cluster.
+    /// The port for the other nodes of a cluster.
     fn bus_port(&self) -> Option<u16> {
         Some(self.port() + self.cluster_nodes?)
     }

@@ -1,4 +1,4 @@
-//! Makes a cluster of Redis servers that know nothing of each other yet.
+//! Makes a cluster of Redis servers that do not know each other yet.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -44,7 +44,7 @@ fn try_form(ports: &[u16], deadline: Instant) -> Result<(), String> {
     }
     for (master, replica) in masters.iter().zip(replicas) {
         let id = command(*master, "CLUSTER MYID")?;
-        // It may not have heard yet that the other is a master.
+        // The replica may not know yet that the other server is a master.
         until(deadline, || {
             Ok(command(*replica, &format!("CLUSTER REPLICATE {id}")).is_ok())
         })?;
@@ -74,7 +74,7 @@ fn until(deadline: Instant, mut holds: impl FnMut() -> Result<bool, String>) -> 
     Ok(())
 }
 
-/// The answer to an inline command: a line, or a string behind its length.
+/// The answer to an inline command: a line, or a string after its length.
 fn command(port: u16, command: &str) -> Result<String, String> {
     let run = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;

@@ -12,13 +12,13 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(120);
 const LOCK_POLL: Duration = Duration::from_millis(50);
 const NEEDED_MIB: u64 = 256;
 
-/// What the lock file of a run directory says: everything of these names in it is ours to remove.
+/// The content of a run directory's lock file: files with the stack's names in that directory are ours to remove.
 const MARKER: &str = "run directory of a tidemark stack\n";
 const LOCK: &str = "lock";
 const PARTS: [&str; 5] = ["identity", "data", "log", "config", "clock"];
-/// The name of the file in a run directory that has the configuration of the stack's services, which the program writes and removes.
+/// The name, in a run directory, of the file with the configuration of the stack's services. The program writes and removes it.
 pub const CONFIG_FILE: &str = "tidemark.toml";
-/// The name of the file in a run directory that says what the last audit found, as [`CONFIG_FILE`].
+/// The name, in a run directory, of the file with the result of the last audit; written and removed like [`CONFIG_FILE`].
 pub const LAST_AUDIT_FILE: &str = "last-audit.json";
 
 /// A run directory; all paths below it are absolute.
@@ -33,7 +33,7 @@ pub(crate) struct RunLock {
     _file: File,
 }
 
-/// What the configuration files of the servers cannot say: Kafka's is a list, and the others' are in quotes.
+/// The first character that the configuration files of the servers cannot express: Kafka's is a list, and the others' are in quotes.
 fn unsayable(path: &Path) -> Option<&'static str> {
     let Some(text) = path.to_str() else {
         return Some("bytes that are not UTF-8");
@@ -100,7 +100,7 @@ impl RunDir {
         self.root.join("log").join(format!("{name}.log"))
     }
 
-    /// The directory of the logs without symbolic links in its path; nothing while there is no run directory.
+    /// The directory of the logs without symbolic links in its path; `None` while there is no run directory.
     pub(crate) fn logs_as_the_kernel_names_them(&self) -> Option<PathBuf> {
         Some(fs::canonicalize(&self.root).ok()?.join("log"))
     }
@@ -109,7 +109,7 @@ impl RunDir {
         self.root.join("config").join(file_name)
     }
 
-    /// Writes a generated configuration file and gives its path.
+    /// Writes a generated configuration file and returns its path.
     pub(crate) fn write_config(&self, file_name: &str, text: &str) -> Result<PathBuf, StackError> {
         let path = self.config_file(file_name);
         write_with_parents(&path, text)?;
@@ -119,7 +119,7 @@ impl RunDir {
     /// Waits for other commands on this run directory to end.
     ///
     /// # Errors
-    /// It is not in time, or the directory is somebody else's.
+    /// If they do not end in time, or the directory has files that no stack put there.
     pub(crate) fn lock(&self) -> Result<RunLock, StackError> {
         self.refuse_others()?;
         let path = self.root.join(LOCK);
@@ -163,14 +163,14 @@ impl RunDir {
         }
     }
 
-    /// What says whose the directory is; nothing where nobody has said so.
+    /// The content of the lock file, which shows whether the directory belongs to a stack; empty if there is none.
     fn marker(&self) -> String {
         fs::read_to_string(self.root.join(LOCK)).unwrap_or_default()
     }
 
-    /// Whoever keeps files here under the names that a stack uses would lose them.
+    /// Refuses a directory with other files under the names that a stack uses: the stack would remove them.
     fn refuse_others(&self) -> Result<(), StackError> {
-        // One that was made before there was a marker has the pids' identities.
+        // A directory from before there was a marker has the pids' identities.
         if self.marker() == MARKER || self.root.join("identity").is_dir() {
             return Ok(());
         }
@@ -211,7 +211,7 @@ impl RunDir {
         }
         let lock = self.root.join(LOCK);
         fs::remove_file(&lock).map_err(StackError::io(format!("remove {}", lock.display())))?;
-        // It is not empty when somebody keeps files of their own there, and then it stays.
+        // The directory is not empty if it has files of other origin; then it stays.
         let _ = fs::remove_dir(&self.root);
         Ok(())
     }

@@ -11,15 +11,15 @@ use crate::{StackError, probe};
 /// A service to start.
 #[derive(Debug, Clone)]
 pub struct ServiceSpec {
-    /// Its name, also of its pid file and its log.
+    /// The name of the service, also of its pid file and its log.
     pub name: String,
     /// The arguments to the program, such as `["ingest", "--config", ".run/tidemark.toml"]`.
     pub args: Vec<String>,
     /// Environment variables, on top of those of this process.
     pub env: Vec<(String, String)>,
-    /// The program that runs it, where that is not the stack's.
+    /// The program that runs the service, if it is not the stack's.
     pub program: Option<PathBuf>,
-    /// Where it says that it is ready.
+    /// The address of the readiness check.
     pub ready: ReadyUrl,
 }
 

@@ -19,7 +19,7 @@ use crate::{
     StackError, Started, probe, redis_cluster,
 };
 
-/// The servers; where there are more of a kind, they are `kafka-2` and so on.
+/// The servers; further ones of a kind are `kafka-2` and so on.
 pub const SERVER_NAMES: [&str; 3] = ["kafka", "redis", "mariadb"];
 
 /// Our services, in the order in which they are listed.
@@ -32,7 +32,7 @@ pub const SERVICE_NAMES: [&str; 6] = [
     "gateway",
 ];
 
-/// Services wait for each other, so all are checked again once each of them was ready.
+/// Services wait for each other, so all are checked again once each of them has been ready.
 const STEADY_CHECKS: u32 = 2;
 
 /// One set of servers and services. The value holds no process: what runs is read from the run directory each time,
@@ -48,7 +48,7 @@ pub struct Stack {
     lifetime: Lifetime,
 }
 
-/// What lets tests make the network or the clocks of a stack fail.
+/// Hooks by which tests make the network or the clocks of a stack fail.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FaultHooks {
     /// For each broker, one more listener behind a proxy.
@@ -57,48 +57,48 @@ pub(crate) struct FaultHooks {
     pub clocks: bool,
 }
 
-/// Where clients find the servers.
+/// The addresses of the servers, for clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoints {
     /// Kafka's bootstrap addresses, `host:port`, separated by commas.
     pub kafka_brokers: String,
-    /// `redis://host:port`; of a cluster all nodes, separated by commas.
+    /// `redis://host:port`; for a cluster, all nodes, separated by commas.
     pub redis_url: String,
     /// `mysql://user:password@host:port`, without a database, for a user who may create databases.
     pub mysql_url: String,
 }
 
-/// What one process of the stack is doing.
+/// The status of one process of the stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProcessStatus {
-    /// Its name.
+    /// The process's name.
     pub name: String,
-    /// Its pid, while it runs and was started from this run directory.
+    /// The pid, while the process runs and was started from this run directory.
     pub pid: Option<u32>,
-    /// The port where it listens.
+    /// The port on which the process listens.
     pub port: u16,
-    /// How it is.
+    /// The state of the process.
     pub state: ProcessState,
-    /// Why it is not ready, where it says so.
+    /// Why the process is not ready, if it says so.
     pub reason: Option<String>,
 }
 
-/// How a process is.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessState {
-    /// It runs and answers.
+    /// The process runs and answers.
     Ready,
-    /// It runs and does not answer, or says that it is not ready.
+    /// The process runs and does not answer, or says that it is not ready.
     NotReady,
-    /// It was started and is gone without having been stopped.
+    /// The process was started and is gone without having been stopped.
     Died,
-    /// It was not started, or it was stopped, and nobody answers in its place.
+    /// The process was not started, or it was stopped, and no other one answers in its place.
     Stopped,
 }
 
 impl Stack {
-    /// A stack whose processes go on after this program ends.
+    /// A stack whose processes continue after this program ends.
     pub fn new(config: StackConfig) -> Result<Self, StackError> {
         Self::with_hooks(config, FaultHooks::default(), Lifetime::Detached)
     }
@@ -148,12 +148,12 @@ impl Stack {
         })
     }
 
-    /// The settings that it was made with.
+    /// The settings with which the stack was created.
     pub fn config(&self) -> &StackConfig {
         &self.config
     }
 
-    /// Where clients find the servers.
+    /// The addresses of the servers, for clients.
     pub fn endpoints(&self) -> Endpoints {
         Endpoints {
             kafka_brokers: self.kafka.brokers(),
@@ -162,7 +162,7 @@ impl Stack {
         }
     }
 
-    /// Fails if a port is taken of anything that does not run yet, server or service: before a start does any work.
+    /// Fails if another process has a port of a server or service that does not run yet; to be called before a start does any work.
     pub fn check_ports(&self) -> Result<(), StackError> {
         let _lock = self.run_dir.lock()?;
         orphan::adopt(&self.run_dir)?;
@@ -206,13 +206,13 @@ impl Stack {
         self.starter(STEADY_CHECKS).start(&wanted)
     }
 
-    /// Stops everything, services before servers. Gives the names of what was running.
+    /// Stops everything, services before servers. Returns the names of the processes that ran.
     pub fn stop(&self) -> Result<Vec<String>, StackError> {
         let _lock = self.run_dir.lock()?;
         self.stop_all(Force::TermThenKill(self.config.stop_timeout()))
     }
 
-    /// Stops everything and removes data, logs and generated configuration. Gives the names of what was running.
+    /// Stops everything and removes data, logs and generated configuration. Returns the names of the processes that ran.
     pub fn clean(&self) -> Result<Vec<String>, StackError> {
         let _lock = self.run_dir.lock()?;
         let stopped = self.stop_all(Force::Kill)?;
@@ -230,24 +230,24 @@ impl Stack {
         self.stop_named(name, Force::Kill)
     }
 
-    /// Runs one of Kafka's own tools, such as `ConsumerGroupCommand`, on the cluster; as the administrator of
-    /// [closed](StackConfig::closed) servers. Gives what it printed.
+    /// Runs one of Kafka's own tools, such as `ConsumerGroupCommand`, on the cluster; as the administrator of [closed](StackConfig::closed) servers.
+    /// Returns its output.
     ///
     /// # Errors
-    /// The tool fails; what it said is in the error.
+    /// If the tool fails; the error has its output.
     pub fn kafka_tool(&self, class: &str, args: &[&str]) -> Result<String, StackError> {
         self.kafka.tool(class, args)
     }
 
-    /// Where brokers listen behind proxies, first one first.
+    /// The listeners of brokers behind proxies, first broker first.
     pub fn proxied_listeners(&self) -> &[ProxiedListener] {
         &self.kafka.proxied
     }
 
-    /// Runs statements on a MariaDB server, past everything that clients go through, with all privileges. Gives what they return, without headings.
+    /// Runs statements on a MariaDB server, bypassing everything that clients go through, with all privileges. Returns the rows, without headings.
     ///
     /// # Errors
-    /// There is no such server, it does not run, or it refuses.
+    /// If there is no such server, it does not run, or it refuses.
     pub fn execute_sql(&self, server: &str, sql: &str) -> Result<String, StackError> {
         let servers = self.mariadb_servers();
         match servers.iter().find(|one| one.name() == server) {
@@ -259,16 +259,16 @@ impl Stack {
         }
     }
 
-    /// Sets the wall clock of a process, now or later started, so many seconds off.
+    /// Sets the wall clock of a process, whether it runs now or is started later, `offset_s` seconds off.
     ///
     /// # Errors
-    /// The stack was not started with clocks that can be set.
+    /// If the stack was not started with clocks that can be set.
     pub fn set_clock(&self, name: &str, offset_s: i64) -> Result<(), StackError> {
         let clocks = self.clocks.as_ref().ok_or(StackError::NoSettableClocks)?;
         clocks.set(name, offset_s)
     }
 
-    /// Where the data of a server are.
+    /// The data directory of a server.
     pub fn data_dir(&self, server: &str) -> PathBuf {
         self.run_dir.data(server)
     }
@@ -281,7 +281,7 @@ impl Stack {
         }
     }
 
-    /// How every process of the stack is, servers first. Each is asked, in its own protocol.
+    /// The status of every process of the stack, servers first. Each is checked in its own protocol.
     pub fn status(&self) -> Vec<ProcessStatus> {
         let lost = orphan::find(&self.run_dir);
         let servers = self.servers();
@@ -328,7 +328,7 @@ impl Stack {
                 Ok(()) => (Some(identity.pid), ProcessState::Ready, None),
                 Err(reason) => (Some(identity.pid), ProcessState::NotReady, Some(reason)),
             },
-            // Somebody else may have started it: in containers, say.
+            // Another program may have started it, for example in a container.
             (PidFile::Missing | PidFile::Stale, None) if check_ready().is_ok() => {
                 (None, ProcessState::Ready, None)
             }
@@ -350,7 +350,7 @@ impl Stack {
     }
 
     fn stop_all(&self, force: Force) -> Result<Vec<String>, StackError> {
-        // Whatever was started here, also by a configuration that had more of it.
+        // All processes that were started here, including those of a configuration that had more.
         let mut recorded = self.run_dir.recorded_names()?;
         recorded.extend(
             orphan::find(&self.run_dir)
@@ -441,7 +441,7 @@ fn is_server(name: &str) -> bool {
     SERVER_NAMES.contains(&kind_of(name))
 }
 
-/// What a server is one of, also where it is not the first.
+/// The kind of a server, which further servers of that kind have in their names.
 pub(crate) fn kind_of(name: &str) -> &str {
     let kinds = SERVER_NAMES.into_iter();
     let mut further = kinds.filter(|kind| {
@@ -492,7 +492,7 @@ mod tests {
         assert_eq!(stopped, in_order);
         for (mut child, identity) in children {
             assert!(!identity.is_alive());
-            // Whoever saw it die has collected its status.
+            // If the status was collected already, there is nothing to wait for.
             let _ = child.wait();
         }
         assert!(!dir.path().join("kafka-2.pid").exists());

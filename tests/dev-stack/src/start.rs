@@ -1,4 +1,4 @@
-//! Starting what is not running, and waiting until all of it is ready.
+//! Starts the processes that do not run, and waits until all are ready.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,22 +12,21 @@ use crate::run_dir::RunDir;
 use crate::{StackError, Unready, listener, orphan, port};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Between two checks of processes that are all ready: a ready service may notice late that another one
-/// was restarted.
+/// The pause between two checks of processes that are all ready: a ready service may notice late that another one was restarted.
 const STEADY: Duration = Duration::from_millis(300);
 
-/// What a start found or did for one process.
+/// The result of a start for one process.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// Its name.
+    /// The process's name.
     pub name: String,
-    /// Its pid.
+    /// The process's pid.
     pub pid: u32,
-    /// The port where it listens.
+    /// The port on which the process listens.
     pub port: u16,
-    /// Whether it was running before.
+    /// Whether the process was running before.
     pub was_running: bool,
-    /// How long it took until it was ready.
+    /// How long it took until the process was ready.
     pub ready_after: Duration,
 }
 
@@ -39,19 +38,19 @@ struct Pending<'a> {
     was_running: bool,
 }
 
-/// How processes are started.
+/// The means to start processes.
 pub(crate) struct Starter<'a> {
     pub(crate) run_dir: &'a RunDir,
     pub(crate) lifetime: Lifetime,
     pub(crate) timeout: Duration,
-    /// Where processes get clocks that can be set.
+    /// The clocks, if processes get clocks that can be set.
     pub(crate) clocks: Option<&'a Clocks>,
-    /// How often in a row all must be found ready.
+    /// How many times in a row all processes must be found ready.
     pub(crate) checks: u32,
 }
 
 impl Starter<'_> {
-    /// Starts those that are not running, and returns when all are ready. Nothing is started if a port is taken.
+    /// Starts the processes that do not run, and returns when all are ready. Nothing is started if a port is taken.
     pub(crate) fn start(&self, wanted: &[&dyn Managed]) -> Result<Vec<Started>, StackError> {
         orphan::adopt(self.run_dir)?;
         let recorded: Vec<PidFile> = wanted
@@ -114,7 +113,7 @@ impl Starter<'_> {
         })
     }
 
-    /// Waits for one after the other, and then checks all of them again.
+    /// Waits for one process after the other, and then checks all of them again.
     fn wait_until_steady(
         &self,
         pending: &[Pending],
@@ -139,10 +138,10 @@ impl Starter<'_> {
         Ok(started)
     }
 
-    /// Why it is not ready, if so. Fails if it has ended.
+    /// Why a process is not ready, if so. Fails if it has ended.
     fn check(&self, pending: &Pending) -> Result<Option<Unready>, StackError> {
         let name = pending.managed.name();
-        // Alive is asked first: a stranger on the port must not count as the server's own answer.
+        // Whether it is alive is checked first: a foreign process on the port must not count as the server's own answer.
         let alive = pending.identity.is_alive();
         let readiness = pending.managed.check_ready();
         if !alive {
@@ -161,7 +160,7 @@ impl Starter<'_> {
         checks.filter_map(Result::transpose).collect()
     }
 
-    /// Waits before the next check; at the deadline it says what is not ready.
+    /// Waits before the next check; at the deadline, fails with the processes that are not ready.
     fn pause(
         &self,
         pending: &[Pending],
@@ -199,7 +198,7 @@ impl Pending<'_> {
     }
 }
 
-/// Refuses a start for which a port is not free; given are names and ports of what does not run yet.
+/// Refuses a start if a port is not free; the arguments are names and ports of processes that do not run yet.
 pub(crate) fn check_ports(
     mut to_start: impl Iterator<Item = (String, Vec<u16>)>,
 ) -> Result<(), StackError> {
@@ -217,7 +216,7 @@ pub(crate) fn check_ports(
     }
 }
 
-/// Prepares all at once: a first start waits for two programs that take seconds each.
+/// Prepares all processes at once: a first start waits for two programs that take seconds each.
 fn prepare_all(to_start: &[&dyn Managed]) -> Result<(), StackError> {
     thread::scope(|scope| {
         let running: Vec<_> = to_start

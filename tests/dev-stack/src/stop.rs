@@ -1,4 +1,4 @@
-//! Stopping processes by their recorded and verified pids.
+//! Stops processes by their recorded and verified pids.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,16 +15,16 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long the kernel may take to end a process after SIGKILL.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How hard to stop.
+/// How to stop processes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Force {
-    /// SIGTERM, then SIGKILL to what is left at the deadline.
+    /// SIGTERM, then SIGKILL for those that are left at the deadline.
     TermThenKill(Duration),
     /// SIGKILL at once.
     Kill,
 }
 
-/// Stops all of these at the same time, also those whose pid file is lost; gives the names of those that were running.
+/// Stops all of these at the same time, including those whose pid file is lost. Returns the names of those that were running.
 pub(crate) fn stop(
     run_dir: &RunDir,
     names: &[String],

@@ -1,4 +1,4 @@
-//! Filling in the configuration templates of `compose/native`.
+//! Fills in the configuration templates of `compose/native`.
 
 /// Replaces every `{{key}}` of the template by its value.
 pub(crate) fn render(template: &str, values: &[(&str, String)]) -> String {
@@ -11,13 +11,13 @@ pub(crate) fn render(template: &str, values: &[(&str, String)]) -> String {
     filled
 }
 
-/// A value of a `.properties` file. Java reads such a file as Latin-1, whatever the locale is, and takes a backslash for the beginning of an escape.
+/// A value of a `.properties` file. Java reads such a file as Latin-1, in every locale, and takes a backslash for the beginning of an escape.
 pub(crate) fn property(value: &str) -> String {
     let mut text = String::new();
     for unit in value.encode_utf16() {
         match u8::try_from(unit) {
             Ok(b'\\') => text.push_str("\\\\"),
-            // A value begins behind the spaces after the equals sign.
+            // A value begins after the spaces that follow the equals sign.
             Ok(b' ') if text.is_empty() => text.push_str("\\ "),
             Ok(plain @ b' '..=b'~') => text.push(char::from(plain)),
             _ => text.push_str(&format!("\\u{unit:04x}")),

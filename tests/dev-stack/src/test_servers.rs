@@ -22,13 +22,12 @@ pub struct TestServers {
 }
 
 impl TestServers {
-    /// The servers named by `TIDEMARK_TEST_KAFKA`, `TIDEMARK_TEST_REDIS` and `TIDEMARK_TEST_MYSQL` if all three are
-    /// set (`tidemark stack exec` does), else servers of this process's own: the first call starts them, which takes
-    /// some seconds, and they end with the process. With the feature `docker` they are containers where a Docker
-    /// engine answers; `TIDEMARK_TEST_SERVERS=native` or `=docker` decides otherwise.
+    /// The servers named by `TIDEMARK_TEST_KAFKA`, `TIDEMARK_TEST_REDIS` and `TIDEMARK_TEST_MYSQL` if all three are set (`tidemark stack exec` does),
+    /// else servers of this process's own: the first call starts them, which takes some seconds, and they end with the process. With the feature
+    /// `docker` they are containers if a Docker engine answers; `TIDEMARK_TEST_SERVERS=native` or `=docker` decides otherwise.
     ///
     /// # Panics
-    /// If the servers cannot be started; the message says why. No test can go on then.
+    /// If the servers cannot be started; the message says why. No test can continue then.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<TestServers> = OnceLock::new();
         SHARED.get_or_init(|| {
@@ -55,7 +54,7 @@ fn own() -> Result<TestServers, StackError> {
         redis_url,
         mysql_url,
     } = servers.endpoints();
-    // Never dropped: they are to live exactly as long as this process.
+    // Never dropped: the servers are to live exactly as long as this process.
     std::mem::forget(servers);
     Ok(TestServers {
         kafka_brokers,

@@ -1,4 +1,4 @@
-//! Which servers tests get: containers where a Docker engine answers, else native ones.
+//! Chooses the servers for tests: containers if a Docker engine answers, else native ones.
 
 use std::env;
 
@@ -11,7 +11,7 @@ const NATIVE: &str = "native";
 #[cfg(feature = "docker")]
 const DOCKER: &str = "docker";
 
-/// Servers that end with the value, or with this process.
+/// Servers that end when the value is dropped, or with this process.
 #[derive(Debug)]
 pub(crate) enum ThrowAwayServers {
     Native(Box<FreshServers>),
@@ -43,7 +43,7 @@ impl ThrowAwayServers {
         }
     }
 
-    /// Where clients find the servers.
+    /// The addresses of the servers, for clients.
     pub(crate) fn endpoints(&self) -> Endpoints {
         match self {
             Self::Native(servers) => servers.endpoints(),

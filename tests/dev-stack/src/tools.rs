@@ -1,4 +1,4 @@
-//! Finding the programs that the stack needs.
+//! Finds the programs that the stack needs.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Tool {
         }
     }
 
-    /// What to call it in a message.
+    /// The name of the program in messages.
     pub(crate) fn label(self) -> String {
         match self {
             Self::Java => format!("java {JAVA_VERSION} or newer"),
@@ -61,20 +61,20 @@ impl Tool {
         }
     }
 
-    /// Where it is, if it is there and new enough.
+    /// The path of the program, if it is present and new enough.
     pub(crate) fn find(self) -> Option<PathBuf> {
         let path = search(self.program())?;
         let usable = self != Self::Java || java_version(&path)? >= JAVA_VERSION;
         usable.then_some(path)
     }
 
-    /// Where it is, or an error that says how to get it.
+    /// The path of the program, or an error that says how to get it.
     pub(crate) fn require(self) -> Result<PathBuf, StackError> {
         self.find().ok_or_else(|| missing(&[self]))
     }
 }
 
-/// The tools that are not there.
+/// The tools that are missing.
 pub(crate) fn find_missing() -> Vec<Tool> {
     Tool::ALL
         .into_iter()

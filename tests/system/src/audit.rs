@@ -9,14 +9,14 @@ use crate::{DeviceClass, Difference, TestEnv};
 /// How many users are read at a time.
 const AT_A_TIME: usize = 16;
 
-/// What an audit without a difference has looked at.
+/// The report of an audit without differences.
 #[derive(Clone, Debug)]
 pub struct Audited {
     report: Value,
 }
 
 impl Audited {
-    /// How much was compared in an area, `messages` or `unread-states` say.
+    /// How much was compared in an area, for example `messages` or `unread-states`.
     pub fn compared(&self, area: &str) -> u64 {
         let mut checks = self.report["checks"].as_array().into_iter().flatten();
         let check = checks.find(|check| check["area"] == area);
@@ -27,11 +27,10 @@ impl Audited {
 }
 
 impl TestEnv {
-    /// Reads every one of `users`, so that Redis has them all and the comparison is about something, then runs
-    /// `tidemark audit`.
+    /// Reads every one of `users`, so that Redis has all of them and there is something to compare, then runs `tidemark audit`.
     ///
     /// # Errors
-    /// There is a difference; the audit's words are in the error. Or Redis does not have all of `users`.
+    /// If there is a difference, which the error states, or if Redis does not have all of `users`.
     pub async fn audit(&self, users: impl IntoIterator<Item = i64>) -> Result<Audited> {
         let users: Vec<i64> = users.into_iter().collect();
         stream::iter(&users)

@@ -1,4 +1,4 @@
-//! A producer and a reader over HTTP: the client crate with the retries of a test, and calls that are made once, whatever comes back.
+//! A producer and a reader over HTTP: the client crate with the retries of a test, and calls that are made only once, with any result.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     deadline::{Deadline, POLL_INTERVAL, TIMEOUT},
 };
 
-/// Longer than any deadline of the services.
+/// Longer than the deadlines of all services.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Calls ingest and query-api of a test environment.
@@ -34,21 +34,21 @@ pub struct Client {
     unknown: Arc<AtomicU64>,
 }
 
-/// A response, whatever its status.
+/// A response with any status.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Null where the body is no JSON.
+    /// Null if the body is not JSON.
     pub body: Value,
 }
 
-/// A response as it came.
+/// A response as received.
 #[derive(Clone, Debug)]
 pub struct RawAnswer {
     pub status: u16,
-    /// Empty where there is none.
+    /// Empty if there is none.
     pub content_type: String,
-    /// What is no UTF-8 in it is replaced.
+    /// The text; bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
@@ -57,10 +57,10 @@ impl Client {
         Self::build("http", ingest, query, |builder| builder)
     }
 
-    /// Calls services that speak TLS and show a certificate of that authority (PEM).
+    /// Calls services that speak TLS with a certificate of that authority (PEM).
     ///
     /// # Errors
-    /// The PEM has no certificate.
+    /// If the PEM has no certificate.
     pub fn over_tls(ingest: u16, query: u16, authority: &[u8]) -> Result<Self> {
         Self::build("https", ingest, query, |builder| {
             builder.authorities(authority)
@@ -87,7 +87,7 @@ impl Client {
         })
     }
 
-    /// As programs use it.
+    /// The client crate's client, as other programs use it.
     pub fn api(&self) -> &client::Client {
         &self.api
     }
@@ -100,7 +100,7 @@ impl Client {
         self.api.query_url("")
     }
 
-    /// Calls another instance of a service from now on, too.
+    /// From now on also calls another instance of a service.
     pub(crate) fn add_instance(&self, service: &str, port: u16) {
         let base = base(self.scheme, port);
         match service {
@@ -110,7 +110,7 @@ impl Client {
         }
     }
 
-    /// How many posts and lines of batches were answered that their outcome is unknown.
+    /// How many posts and lines of batches got the answer that their outcome is unknown.
     pub fn unknown(&self) -> u64 {
         self.unknown.load(Ordering::Relaxed) + self.api.unknown_outcomes()
     }
@@ -123,7 +123,7 @@ impl Client {
     /// Posts JSON to ingest, once.
     ///
     /// # Errors
-    /// There was no response.
+    /// If there was no response.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
         let url = self.api.ingest_url(path);
         let answer = self.call(self.api.http().post(url).json(body)).await?;
@@ -134,7 +134,7 @@ impl Client {
     /// Posts bytes to ingest, once.
     ///
     /// # Errors
-    /// There was no response.
+    /// If there was no response.
     pub async fn post_raw(
         &self,
         path: &str,
@@ -153,7 +153,7 @@ impl Client {
     /// Sends a request with any method, body and media type, once.
     ///
     /// # Errors
-    /// There was no response.
+    /// If there was no response.
     pub async fn send_to(
         &self,
         method: &str,
@@ -179,7 +179,7 @@ impl Client {
     /// Sends a message until it is accepted, always with the same id.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the message is refused, or not accepted in time.
     pub async fn send(
         &self,
         srcid: i64,
@@ -194,7 +194,7 @@ impl Client {
     /// Sends messages to one user in a batch until all are accepted.
     ///
     /// # Errors
-    /// One is refused, or they are not accepted in time.
+    /// If a message is refused, or they are not accepted in time.
     pub(crate) async fn send_batch(
         &self,
         destid: i64,
@@ -211,13 +211,13 @@ impl Client {
     /// Posts events in a batch until all are accepted.
     ///
     /// # Errors
-    /// One is refused, or they are not accepted in time.
+    /// If an event is refused, or they are not accepted in time.
     pub async fn post_events(&self, events: &[Command]) -> Result<Vec<InboundPosition>> {
         let lines: Vec<String> = events.iter().map(client::line).collect();
         let deadline = Deadline::start("a batch");
         let batch = loop {
             let posted = self.api.post_batch(&lines, lines.len(), |_| ());
-            // A response that broke off says nothing of the lines behind it, so all are posted again.
+            // A response that broke off does not cover the later lines, so all are posted again.
             match timeout(TIMEOUT, posted).await? {
                 Ok(batch) => break batch,
                 Err(error) => deadline.pause(error).await?,
@@ -231,7 +231,7 @@ impl Client {
     /// Posts a read-ack until it is accepted.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the read-ack is refused, or not accepted in time.
     pub async fn ack(
         &self,
         uid: i64,
@@ -248,10 +248,10 @@ impl Client {
         Ok(self.api.acknowledge(&ack).await?.position())
     }
 
-    /// Changes a message, until that is accepted.
+    /// Posts a change to a message until it is accepted.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the change is refused, or not accepted in time.
     pub async fn change_message(
         &self,
         by: i64,
@@ -268,10 +268,10 @@ impl Client {
         Ok(self.api.change_message(&change).await?.position())
     }
 
-    /// Sets a flag of a contact, until that is accepted.
+    /// Posts a flag of a contact until it is accepted.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the flag is refused, or not accepted in time.
     pub async fn flag_contact(&self, uid: i64, peer: i64, flag: &str) -> Result<InboundPosition> {
         let set = |name: &str| (name == flag).then_some(true);
         let change = ChangeContact {
@@ -287,18 +287,18 @@ impl Client {
         Ok(self.api.change_contact(&change).await?.position())
     }
 
-    /// Sets a profile, until that is accepted.
+    /// Posts a profile until it is accepted.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the profile is refused, or not accepted in time.
     pub async fn set_profile(&self, profile: &Profile) -> Result<InboundPosition> {
         Ok(self.api.set_profile(profile).await?.position())
     }
 
-    /// A user's profile, once it reflects what was accepted.
+    /// A user's profile, once it reflects the events at `after`.
     ///
     /// # Errors
-    /// It is not answered in time.
+    /// If the profile is not returned in time.
     pub async fn profile(
         &self,
         uid: i64,
@@ -308,10 +308,10 @@ impl Client {
         Ok(self.api.profile(uid.try_into()?, &options).await?)
     }
 
-    /// The same beside the user's list of conversations.
+    /// The profiles that come with the user's list of conversations.
     ///
     /// # Errors
-    /// It is not answered in time.
+    /// If they are not returned in time.
     pub async fn profiles_of_list(
         &self,
         uid: i64,
@@ -327,10 +327,10 @@ impl Client {
         Ok(list.profiles.unwrap_or_default().remove(&uid))
     }
 
-    /// Posts an NDJSON batch once; one result a line, and the summary.
+    /// Posts an NDJSON batch once. Returns one result a line, and the summary.
     ///
     /// # Errors
-    /// There was no complete response.
+    /// If there was no complete response.
     pub async fn post_batch(&self, body: impl Into<reqwest::Body>) -> Result<Vec<Value>> {
         let request = self
             .api
@@ -354,7 +354,7 @@ impl Client {
     /// Asks query-api once.
     ///
     /// # Errors
-    /// There was no response.
+    /// If there was no response.
     pub async fn get(&self, path: &str) -> Result<Answer> {
         self.call(self.api.http().get(self.api.query_url(path)))
             .await
@@ -363,7 +363,7 @@ impl Client {
     /// Asks the service on a port once.
     ///
     /// # Errors
-    /// There was no response.
+    /// If there was no response.
     pub async fn get_at(&self, port: u16, path: &str) -> Result<Answer> {
         let url = base(self.scheme, port) + path;
         self.call(self.api.http().get(url)).await
@@ -387,7 +387,7 @@ impl Client {
     /// Asks query-api until it answers 200.
     ///
     /// # Errors
-    /// The query is refused, or not answered in time.
+    /// If the query is refused, or not answered in time.
     pub async fn ask(&self, path: &str) -> Result<Value> {
         let answer: Result<Value, ClientError> = self.api.get(path).await;
         answer.with_context(|| path.to_owned())
@@ -461,7 +461,7 @@ impl Client {
     /// Posts an event in a call of its own, until it is accepted.
     ///
     /// # Errors
-    /// It is refused, or not accepted in time.
+    /// If the event is refused, or not accepted in time.
     pub async fn post_event(&self, event: &Command) -> Result<InboundPosition> {
         let accepted = match event {
             Command::Send(send) => self.api.send(send).await?,
@@ -506,7 +506,7 @@ impl Client {
         }
     }
 
-    /// What became of a post, once the sequencer has handled it.
+    /// The outcome of a post, once the sequencer has handled it.
     ///
     /// # Errors
     /// As [`Client::ask`].

@@ -13,7 +13,7 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Calls `ask` until it returns `Ok`; `Err` says what is still missing.
 ///
 /// # Errors
-/// What was missing at the last call, after [`TIMEOUT`].
+/// What was still missing at the last call, after [`TIMEOUT`].
 pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Result<T, String>) -> Result<T> {
     let deadline = Deadline::start(what);
     loop {
@@ -24,7 +24,7 @@ pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Result<T, String
     }
 }
 
-/// The same for a loop of the caller's: futures of async closures cannot be spawned.
+/// The deadline of [`until`], for a loop of the caller's own: futures of async closures cannot be spawned.
 pub(crate) struct Deadline<'a> {
     what: &'a str,
     at: Instant,

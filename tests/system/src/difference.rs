@@ -1,13 +1,13 @@
-//! What a judgement finds, apart from whatever keeps one from being made.
+//! The finding of a judgement, as opposed to a reason why no judgement can be made.
 
 use std::fmt;
 
-/// Something is not what it must be: what a user sees, or what a projection holds. Not that a service does not answer.
+/// A wrong result: in what a user sees, or in what a projection holds. Not that a service does not answer.
 #[derive(Debug)]
 pub struct Difference(pub String);
 
 impl Difference {
-    /// Whether an error comes from one.
+    /// Whether an error comes from a difference.
     #[must_use]
     pub fn is_in(error: &anyhow::Error) -> bool {
         error.chain().any(|cause| cause.is::<Self>())

@@ -1,4 +1,4 @@
-//! The log of an environment, as anyone could read it.
+//! The log of an environment, as read and written directly.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -11,10 +11,10 @@ use schemas::{
     topics::Topic,
 };
 
-/// The ends of its partitions.
+/// The ends of the log's partitions.
 pub type Ends = PartitionMap<i64>;
 
-/// The largest record that is written: more than any service writes, a piece of a snapshot being the largest.
+/// The largest record that is written: more than any service writes; the largest of theirs are chunks of snapshots.
 const LARGEST_RECORD: usize = 1_000_000;
 
 /// The log of an environment.
@@ -35,7 +35,7 @@ impl EventLog {
         })
     }
 
-    /// How to reach it.
+    /// The configuration to reach the log.
     #[must_use]
     pub fn config(&self) -> &KafkaConfig {
         &self.config
@@ -44,15 +44,15 @@ impl EventLog {
     /// One above the last record of each partition.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn ends(&self) -> Result<Ends> {
         Ok(self.reader.ends(Topic::Events).await?)
     }
 
-    /// The newest record of each partition of `chat.inbound` that has any.
+    /// The newest record of each partition of `chat.inbound` that is not empty.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn newest_inbound(&self) -> Result<Vec<InboundPosition>> {
         let ends = self.reader.ends(Topic::Inbound).await?;
         let newest = ends
@@ -68,7 +68,7 @@ impl EventLog {
     /// Drops the records of a partition below `offset`, as retention does.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn delete_before(
         &self,
         topic: Topic,
@@ -82,7 +82,7 @@ impl EventLog {
     /// Appends progress with this watermark to a partition of `chat.events`, as a raise of the source epoch does.
     ///
     /// # Errors
-    /// Kafka does not take it.
+    /// If Kafka does not take it.
     pub async fn append_progress(
         &self,
         partition: Partition,
@@ -105,10 +105,10 @@ impl EventLog {
         Ok(())
     }
 
-    /// Appends a record to a partition of `chat.inbound` past ingest, as anyone could who reaches Kafka; where it is.
+    /// Appends a record to a partition of `chat.inbound`, bypassing ingest, as any program with access to Kafka could. Returns its position.
     ///
     /// # Errors
-    /// Kafka does not take it.
+    /// If Kafka does not take it.
     pub async fn append_inbound(
         &self,
         partition: Partition,
@@ -124,7 +124,7 @@ impl EventLog {
     /// Appends the dead letter of a record of `chat.inbound`.
     ///
     /// # Errors
-    /// Kafka does not take it.
+    /// If Kafka does not take it.
     pub async fn append_dead_letter(
         &self,
         original: InboundPosition,
@@ -143,10 +143,10 @@ impl EventLog {
         Ok(())
     }
 
-    /// Appends a value to any topic, as anyone could who reaches Kafka.
+    /// Appends a value to any topic, as any program with access to Kafka could.
     ///
     /// # Errors
-    /// Kafka does not take it.
+    /// If Kafka does not take it.
     pub async fn append_raw(&self, topic: Topic, partition: Partition, value: &[u8]) -> Result<()> {
         self.append(topic, partition, None, value, &[]).await?;
         Ok(())
@@ -179,7 +179,7 @@ impl EventLog {
     /// Drops all records of a partition, as retention does.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn delete_all_of(&self, topic: Topic, partition: Partition) -> Result<()> {
         let end = self.reader.ends(topic).await?[partition];
         self.delete_before(topic, partition, end).await
@@ -188,7 +188,7 @@ impl EventLog {
     /// Drops all records of a topic, as retention does.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn delete_all(&self, topic: Topic) -> Result<()> {
         for (partition, end) in self.reader.ends(topic).await? {
             self.delete_before(topic, partition, end).await?;
@@ -196,10 +196,10 @@ impl EventLog {
         Ok(())
     }
 
-    /// The value of the last record of each partition that has any.
+    /// The value of the last record of each partition that is not empty.
     ///
     /// # Errors
-    /// Kafka does not answer.
+    /// If Kafka does not answer.
     pub async fn newest_values(&self, topic: Topic) -> Result<PartitionMap<Vec<u8>>> {
         let ends = self.reader.ends(topic).await?;
         let last = |(partition, end): (Partition, i64)| (partition, (end - 1).max(0)..end);
@@ -216,10 +216,10 @@ impl EventLog {
         tokio::task::spawn_blocking(scan).await?
     }
 
-    /// The watermark of the last record of each partition of `chat.events` that has any.
+    /// The watermark of the last record of each partition of `chat.events` that is not empty.
     ///
     /// # Errors
-    /// Kafka does not answer, or a record is no event.
+    /// If Kafka does not answer, or a record is not an event.
     pub async fn last_watermarks(&self) -> Result<PartitionMap<SourceOffset>> {
         let ends = self.ends().await?;
         let last = ends.iter().map(|(p, end)| (p, (end - 1).max(0))).collect();
@@ -228,10 +228,10 @@ impl EventLog {
         Ok(watermarks.map(|(p, event)| (p, event.src.offset)).collect())
     }
 
-    /// What was decided between two ends, progress left out.
+    /// The events between two ends, without progress.
     ///
     /// # Errors
-    /// Kafka does not answer, or a record is no event.
+    /// If Kafka does not answer, or a record is not an event.
     pub async fn decisions(&self, from: &Ends, to: &Ends) -> Result<Vec<Event>> {
         let events = self.read(from, to).await?.into_iter();
         let decided = events.filter(|(_, event)| !matches!(event.body, Body::Progress));

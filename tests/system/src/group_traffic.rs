@@ -1,5 +1,5 @@
-//! What the users of one [`UserGroup`](crate::user_group::UserGroup) do in two groups: in one nobody comes or goes, so what each member must
-//! see is known; in the other members come, go and are muted while they write.
+//! Traffic of the users of one [`UserGroup`](crate::user_group::UserGroup) in two groups. In the calm one no member comes or goes, so it is known
+//! what each member must see; in the busy one members come, go and are muted while they write.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use crate::{
     user_group::{as_sent, compare, words},
 };
 
-/// The groups, and what was accepted in them.
+/// The groups, and the events that were accepted in them.
 pub(crate) struct GroupTraffic {
-    /// The first is the owner of both.
+    /// The users; the first is the owner of both groups.
     users: [i64; 4],
     calm: i64,
     calm_messages: Conversation,
     busy: i64,
-    /// Texts by client_msg_id. Those of the owner have to be there, in order; of the others whatever they sent as members.
+    /// Texts by client_msg_id. All messages of the owner must be there, in order; of the other users' messages, those that they sent as members.
     busy_messages: BTreeMap<String, Sent>,
     owners: Vec<String>,
     client: Client,
 }
 
 impl GroupTraffic {
-    /// Their gids are the uids of two of the users.
+    /// The groups' gids are the uids of two of the users.
     pub(crate) fn new(users: [i64; 4], client: Client) -> Self {
         Self {
             users,
@@ -49,7 +49,7 @@ impl GroupTraffic {
         self.calm_messages.len() as usize + self.owners.len()
     }
 
-    /// Creates both, with all users as members of the first and only the owner in the second.
+    /// Creates both groups: the first with all users as members, the second with only the owner.
     pub(crate) async fn begin(&self) -> Result<[InboundPosition; 2]> {
         let group = |members: &[i64]| -> Result<GroupAction> {
             let members = members.iter().map(|uid| Ok(UserId::try_from(*uid)?));
@@ -69,7 +69,7 @@ impl GroupTraffic {
         ])
     }
 
-    /// Somebody does something. Returns where it is on the log.
+    /// One step of a user. Returns its positions on the log.
     pub(crate) async fn step(&mut self, rng: &mut StdRng) -> Result<Vec<InboundPosition>> {
         match rng.random_range(0..12) {
             0..=2 => self.send(rng).await.map(|at| vec![at]),
@@ -111,7 +111,7 @@ impl GroupTraffic {
         Ok(vec![at])
     }
 
-    /// An author edits or recalls, the owner recalls, somebody hides or clears. No message is edited twice.
+    /// An author edits or recalls, the owner recalls, or a member hides or clears. Each message is edited at most once.
     async fn change(&mut self, rng: &mut StdRng) -> Result<Vec<InboundPosition>> {
         let author = *self.users.choose(rng).unwrap_or(&self.users[0]);
         let own = self.calm_messages.unchanged(author);
@@ -138,7 +138,7 @@ impl GroupTraffic {
         Ok(vec![at])
     }
 
-    /// A member comes, goes or is muted, and writes at the same time. Which of the two is first, the log says.
+    /// A member comes, goes or is muted, and writes at the same time. The log shows which was first.
     async fn come_or_go(&mut self, rng: &mut StdRng) -> Result<Vec<InboundPosition>> {
         let guest = rng.random_range(1..self.users.len());
         let uid = UserId::try_from(self.users[guest])?;
@@ -193,7 +193,7 @@ impl GroupTraffic {
         self.client.post_event(&Command::ChangeGroup(change)).await
     }
 
-    /// Compares what every member has not read with the model.
+    /// Compares the unread counts of every member with the model.
     pub(crate) async fn verify_unread(&self, after: &[InboundPosition]) -> Result<()> {
         let gid = self.calm.to_string();
         for uid in self.users {
@@ -213,7 +213,7 @@ impl GroupTraffic {
         Ok(())
     }
 
-    /// Compares every message as every member sees it.
+    /// Compares every message, as every member sees it, with the model.
     pub(crate) async fn verify_history(&self, after: &[InboundPosition]) -> Result<()> {
         for uid in self.users {
             let items = self.client.group_history(self.calm, uid, after).await?;

@@ -1,4 +1,4 @@
-//! Traffic that goes on while things break.
+//! Traffic that continues while faults happen.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use crate::{Model, TestEnv, until, user_group::UserGroup};
 
-/// What all groups have done.
+/// The counters of all groups.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Accepted posts.
@@ -29,7 +29,7 @@ pub(crate) struct Control {
     pub(crate) stop: bool,
     /// How many checks of what their users see were requested.
     pub(crate) checks: u64,
-    /// Whether the next one asks for the counts of groups, too, which are read from MySQL.
+    /// Whether the next check also requests the counts of groups, which are read from MySQL.
     pub(crate) of_groups: bool,
 }
 
@@ -43,17 +43,17 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts `groups` groups of users that write and read at the same time, always the same.
+    /// Starts `groups` groups of users that write and read at the same time, with the same seed every time.
     pub fn start(env: &TestEnv, groups: u64) -> Self {
         Self::seeded(env, groups, 0)
     }
 
-    /// The same, with a seed that decides what they do.
+    /// As [`Self::start`], with a seed that decides what the users do.
     pub fn seeded(env: &TestEnv, groups: u64, seed: u64) -> Self {
         Self::of(env, groups, seed, |group| group)
     }
 
-    /// The same with only what there was under rule version 2.
+    /// As [`Self::seeded`], with only the features of rule version 2.
     pub fn of_version_2(env: &TestEnv, groups: u64, seed: u64) -> Self {
         Self::of(env, groups, seed, UserGroup::of_version_2)
     }
@@ -77,7 +77,7 @@ impl Load {
         }
     }
 
-    /// Everybody who takes part.
+    /// All users of the traffic.
     pub fn users(&self) -> impl Iterator<Item = i64> {
         self.users.iter().copied()
     }
@@ -88,10 +88,10 @@ impl Load {
         self.counters.accepted.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many posts more are accepted.
+    /// Waits until `posts` more posts are accepted.
     ///
     /// # Errors
-    /// A group has failed, or nothing is accepted.
+    /// If a group has failed, or nothing is accepted.
     pub async fn grows_by(&mut self, posts: u64) -> Result<()> {
         let accepted = self.accepted();
         self.reaches("accepted posts", accepted + posts, |counters| {
@@ -103,15 +103,15 @@ impl Load {
     /// Lets every group, before its next step, compare what each of its users sees with its model.
     ///
     /// # Errors
-    /// A group has failed: a user sees something else, say.
+    /// If a group has failed, for example because a user sees something wrong.
     pub async fn check(&mut self) -> Result<()> {
         self.check_counts(true).await
     }
 
-    /// The same of direct conversations alone, whose counts need no MySQL.
+    /// As [`Self::check`], for direct conversations only, whose counts need no MySQL.
     ///
     /// # Errors
-    /// A group has failed.
+    /// If a group has failed.
     pub async fn check_direct(&mut self) -> Result<()> {
         self.check_counts(false).await
     }
@@ -148,7 +148,7 @@ impl Load {
     /// Ends the traffic.
     ///
     /// # Errors
-    /// A group has failed.
+    /// If a group has failed.
     pub async fn finish(mut self) -> Result<FinishedLoad> {
         self.control.send_modify(|control| control.stop = true);
         let mut groups = Vec::new();
@@ -168,18 +168,18 @@ fn failure(ended: Result<Result<UserGroup>, tokio::task::JoinError>) -> anyhow::
     }
 }
 
-/// Traffic that has ended, and what everybody must see of it.
+/// Traffic that has ended, with what all users must see of it.
 pub struct FinishedLoad {
     groups: Vec<UserGroup>,
 }
 
 impl FinishedLoad {
-    /// Everybody who took part.
+    /// All users of the traffic.
     pub fn users(&self) -> BTreeSet<i64> {
         self.groups.iter().flat_map(UserGroup::users).collect()
     }
 
-    /// What a user must see of conversations with the others.
+    /// The model of what a user must see of conversations with the others.
     pub(crate) fn model_of(&self, uid: i64) -> Option<&Model> {
         let mut groups = self.groups.iter();
         let group = groups.find(|group| group.users().any(|user| user == uid));
@@ -208,7 +208,7 @@ impl FinishedLoad {
     /// Compares, and runs the audit.
     ///
     /// # Errors
-    /// A difference.
+    /// If there is a difference.
     pub async fn judge(&self, env: &TestEnv) -> Result<()> {
         self.verify().await?;
         let audited = env.audit(self.users()).await?;

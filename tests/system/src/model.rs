@@ -1,4 +1,4 @@
-//! What users must see, computed from what was sent and read.
+//! What users must see, computed from the accepted events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub struct Sent {
     pub msg: String,
 }
 
-/// Smaller uid first.
+/// Two users, the smaller uid first.
 type Pair = (i64, i64);
 
 /// A conversation of two users, or a group whose members do not change.
@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
     messages: Vec<Sent>,
     read: BTreeMap<i64, PerDevice<i64>>,
     edited: BTreeMap<i64, String>,
-    /// Asked for. Whether in time is decided on the log, and judged by the audit.
+    /// The mids for which a recall was requested. Whether it was in time is decided on the log, and judged by the audit.
     recalls: BTreeSet<i64>,
     hidden: BTreeSet<(i64, i64)>,
     cleared: BTreeMap<i64, i64>,
@@ -37,11 +37,11 @@ pub(crate) struct Conversation {
 pub struct Visible {
     /// Its number.
     pub mid: i64,
-    /// What was sent, with its newest text.
+    /// The message as sent, with its newest text.
     pub sent: Sent,
     /// Whether it was edited.
     pub edited: bool,
-    /// Whether its author has asked for a recall.
+    /// Whether its author has requested a recall.
     pub maybe_recalled: bool,
 }
 
@@ -59,14 +59,14 @@ impl Model {
         self.conversation(message.srcid, destid).sent(message)
     }
 
-    /// A read-ack was accepted: `uid` has read what `peer` wrote, up to `mid`, but no further than there is anything.
+    /// A read-ack was accepted: `uid` has read the messages of `peer` up to `mid`, but no further than the newest message.
     pub fn read(&mut self, uid: i64, peer: i64, device: DeviceClass, mid: i64) {
         if let Some(conversation) = self.conversations.get_mut(&pair(uid, peer)) {
             conversation.read(uid, device, mid);
         }
     }
 
-    /// A change was accepted. No message is edited twice.
+    /// A change was accepted. Each message is edited at most once.
     pub fn changed(&mut self, by: i64, peer: i64, mid: i64, change: Change) {
         self.conversation(by, peer).changed(by, mid, change);
     }
@@ -76,13 +76,13 @@ impl Model {
         self.nicks.entry(uid).or_default().push(nick);
     }
 
-    /// The nicks that `uid` has set. The last one holds, but for an earlier one whose response was lost: it may come after the next. Which of
-    /// them is last on the log, and so in the stores, is judged by the audit.
+    /// The nicks that `uid` has set. The last one counts; but an earlier one whose response was lost may be on the log after the next. Which is last
+    /// on the log, and so in the stores, is judged by the audit.
     pub fn nicks(&self, uid: i64) -> &[String] {
         self.nicks.get(&uid).map_or(&[], Vec::as_slice)
     }
 
-    /// `uid` has set a flag for the contact with `peer`; none is taken back.
+    /// `uid` has set a flag for the contact with `peer`. Flags are never taken back.
     pub fn flagged(&mut self, uid: i64, peer: i64, flag: &'static str) {
         let conversation = self.conversation(uid, peer);
         conversation.flags.entry(uid).or_default().insert(flag);
@@ -95,19 +95,19 @@ impl Model {
         flags.cloned().unwrap_or_default()
     }
 
-    /// The messages that nobody has edited or asked to recall, written by `srcid` to `peer`.
+    /// The messages by `srcid` to `peer` that were not edited, and for which no recall was requested.
     pub fn unchanged(&self, srcid: i64, peer: i64) -> Vec<i64> {
         let conversation = self.conversations.get(&pair(srcid, peer));
         conversation.map_or_else(Vec::new, |conversation| conversation.unchanged(srcid))
     }
 
-    /// What `uid` must see of the conversation with `peer`, oldest first.
+    /// The messages that `uid` must see of the conversation with `peer`, oldest first.
     pub fn visible(&self, uid: i64, peer: i64) -> Vec<Visible> {
         let conversation = self.conversations.get(&pair(uid, peer));
         conversation.map_or_else(Vec::new, |conversation| conversation.visible(uid))
     }
 
-    /// Those of the two whose views of their conversation differ: both, or one to stand for both.
+    /// The users, of the two, whose views of their conversation differ: both, or one to stand for both.
     pub fn viewers(&self, lo: i64, hi: i64) -> Vec<i64> {
         let differ = self.visible(lo, hi) != self.visible(hi, lo);
         if differ { vec![lo, hi] } else { vec![lo] }
@@ -117,7 +117,7 @@ impl Model {
         self.conversations.entry(pair(one, other)).or_default()
     }
 
-    /// How many messages of each sender `uid` has not read; nobody is at zero.
+    /// How many messages of each sender `uid` has not read; senders at zero are left out.
     pub fn unread(&self, uid: i64, device: DeviceClass) -> BTreeMap<i64, i64> {
         let mut unread = BTreeMap::new();
         for (pair, conversation) in &self.conversations {
@@ -142,7 +142,7 @@ impl Model {
         conversation.map_or(&[], |conversation| &conversation.messages)
     }
 
-    /// Those with whom `uid` has messages, or for whom `uid` has set flags.
+    /// The users with whom `uid` has messages, or for whom `uid` has set flags.
     pub(crate) fn peers(&self, uid: i64) -> BTreeSet<i64> {
         let peers = self.pairs().filter_map(|pair| peer_of(pair, uid));
         let has_any = |peer: &i64| {
@@ -151,12 +151,12 @@ impl Model {
         peers.filter(has_any).collect()
     }
 
-    /// Everybody who takes part.
+    /// All users of the conversations.
     pub fn users(&self) -> BTreeSet<i64> {
         self.pairs().flat_map(|(lo, hi)| [lo, hi]).collect()
     }
 
-    /// Who talks with whom.
+    /// The pairs of users that have a conversation.
     pub fn pairs(&self) -> impl Iterator<Item = (i64, i64)> {
         self.conversations.keys().copied()
     }
@@ -179,7 +179,7 @@ impl Conversation {
         *read = mid.max(*read);
     }
 
-    /// Whether a recall was in time is decided on the log, and judged by the audit. Who has cleared has read.
+    /// Whether a recall was in time is decided on the log, and judged by the audit. A user who clears has read up to there.
     pub(crate) fn changed(&mut self, by: i64, mid: i64, change: Change) {
         match change {
             Change::Recall | Change::Delete => {
@@ -233,7 +233,7 @@ impl Conversation {
             .collect()
     }
 
-    /// What a member of a group has not read: what came after the last message read, and after the last one sent.
+    /// How many messages a member of a group has not read: those after the last message read, and after the last one sent.
     pub(crate) fn unread_in_group(&self, uid: i64, device: DeviceClass) -> i64 {
         let read = self.read.get(&uid).map_or(0, |read| read[device]);
         let own = self

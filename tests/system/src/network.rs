@@ -1,4 +1,4 @@
-//! The way from the services to the servers: direct, or through proxies that can stop forwarding.
+//! The network between services and servers: direct, or through proxies that can stop forwarding.
 
 use anyhow::Result;
 use dev_stack::{FreshServers, ServerOptions};
@@ -16,7 +16,7 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
-    /// Without proxies.
+    /// The addresses without proxies.
     pub(crate) fn direct(servers: &FreshServers) -> Self {
         Self {
             brokers: servers.endpoints().kafka_brokers,
@@ -26,12 +26,12 @@ impl Addresses {
     }
 }
 
-/// A proxy before every broker and every MariaDB, and one before the Redis that is in charge; none before a Redis Cluster, whose nodes
-/// tell clients their own addresses.
+/// A proxy before every broker and every MariaDB, and one before the Redis that is the primary; none before a Redis Cluster, whose nodes tell clients
+/// their own addresses.
 pub struct Network {
     /// First broker first.
     pub kafka: Vec<Proxy>,
-    /// Leads to either Redis.
+    /// The proxy leads to one of the two Redis servers.
     pub redis: Proxy,
     /// First server first.
     pub mariadb: Vec<Proxy>,
@@ -54,7 +54,7 @@ impl Planned {
         })
     }
 
-    /// Brokers have to know their proxies from the start.
+    /// Tells the brokers their proxies, which they have to know from the start.
     pub(crate) fn add_to(&self, options: &mut ServerOptions) {
         options.kafka_proxies = self.kafka.iter().map(Reserved::port).collect();
     }

@@ -1,4 +1,4 @@
-//! What a broker that is down has of a partition, for tests in which a disk did not keep all of it.
+//! The files of a partition on a broker that is down, for tests in which a disk lost a part of them.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 
-/// Which topic and partition a directory is of, whatever becomes of its records.
+/// Says to which topic and partition a directory belongs, whatever happens to the records.
 const IDENTITY: &str = "partition.metadata";
 
 /// The files in which the only broker keeps a partition.
@@ -22,7 +22,7 @@ impl PartitionFiles {
         Self { directory }
     }
 
-    /// The bytes of its records.
+    /// The size of the files, bytes.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -36,7 +36,7 @@ impl PartitionFiles {
         Ok(bytes)
     }
 
-    /// A copy of them as they are; the broker may run.
+    /// A copy of the files as they are; the broker may be running.
     ///
     /// # Errors
     /// A file that cannot be read or written.
@@ -46,7 +46,7 @@ impl PartitionFiles {
         Ok(copy)
     }
 
-    /// Takes the records away, and what the broker knows of them.
+    /// Removes the records, and the broker's own data about them.
     ///
     /// # Errors
     /// A file that cannot be removed.
@@ -59,7 +59,7 @@ impl PartitionFiles {
         Ok(())
     }
 
-    /// Puts a former state in the place of the present one.
+    /// Replaces the present files by a former state.
     ///
     /// # Errors
     /// A file that cannot be read or written.
@@ -69,7 +69,7 @@ impl PartitionFiles {
     }
 }
 
-/// Copies the files of a directory, and none of its directories.
+/// Copies the files of a directory, but not its subdirectories.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
     for path in files(from)? {
         let name = path.file_name().context("a file has no name")?;

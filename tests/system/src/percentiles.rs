@@ -1,8 +1,8 @@
-//! How long most of many took.
+//! Percentiles of durations.
 
 use serde::Serialize;
 
-/// Milliseconds; NaN, which is within no bound, where there are too few values for one: a p99 is of 100 at least.
+/// Milliseconds; NaN, which is within no bound, if there are too few values: a p99 needs at least 100.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
     pub p50: f64,
@@ -12,12 +12,12 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of values in any order.
+    /// The percentiles of values in any order.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |thousandths: usize| {
             let rank = (values.len() * thousandths).div_ceil(1_000);
-            // At least one value is above it.
+            // There must be at least one value above it.
             let above = values.len() - rank;
             let is_told = above > 0 || thousandths <= 500;
             let value = values.get(rank.saturating_sub(1)).filter(|_| is_told);

@@ -1,4 +1,4 @@
-//! Records that no service of ours would write.
+//! Records that our services would not write.
 
 use anyhow::Result;
 use prost::Message as _;
@@ -12,7 +12,7 @@ use schemas::{
     },
 };
 
-/// What is nothing on any topic.
+/// Values that are invalid on every topic.
 pub const JUNK: [&[u8]; 3] = [b"", b"junk", &[0xff; 1_000]];
 
 /// Values for `chat.inbound` in the partition of a conversation, and why each is refused.
@@ -127,10 +127,10 @@ fn encoded(command: Command) -> Vec<u8> {
     value.encode_to_vec()
 }
 
-/// Values for `chat.events` in the partition of a conversation, and why each is passed over.
+/// Values for `chat.events` in the partition of a conversation, and why each is skipped.
 ///
 /// # Errors
-/// An id is none.
+/// If an id is invalid.
 pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
     let message = Message {
         srcid: from.try_into()?,
@@ -164,7 +164,7 @@ pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
     ])
 }
 
-/// A snapshot in one piece, as a later version of the program would write it; nothing of one in several pieces.
+/// A snapshot in one chunk, as a later version of the program would write it; `None` for a snapshot in several chunks.
 #[must_use]
 pub fn snapshot_of_another_version(value: &[u8]) -> Option<Vec<u8>> {
     let mut chunk = SnapshotChunk::decode(value).ok()?;

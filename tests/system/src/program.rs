@@ -1,4 +1,4 @@
-//! The program `tidemark`, as it was built beside this test.
+//! The program `tidemark`, as built beside this test.
 
 use std::{env, ffi::OsStr, path::PathBuf, process::Stdio, time::Duration};
 
@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
-/// No command takes longer.
+/// The longest time of a command.
 const LONGEST: Duration = Duration::from_secs(180);
 
-/// Where the program is: `target/<profile>/tidemark`, for this crate's program there or a test in its `deps`.
+/// The path of the program: `target/<profile>/tidemark`, for a program of this crate there or a test in its `deps`.
 ///
 /// # Errors
-/// It is not there; the error names the command that builds it.
+/// If the program is missing; the error names the command that builds it.
 pub fn path() -> Result<PathBuf> {
     let this = env::current_exe().context("this process has no path")?;
     let beside = this.ancestors().skip(1).take(2);
@@ -25,24 +25,24 @@ pub fn path() -> Result<PathBuf> {
     })
 }
 
-/// What a command said, and how it ended.
+/// The output of a command, and how it ended.
 #[derive(Clone, Debug)]
 pub struct CommandOutput {
     /// The command line.
     pub command: String,
     /// The exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// The standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// The standard error.
     pub stderr: String,
 }
 
 impl CommandOutput {
-    /// Itself, where it ended with that code.
+    /// The output, if the command ended with this code.
     ///
     /// # Errors
-    /// It ended otherwise; all that it said is in the error.
+    /// If the command ended otherwise; the error has all of its output.
     pub fn expect(self, code: i32) -> Result<Self> {
         ensure!(
             self.code == Some(code),
@@ -55,24 +55,24 @@ impl CommandOutput {
         Ok(self)
     }
 
-    /// All that it said, wherever it said it.
+    /// The standard output, followed by the standard error.
     pub fn said(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// What it printed, as JSON.
+    /// The standard output, as JSON.
     ///
     /// # Errors
-    /// It is no JSON.
+    /// If the output is not JSON.
     pub fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.stdout)
             .with_context(|| format!("`{}` printed no JSON: {}", self.command, self.stdout))
     }
 
-    /// What it printed, as one JSON a line.
+    /// The standard output, as one JSON a line.
     ///
     /// # Errors
-    /// A line is no JSON.
+    /// If a line is not JSON.
     pub fn json_lines(&self) -> Result<Vec<Value>> {
         let lines = self.stdout.lines();
         lines
@@ -84,7 +84,7 @@ impl CommandOutput {
 /// Runs the program to its end, with more variables in its environment.
 ///
 /// # Errors
-/// It is not there, or does not end.
+/// If the program is missing, or does not end.
 pub async fn run_as(
     args: &[impl AsRef<OsStr>],
     environment: Vec<(String, String)>,
@@ -92,7 +92,7 @@ pub async fn run_as(
     run_with(args, environment, "").await
 }
 
-/// The same, with a text that it reads.
+/// As [`run_as`], with a text on standard input.
 pub(crate) async fn run_with(
     args: &[impl AsRef<OsStr>],
     environment: Vec<(String, String)>,
@@ -113,7 +113,7 @@ pub(crate) async fn run_with(
         .kill_on_drop(true);
     let mut process = process.spawn()?;
     if let Some(mut stdin) = process.stdin.take() {
-        // A command that reads nothing may have ended.
+        // A command that does not read its input may have ended.
         let _ = stdin.write_all(input.as_bytes()).await;
     }
     let output = timeout(LONGEST, process.wait_with_output())

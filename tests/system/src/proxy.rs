@@ -1,5 +1,5 @@
-//! Something between clients and a server that can stop forwarding, as a network does that swallows packets: connections
-//! hang instead of closing. Bytes that arrive meanwhile are delivered later, even if their sender has ended by then.
+//! A proxy between clients and a server that can stop forwarding, like a network that loses packets: connections hang instead of closing. Bytes that
+//! arrive meanwhile are delivered later, even if their sender has ended by then.
 
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use tokio::{
 
 const READ_BYTES: usize = 64 << 10;
 
-/// A proxy on a port of 127.0.0.1 that ends with the value.
+/// A proxy on a port of 127.0.0.1, which ends when the value is dropped.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Connections {
-    /// Whether new ones begin held.
+    /// Whether new connections begin held.
     hold_new: bool,
     open: Vec<Connection>,
 }
@@ -60,7 +60,7 @@ impl Reserved {
     /// Takes a free port.
     ///
     /// # Errors
-    /// There is none.
+    /// If no port is free.
     pub fn new() -> Result<Self> {
         let listener = StdListener::bind((Ipv4Addr::LOCALHOST, 0)).context("a port for a proxy")?;
         listener.set_nonblocking(true)?;
@@ -68,7 +68,7 @@ impl Reserved {
         Ok(Self { listener, port })
     }
 
-    /// Where clients will connect.
+    /// The port to which clients will connect.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -77,7 +77,7 @@ impl Reserved {
     /// Begins to forward to a port of this machine.
     ///
     /// # Errors
-    /// This is no runtime.
+    /// If this is not called on a runtime.
     pub fn forward_to(self, target: u16) -> Result<Proxy> {
         let shared = Arc::new(Shared {
             target: target.into(),
@@ -95,7 +95,7 @@ impl Reserved {
 }
 
 impl Proxy {
-    /// Where clients connect.
+    /// The port to which clients connect.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
@@ -111,7 +111,7 @@ impl Proxy {
     /// Stops forwarding on the connections that a process has now.
     ///
     /// # Errors
-    /// There is no such process.
+    /// If there is no such process.
     pub fn hold_those_of(&self, pid: u32) -> Result<()> {
         let ports = ports_of(pid, self.port)?;
         self.shared
@@ -120,7 +120,7 @@ impl Proxy {
         Ok(())
     }
 
-    /// Goes on forwarding, what was held back first.
+    /// Continues forwarding, starting with what was held back.
     pub fn release(&self) {
         let mut connections = self.shared.connections();
         connections.hold_new = false;
@@ -174,13 +174,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// A client to which the server is closed finds its connection closed.
+/// If the server is closed to a client, the client's connection is closed.
 async fn forward(client: TcpStream, target: u16, held: watch::Receiver<bool>) {
     let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else {
         return;
     };
     for stream in [&client, &server] {
-        // Only a matter of speed.
+        // This matters for speed only.
         let _ = stream.set_nodelay(true);
     }
     let (from_client, to_client) = client.into_split();
@@ -191,8 +191,7 @@ async fn forward(client: TcpStream, target: u16, held: watch::Receiver<bool>) {
     );
 }
 
-/// Reads whatever comes, also while nothing is to be written: what a process sent before its death must not be lost with
-/// its connection.
+/// Reads whatever comes, even while nothing may be written: bytes that a process sent before its death must not be lost with its connection.
 async fn pass(from: OwnedReadHalf, to: OwnedWriteHalf, held: watch::Receiver<bool>) {
     let (queue, queued) = mpsc::unbounded_channel();
     tokio::join!(read(from, queue), write(queued, to, held));
@@ -220,12 +219,12 @@ async fn write(
         }
     }
     if held.wait_for(|held| !held).await.is_ok() {
-        // The other side may be gone: then there is nobody to tell.
+        // The other side may be gone.
         let _ = to.shutdown().await;
     }
 }
 
-/// From which of its ports a process is connected to a port of this machine.
+/// The ports from which a process is connected to a port of this machine.
 fn ports_of(pid: u32, to: u16) -> Result<HashSet<u16>> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).context("descriptors")?;
     let sockets: HashSet<String> = descriptors
@@ -280,7 +279,7 @@ mod tests {
         proxy.hold_those_of(process::id()).unwrap();
         client.write_all(b"two").await.unwrap();
         drop(client);
-        // Connections of later are not held.
+        // Later connections are not held.
         let (mut other, mut other_served) = connect(&listener, &proxy).await;
         other_served.write_all(b"?").await.unwrap();
         other.read_exact(&mut [0]).await.unwrap();

@@ -1,4 +1,4 @@
-//! Redis as `redis-cli` shows it: a few commands in its own protocol, and no client of ours in between.
+//! Redis as `redis-cli` shows it: a few commands in its own protocol, without a client of ours.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,10 @@ impl Redis {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// `HGETALL`; empty where there is no such key.
+    /// `HGETALL`; empty if there is no such key.
     ///
     /// # Errors
-    /// Redis does not answer, or the key is no hash.
+    /// If Redis does not answer, or the key is not a hash.
     pub async fn hgetall(self, key: &str) -> Result<BTreeMap<String, String>> {
         let parts = self.command(&["HGETALL", key]).await?;
         let pairs = parts.chunks_exact(2);
@@ -38,7 +38,7 @@ impl Redis {
     /// A command whose answer is one number, as text: `PTTL`, `EXISTS`.
     ///
     /// # Errors
-    /// Redis does not answer, or with an error.
+    /// If Redis does not answer, or answers with an error.
     pub async fn number(self, command: &[&str]) -> Result<i64> {
         let answer = self.command(command).await?;
         let number = answer.first().context("an empty answer")?;
@@ -48,47 +48,47 @@ impl Redis {
     /// `FLUSHALL`.
     ///
     /// # Errors
-    /// Redis does not answer.
+    /// If Redis does not answer.
     pub async fn flush_all(self) -> Result<()> {
         let answer = self.command(&["FLUSHALL"]).await?;
         ensure!(answer == ["OK"], "FLUSHALL: {answer:?}");
         Ok(())
     }
 
-    /// Where it listens.
+    /// The port of the server.
     #[must_use]
     pub fn port(self) -> u16 {
         self.port
     }
 
-    /// Makes it a replica of another Redis.
+    /// Makes this server a replica of another Redis.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the server does not answer.
     pub async fn replicate(self, primary: Self) -> Result<()> {
         self.follow("127.0.0.1", &primary.port.to_string()).await
     }
 
-    /// Makes it nobody's replica.
+    /// Makes this server a primary.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the server does not answer.
     pub async fn replicate_nobody(self) -> Result<()> {
         self.follow("NO", "ONE").await
     }
 
-    /// What it says of its replication: `role:master`, `master_link_status:up`.
+    /// The server's replication state: `role:master`, `master_link_status:up`.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the server does not answer.
     pub async fn replication(self) -> Result<String> {
         Ok(self.command(&["INFO", "replication"]).await?.concat())
     }
 
-    /// Waits until it says so of its replication.
+    /// Waits until the server's replication state has this text.
     ///
     /// # Errors
-    /// It does not within the time.
+    /// If it has not in time.
     pub async fn until_replication(self, wanted: &str) -> Result<()> {
         let port = self.port;
         until(
@@ -102,10 +102,10 @@ impl Redis {
         .await
     }
 
-    /// Breaks a replica's connection to its master: it lags from now on, until [`Redis::allow_replication`].
+    /// Breaks a replica's connection to its master: the replica lags from now on, until [`Redis::allow_replication`].
     ///
     /// # Errors
-    /// It does not answer, or does not lose the connection in time.
+    /// If the server does not answer, or does not lose the connection in time.
     pub async fn stop_replication(self) -> Result<()> {
         let no_password = ["CONFIG", "SET", "masterauth", "not-wanted"];
         self.command(&no_password).await?;
@@ -113,10 +113,10 @@ impl Redis {
         self.until_replication("master_link_status:down").await
     }
 
-    /// Undoes [`Redis::stop_replication`], as a restart does.
+    /// Undoes [`Redis::stop_replication`], as a restart would.
     ///
     /// # Errors
-    /// It does not answer.
+    /// If the server does not answer.
     pub async fn allow_replication(self) -> Result<()> {
         self.command(&["CONFIG", "SET", "masterauth", ""]).await?;
         Ok(())
@@ -129,10 +129,10 @@ impl Redis {
         Ok(())
     }
 
-    /// The answer's strings: an array's elements, or the one that it is.
+    /// The answer's strings: the elements of an array, or a single string.
     ///
     /// # Errors
-    /// Redis does not answer, or with an error.
+    /// If Redis does not answer, or answers with an error.
     pub async fn command(self, words: &[&str]) -> Result<Vec<String>> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
@@ -161,7 +161,7 @@ async fn read_line(stream: &mut BufReader<TcpStream>) -> Result<(char, String)> 
     Ok((kind, line[1..].trim_end().to_owned()))
 }
 
-/// Goes on where a line left off: a bulk string follows its length.
+/// Reads the rest of an answer after a line: a bulk string follows its length.
 async fn read_rest(stream: &mut BufReader<TcpStream>, kind: char, text: String) -> Result<String> {
     match kind {
         '+' | ':' => Ok(text),

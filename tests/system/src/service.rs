@@ -1,11 +1,11 @@
-//! The services of an environment, as processes that may be started.
+//! The services of an environment, as processes that can be started.
 
 use std::{fs, net::TcpListener};
 
 use anyhow::{Context as _, Result};
 use dev_stack::{Ports, ServiceSpec};
 
-/// The services; those that others wait for come first.
+/// The services; those on which others wait come first.
 pub const SERVICES: [&str; 6] = [
     "sequencer",
     "projector-mysql",
@@ -15,7 +15,7 @@ pub const SERVICES: [&str; 6] = [
     "gateway",
 ];
 
-/// Those that share out partitions.
+/// The services that divide partitions among their instances.
 pub const SHARED_OUT: [&str; 3] = ["sequencer", "projector-unread", "projector-mysql"];
 
 /// The resident set of a process, KiB.
@@ -30,7 +30,7 @@ pub(crate) fn resident_kib(pid: u32) -> Result<u64> {
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) spec: ServiceSpec,
-    /// Where it serves its probes.
+    /// The port of the service's probes.
     pub(crate) port: u16,
 }
 
@@ -45,14 +45,14 @@ impl Service {
             _ => ports.ingest,
         };
         let first = |service| match service {
-            // A version before may know no such section: it is not in the file.
+            // A previous version may not know this section, so it is not in the file.
             "gateway" => Self::with_port(service, service, ports.gateway, config),
             _ => Self::new(service, service, port_of(service), config),
         };
         SERVICES.into_iter().map(first).collect()
     }
 
-    /// The instance of that number, on a port of its own.
+    /// The instance with this number, on a port of its own.
     pub(crate) fn another(service: &str, number: usize, config: &[String]) -> Result<Self> {
         let port = free_port().context("no port is free")?;
         Self::with_port(&format!("{service}-{number}"), service, port, config)
@@ -80,13 +80,13 @@ impl Service {
         Ok(Self { spec, port })
     }
 
-    /// To be started without waiting until it is ready.
+    /// The specification for a start that does not wait for readiness.
     pub(crate) fn alive(self) -> Result<ServiceSpec> {
         let ready = format!("http://127.0.0.1:{}/livez", self.port).parse()?;
         Ok(ServiceSpec { ready, ..self.spec })
     }
 
-    /// Whether it is an instance of that service.
+    /// Whether this is an instance of that service.
     pub(crate) fn is_of(&self, service: &str) -> bool {
         self.spec.args.first().is_some_and(|first| first == service)
     }

@@ -1,4 +1,4 @@
-//! What an environment is configured with, beyond what follows from its ports.
+//! The configuration of an environment, beyond what follows from its ports.
 
 use std::fs;
 
@@ -8,18 +8,18 @@ use dev_stack::{Ports, StackConfig};
 
 use crate::network::Addresses;
 
-/// How an environment differs from the usual one.
+/// The differences of an environment from the usual one.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// `section.key=value`, over the configuration file, for services and commands.
+    /// `section.key=value`, overriding the configuration file, for services and commands.
     pub overrides: &'static [&'static str],
-    /// Leave the services to the test.
+    /// Whether the test itself starts the services.
     pub without_services: bool,
     /// How many brokers: 1, or 3 with as many copies of every topic.
     pub kafka_nodes: u16,
     /// How many Redis servers; the services use the first, or the cluster.
     pub redis_nodes: u16,
-    /// Whether they are a cluster: half of them masters, the others their replicas.
+    /// Whether the Redis servers are a cluster: half of them masters, the others their replicas.
     pub redis_cluster: bool,
     /// How many MariaDB servers share the databases.
     pub mariadb_nodes: u16,
@@ -27,7 +27,7 @@ pub struct Settings {
     pub proxied: bool,
     /// Whether wall clocks can be set ([`TestEnv::set_clock`](crate::TestEnv::set_clock)).
     pub clocks: bool,
-    /// Whether services keep the periods, and servers the memory, that they have by default: for measuring.
+    /// Whether services keep their default periods, and servers their default memory: for measuring.
     pub as_shipped: bool,
     /// Whether callers are authenticated, by tokens of `access::test_issuer`.
     pub authenticated: bool,
@@ -54,14 +54,14 @@ impl Settings {
         authenticated: false,
     };
 
-    /// One broker, and services are left to the test.
+    /// One broker; the test itself starts the services.
     pub const WITHOUT_SERVICES: Self = Self {
         without_services: true,
         ..Self::USUAL
     };
 }
 
-/// Writes the configuration file that the services and commands of an environment share, and gives their arguments.
+/// Writes the configuration file that the services and commands of an environment share, and returns their arguments.
 pub(crate) fn write(
     settings: &Settings,
     stack: &StackConfig,
@@ -88,8 +88,7 @@ pub(crate) fn write(
     Ok(args)
 }
 
-/// What the defaults leave to periods of many seconds happens soon, so that no test waits for it; and an idle environment leaves the
-/// processor to the test.
+/// Shortens periods of many seconds, so that tests do not wait for them, and keeps an idle environment from using the processor.
 const SOON: [&str; 7] = [
     "kafka.fetch_wait_ms=20",
     "kafka.session_timeout_ms=3000",

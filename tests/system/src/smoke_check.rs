@@ -1,4 +1,4 @@
-//! Whether everything works: a message through every partition.
+//! Checks that everything works: a message through every partition.
 
 use anyhow::{Context as _, Result, ensure};
 use futures::future::try_join_all;
@@ -9,11 +9,11 @@ impl TestEnv {
     /// Sends a message through every partition, and waits until each is counted in Redis and stored in MySQL.
     ///
     /// # Errors
-    /// One is refused, does not come through in time, or is not the only one.
+    /// If a message is refused, does not come through in time, or is not the only one.
     pub async fn check_all_partitions(&self) -> Result<()> {
         let users = new_users::<65>();
         let (from, to) = (users[0], &users[1..]);
-        // All at once: those who are rebuilt wait for the same rows.
+        // All at once: users who are rebuilt wait for the same rows.
         let passing = try_join_all(to.iter().map(|to| self.check_partition(from, *to)));
         passing.await.context("a message through every partition")?;
         Ok(())

@@ -1,4 +1,4 @@
-//! Servers of its own, and the services as processes on them.
+//! An environment with servers of its own, and the services as processes on them.
 
 use std::{
     ffi::OsString,
@@ -23,22 +23,22 @@ use crate::{
     settings, until,
 };
 
-/// A whole deployment of Tidemark that ends with the value.
+/// A whole deployment of Tidemark, which ends when the value is dropped.
 pub struct TestEnv {
     servers: Arc<FreshServers>,
     network: Option<Network>,
     config: Vec<String>,
-    /// Every service that may be started, second instances too.
+    /// All services that can be started, including second instances.
     services: Mutex<Vec<Service>>,
-    /// Calls its ingest and its query-api.
+    /// A client of the environment's ingest and query-api.
     pub client: Client,
-    /// Its Redis.
+    /// The environment's Redis.
     pub redis: Redis,
-    /// Its `chat.events`.
+    /// The environment's `chat.events`.
     pub events: EventLog,
 }
 
-/// Uids that no test before had, one after the other: for a group of users that talk with each other.
+/// Consecutive uids that no earlier test had: for a group of users that talk with each other.
 pub fn new_users<const N: usize>() -> [i64; N] {
     static NEXT: AtomicI64 = AtomicI64::new(7_000_000_000);
     let first = NEXT.fetch_add(N as i64, Ordering::Relaxed);
@@ -47,10 +47,10 @@ pub fn new_users<const N: usize>() -> [i64; N] {
 }
 
 impl TestEnv {
-    /// Starts servers, and the services unless they are left out.
+    /// Starts servers, and the services unless the settings leave them to the test.
     ///
     /// # Errors
-    /// One is not ready in time.
+    /// If a process is not ready in time.
     pub async fn start(settings: Settings) -> Result<Self> {
         let env = Self::start_servers_only(&settings).await?;
         env.tidemark(&["topics", "apply"]).await?.expect(0)?;
@@ -64,7 +64,7 @@ impl TestEnv {
     /// Starts servers: topics, databases and services are left to the test.
     ///
     /// # Errors
-    /// One is not ready in time.
+    /// If a process is not ready in time.
     pub async fn start_servers_only(settings: &Settings) -> Result<Self> {
         let config = StackConfig {
             service_program: Some(program::path()?),
@@ -118,25 +118,25 @@ impl TestEnv {
     /// Runs a command of the program on this environment.
     ///
     /// # Errors
-    /// It does not end.
+    /// If the command does not end.
     pub async fn tidemark(&self, args: &[&str]) -> Result<CommandOutput> {
         self.tidemark_reads(args, "").await
     }
 
-    /// The same, with a text that it reads.
+    /// As [`TestEnv::tidemark`], with a text on standard input.
     ///
     /// # Errors
-    /// It does not end.
+    /// If the command does not end.
     pub async fn tidemark_reads(&self, args: &[&str], input: &str) -> Result<CommandOutput> {
         let config = self.config.iter().map(OsString::from);
         let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
         program::run_with(&all, Vec::new(), input).await
     }
 
-    /// Asks a service on its own port for JSON: `/status`.
+    /// Gets JSON from a service on its own port: `/status`.
     ///
     /// # Errors
-    /// There is no such service, or it does not answer.
+    /// If there is no such service, or it does not answer.
     pub async fn get(&self, name: &str, path: &str) -> Result<Value> {
         Ok(self.client.get_at(self.port(name)?, path).await?.body)
     }
@@ -149,7 +149,7 @@ impl TestEnv {
         self.client.get_text(self.port(name)?, "/metrics").await
     }
 
-    /// Where its MariaDB is, for those who break it: `mysql://user:password@host:port`.
+    /// The address of the environment's MariaDB, for faults: `mysql://user:password@host:port`.
     #[must_use]
     pub fn mysql_url(&self) -> String {
         let port = self.servers.stack().config().ports.mariadb;
@@ -159,7 +159,7 @@ impl TestEnv {
     /// The port of a service.
     ///
     /// # Errors
-    /// There is no such service.
+    /// If there is no such service.
     pub fn port(&self, name: &str) -> Result<u16> {
         let services = self.services();
         let service = services.iter().find(|service| service.name() == name);
@@ -168,10 +168,10 @@ impl TestEnv {
             .port)
     }
 
-    /// Where devices connect: `ws://127.0.0.1:…`, for each gateway.
+    /// The address for devices of each gateway: `ws://127.0.0.1:…`.
     ///
     /// # Errors
-    /// There is none.
+    /// If there is no gateway.
     pub fn gateway_urls(&self) -> Result<Vec<String>> {
         let services = self.services();
         let gateways = services.iter().filter(|one| one.is_of("gateway"));
@@ -182,10 +182,10 @@ impl TestEnv {
         Ok(urls)
     }
 
-    /// Starts those of the services that do not run, and waits until all are ready.
+    /// Starts those of these services that do not run, and waits until all are ready.
     ///
     /// # Errors
-    /// One ends, or is not ready in time.
+    /// If a service ends, or is not ready in time.
     pub async fn start_services(&self, names: &[&str]) -> Result<()> {
         let services = self.services().clone();
         let wanted = services
@@ -195,10 +195,10 @@ impl TestEnv {
             .await
     }
 
-    /// Starts a service that halts, and returns why as soon as so many of its checks say so.
+    /// Starts a service that halts. Returns why, as soon as `checks` of its checks say so.
     ///
     /// # Errors
-    /// It ends, or does not halt in time.
+    /// If the service ends, or does not halt in time.
     pub async fn start_halted(&self, name: &str, checks: usize) -> Result<Vec<String>> {
         let services = self.services().clone();
         let service = services.into_iter().find(|one| one.name() == name);
@@ -207,10 +207,10 @@ impl TestEnv {
         self.halted(name, checks).await
     }
 
-    /// Why partitions of a service are halted, as soon as so many of its checks say so.
+    /// Why partitions of a service are halted, as soon as `checks` of its checks say so.
     ///
     /// # Errors
-    /// They do not within the time.
+    /// If the checks do not say so in time.
     pub async fn halted(&self, name: &str, checks: usize) -> Result<Vec<String>> {
         let halted = |readiness: &Value| -> Vec<String> {
             let gates = readiness["gates"].as_array().into_iter().flatten();
@@ -223,10 +223,10 @@ impl TestEnv {
         Ok(halted(&readiness))
     }
 
-    /// Waits until `/readyz` of a service is so.
+    /// Waits until `/readyz` of a service meets a condition.
     ///
     /// # Errors
-    /// It is not within the time.
+    /// If it does not in time.
     pub async fn until_readiness(
         &self,
         name: &str,
@@ -252,7 +252,7 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Starts another instance of a service. Gives its name: `sequencer-2` for the second.
+    /// Starts another instance of a service. Returns its name: `sequencer-2` for the second.
     ///
     /// # Errors
     /// As [`TestEnv::start_services`].
@@ -270,8 +270,7 @@ impl TestEnv {
         Ok(name)
     }
 
-    /// Of two programs, has a service run by the one that does not run it now, from its next start on: by `other`, or by
-    /// the usual one.
+    /// From its next start on, the service runs the one of two programs that it does not run now: `other`, or the usual one.
     pub fn change_program(&self, name: &str, other: &Path) {
         let mut services = self.services();
         if let Some(service) = services.iter_mut().find(|service| service.name() == name) {
@@ -290,10 +289,10 @@ impl TestEnv {
         service.is_some_and(|service| service.spec.program.is_some())
     }
 
-    /// Starts those of the servers that do not run, and waits until all are ready.
+    /// Starts the servers that do not run, and waits until all are ready.
     ///
     /// # Errors
-    /// One ends, or is not ready in time.
+    /// If a server ends, or is not ready in time.
     pub async fn start_servers(&self) -> Result<()> {
         let servers = Arc::clone(&self.servers);
         let starting = move || servers.stack().start_servers();
@@ -301,10 +300,10 @@ impl TestEnv {
         Ok(())
     }
 
-    /// Runs one of Kafka's own tools, `ConsumerGroupCommand` say. Gives what it printed.
+    /// Runs one of Kafka's own tools, for example `ConsumerGroupCommand`. Returns its output.
     ///
     /// # Errors
-    /// The tool fails.
+    /// If the tool fails.
     pub async fn kafka_tool(&self, class: &'static str, args: &[&str]) -> Result<String> {
         let servers = Arc::clone(&self.servers);
         let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
@@ -318,7 +317,7 @@ impl TestEnv {
     /// Sends a signal to a server or a service.
     ///
     /// # Errors
-    /// It does not run.
+    /// If the process does not run.
     pub fn signal(&self, name: &str, signal: Signal) -> Result<()> {
         let pid = self.servers.stack().pid(name);
         let pid = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
@@ -329,7 +328,7 @@ impl TestEnv {
     /// Ends a server or a service with a signal, and waits until it is gone.
     ///
     /// # Errors
-    /// It does not run, or does not end.
+    /// If the process does not run, or does not end.
     pub async fn end(&self, name: &str, signal: Signal) -> Result<()> {
         self.signal(name, signal)?;
         let gone = async || match self.servers.stack().pid(name) {
@@ -339,33 +338,33 @@ impl TestEnv {
         until(&format!("the end of {name}"), gone).await
     }
 
-    /// The proxies before its servers.
+    /// The proxies before the environment's servers.
     ///
     /// # Errors
-    /// It was made without.
+    /// If the environment was started without proxies.
     pub fn network(&self) -> Result<&Network> {
         self.network
             .as_ref()
             .context("a test environment without proxies")
     }
 
-    /// Sets the wall clock of a server or service so many seconds off.
+    /// Sets the wall clock of a server or service `offset_s` seconds off.
     ///
     /// # Errors
-    /// The environment was made without clocks that can be set.
+    /// If the environment was started without clocks that can be set.
     pub fn set_clock(&self, name: &str, offset_s: i64) -> Result<()> {
         Ok(self.servers.stack().set_clock(name, offset_s)?)
     }
 
-    /// Runs statements on a MariaDB server, with all privileges and past the proxy.
+    /// Runs statements on a MariaDB server, with all privileges and bypassing the proxy.
     ///
     /// # Errors
-    /// The server does not run, or refuses.
+    /// If the server does not run, or refuses.
     pub async fn execute_sql(&self, server: &str, sql: &str) -> Result<()> {
         self.query_sql(server, sql).await.map(drop)
     }
 
-    /// The same. Gives what they return, without headings.
+    /// As [`TestEnv::execute_sql`]. Returns the rows, without headings.
     ///
     /// # Errors
     /// As [`TestEnv::execute_sql`].
@@ -375,7 +374,7 @@ impl TestEnv {
         Ok(tokio::task::spawn_blocking(executing).await??)
     }
 
-    /// A Redis of its own, past the proxy: `redis-2` for the second.
+    /// A Redis server, bypassing the proxy: `redis-2` for the second.
     #[must_use]
     pub fn redis_node(&self, index: u16) -> Redis {
         Redis {
@@ -401,13 +400,13 @@ impl TestEnv {
             .collect()
     }
 
-    /// Where the data of a server are.
+    /// The data directory of a server.
     #[must_use]
     pub fn data_dir(&self, server: &str) -> PathBuf {
         self.servers.stack().data_dir(server)
     }
 
-    /// What its only broker has of a partition.
+    /// The files of a partition on the environment's only broker.
     #[must_use]
     pub fn partition_files(&self, topic: Topic, partition: Partition) -> PartitionFiles {
         let topic = self.events.config().topic(topic);
@@ -415,12 +414,12 @@ impl TestEnv {
         PartitionFiles::new(self.data_dir("kafka").join(directory))
     }
 
-    /// Where a process that a test starts by itself may write its log, so that it is kept with the others.
+    /// The path of a log for a process that a test itself starts, so that the log is kept with the others.
     pub fn log_file(&self, name: &str) -> PathBuf {
         self.logs().join(format!("{name}.log"))
     }
 
-    /// Copies the logs to where they stay; says where.
+    /// Copies the logs to a permanent place. Returns the place.
     pub(crate) fn save_logs(&self, test: &str) -> String {
         saved_logs::save(&self.logs(), test)
     }

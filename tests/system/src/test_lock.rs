@@ -12,29 +12,29 @@ use tokio::{runtime::Runtime, time::timeout};
 
 use crate::{Settings, TestEnv};
 
-/// No test takes longer.
+/// The longest time of a test.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// Whose servers a test runs on.
+/// The servers on which a test runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Servers {
-    /// Those of all tests that break nothing, with all services running.
+    /// The servers of all tests that break nothing, with all services running.
     Shared,
-    /// Servers of its own, which are gone after it.
+    /// Servers of the test's own, which are gone after it.
     Own(Settings),
 }
 
-/// Held by the test that runs; has the shared environment between tests.
+/// Held by the running test; has the shared environment between tests.
 static TEST_LOCK: Mutex<Option<TestEnv>> = Mutex::new(None);
 
-/// The clients of a shared environment are tied to a runtime, so all tests have the same.
+/// The clients of a shared environment are tied to a runtime, so all tests use the same one.
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Runtime::new().expect("the system has threads to spare at start"));
 
 /// Runs a test on its environment, when no other test runs.
 ///
 /// # Panics
-/// If the test fails: it says why, and where the logs are.
+/// If the test fails: the message says why, and where the logs are.
 #[track_caller]
 pub fn run(servers: Servers, test: impl AsyncFnOnce(&TestEnv) -> Result<()>) {
     let name = name_of(Location::caller());

@@ -23,16 +23,15 @@ use crate::{
     new_users,
 };
 
-/// Who writes to whom, one message at a time, as indexes of users; the note to oneself is one of them.
+/// The senders and receivers of single messages, as indexes of users; one pair is a note to oneself.
 const SINGLES: [(usize, usize); 6] = [(0, 1), (1, 0), (0, 2), (2, 0), (2, 1), (1, 1)];
-/// Who writes in batches: to nobody who answers, since lines that are posted again may change places.
+/// The sender and receiver of batches: the receiver does not write back, since lines that are posted again may change places.
 const BATCH: (usize, usize) = (3, 0);
 const BATCH_LINES: usize = 20;
-/// Who is blocked, and by whom.
+/// The blocked user, and the user who blocks.
 const BLOCKED: (usize, usize) = (2, 3);
 
-/// No group takes more than one step in this time: a load that uses up the machine makes every fault take longer, and
-/// finds nothing more.
+/// The shortest time between two steps of a group: a load that uses up the machine makes every fault take longer, and finds nothing more.
 const PACE: Duration = Duration::from_millis(40);
 
 const WORDS: [&str; 8] = [
@@ -46,11 +45,11 @@ const WORDS: [&str; 8] = [
     "line\nbreak",
 ];
 
-/// The users and what they did.
+/// The users and their actions.
 pub(crate) struct UserGroup {
     users: [i64; 4],
     model: Model,
-    /// What needs rule version 3 is done, too.
+    /// The traffic that needs rule version 3; `None` without it.
     chats: Option<GroupTraffic>,
     /// The newest accepted position of each partition.
     newest: PartitionMap<i64>,
@@ -75,7 +74,7 @@ impl UserGroup {
         }
     }
 
-    /// Does only what there was under rule version 2.
+    /// Restricts the group to the features of rule version 2.
     pub(crate) fn of_version_2(self) -> Self {
         Self {
             chats: None,
@@ -159,7 +158,7 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Somebody reads a conversation up to somewhere; again below that, too, and on either class.
+    /// A user reads a conversation up to some message, sometimes again below that, on either class.
     async fn read(&mut self) -> Result<()> {
         let (reader, peer) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
         let (uid, peer) = (self.users[reader], self.users[peer]);
@@ -177,7 +176,7 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Somebody recalls, edits, hides or clears. No message is edited twice: an edit whose response was lost may come after the next.
+    /// A user recalls, edits, hides or clears. Each message is edited at most once: an edit whose response was lost may come after the next.
     async fn change(&mut self) -> Result<()> {
         let (by, peer) = *SINGLES.choose(&mut self.rng).unwrap_or(&SINGLES[0]);
         let (by, peer) = (self.users[by], self.users[peer]);
@@ -196,7 +195,7 @@ impl UserGroup {
             0..=2 => (own, Change::Recall),
             3..=5 => (own, Change::Edit(text)),
             6 => (any, Change::Hide),
-            // Not the newest, so that something is left to see.
+            // The newest message is not cleared, so that something is left to see.
             _ => (any / 2 + 1, Change::Clear),
         };
         let accepted = self
@@ -208,8 +207,8 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Somebody marks a contact, or blocks one who writes to him all the same. No flag is taken back: a change whose response was lost may come
-    /// behind the next.
+    /// A user sets a flag for a contact, or blocks another user who writes nevertheless. Flags are never taken back: a change whose response was lost
+    /// may come after the next.
     async fn change_contact(&mut self) -> Result<()> {
         let (uid, peer, flag) = match self.rng.random_range(0..4) {
             0 => (BLOCKED.1, BLOCKED.0, "blocked"),
@@ -232,7 +231,7 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Somebody takes another name. All of the profile follows from it, so that halves of two are noticed.
+    /// A user takes another nick. The whole profile follows from the nick, so that a mixture of two profiles is noticed.
     async fn set_profile(&mut self) -> Result<()> {
         let uid = *self.users.choose(&mut self.rng).unwrap_or(&self.users[0]);
         let nick = format!("{uid}-{}", self.model.nicks(uid).len());
@@ -242,7 +241,7 @@ impl UserGroup {
         Ok(())
     }
 
-    /// Compares every user's profile with the model, read by itself and beside the list.
+    /// Compares every user's profile with the model, read separately and with the list.
     async fn verify_profiles(&self) -> Result<()> {
         let after = self.newest();
         for uid in self.users {
@@ -379,7 +378,7 @@ impl UserGroup {
     }
 }
 
-/// A text that is not easy to keep.
+/// A text that is hard to store unchanged.
 pub(crate) fn words(rng: &mut StdRng) -> String {
     let words = (0..rng.random_range(1..12)).map(|_| *WORDS.choose(rng).unwrap_or(&WORDS[0]));
     let words: Vec<&str> = words.collect();
@@ -397,7 +396,7 @@ fn profile(uid: i64, nick: &str) -> Result<Profile> {
     })
 }
 
-/// Compares the items of a history, oldest first, with what has to be seen.
+/// Compares the items of a history, oldest first, with the expected ones.
 pub(crate) fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
     for (item, expected) in items.iter().zip(expected) {
         ensure!(
@@ -416,7 +415,7 @@ pub(crate) fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
     Ok(())
 }
 
-/// The same where the order is not known: all mids from 1 on, and all that was sent.
+/// As [`compare`], without a known order: all mids from 1 on, and all messages that were sent.
 pub(crate) fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result<()> {
     let mut seen = Vec::new();
     for (mid, item) in (1..).zip(items) {

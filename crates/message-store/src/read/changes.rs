@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl ReadTx {
-    /// Up to `limit` changes of a conversation above `after`, in order, without what others hide and clear, and what has no number. Those
+    /// Up to `limit` changes of a conversation above `after`, in order, except hides and clears by other users, and changes without a number. Changes
     /// that are older than the retention of messages may be gone.
     pub async fn changes_after(
         &mut self,
@@ -33,8 +33,8 @@ impl ReadTx {
         self.fetch(&sql, &table, arguments, decode::change).await
     }
 
-    /// What `uid` has hidden and cleared in a conversation: up to `limit` changes without a number behind the event at `pos`, in order, and before
-    /// them those with a number above `chg`; none of the latter where that is `None`.
+    /// The hides and clears of `uid` in a conversation, up to `limit`: first those with a number above `chg` (none of these if it is `None`), then
+    /// those without a number after the event at `pos`, in order.
     pub async fn own_changes_after(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -52,7 +52,7 @@ impl ReadTx {
         self.fetch(sql, &table, arguments, decode::change).await
     }
 
-    /// Up to `limit` rows of a conversation with a [number](StoredChange::number) above `number`, in that order, whoever made the changes.
+    /// Up to `limit` changes of a conversation by all users, with a [number](StoredChange::number) above `number`, in that order.
     pub async fn changes_of_all(
         &mut self,
         conversation: impl Into<ConversationId>,
@@ -68,7 +68,7 @@ impl ReadTx {
             .await
     }
 
-    /// Those of these messages of a conversation that `uid` has hidden. However many there are in all, as many as `mids` are looked at.
+    /// The messages among these of a conversation that `uid` has hidden. Looks at no more rows than there are `mids`.
     pub async fn hidden_among(
         &mut self,
         uid: UserId,
@@ -90,7 +90,7 @@ impl ReadTx {
         Ok(mids.await?.into_iter().collect())
     }
 
-    /// Those of the messages `mids` of a conversation, a range, that `uid` has hidden.
+    /// The messages of a conversation in the range `mids` that `uid` has hidden.
     pub async fn hidden(
         &mut self,
         uid: UserId,

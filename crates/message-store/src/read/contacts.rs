@@ -24,7 +24,7 @@ impl ReadTx {
             .pop())
     }
 
-    /// The contacts of these pairs of user and peer that there are, in no order.
+    /// The existing contacts of these pairs of user and peer, in no order.
     pub async fn contacts(
         &mut self,
         pairs: &[(UserId, UserId)],
@@ -44,7 +44,7 @@ impl ReadTx {
         rows.iter().map(decode::contact).collect()
     }
 
-    /// The next `limit` contacts of these users of one table behind the one of `(uid, peer)`, by uid and peer. Deleted ones too.
+    /// The next `limit` contacts of these users of one table after that of `(uid, peer)`, by uid and peer, with deleted ones.
     pub async fn contacts_of(
         &mut self,
         number: TableNumber,
@@ -55,7 +55,7 @@ impl ReadTx {
         let table = self.table(Table::Contact, number)?;
         let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
         let behind = uids.iter().map(|uid| uid.get()).filter(|next| *next > uid);
-        // 0 is nobody: a list must not be empty.
+        // 0 is not a uid; it keeps the list from being empty.
         let behind: Vec<String> = std::iter::once(0)
             .chain(behind)
             .map(|uid| uid.to_string())
@@ -68,8 +68,8 @@ impl ReadTx {
         self.fetch_once(&sql, &table, decode::contact).await
     }
 
-    /// Up to `limit` contacts of a user whose `pos` is at least that of `since` for the partition of the conversation, by that partition and peer: those
-    /// behind `after`, a partition and a peer of it. Deleted ones too.
+    /// Up to `limit` contacts of a user after `after` (a partition and a peer), ordered by the conversation's partition and the peer, whose `pos` is
+    /// at least `since` of that partition; with deleted ones.
     pub async fn contacts_since(
         &mut self,
         uid: UserId,
@@ -90,8 +90,8 @@ impl ReadTx {
         self.fetch_once(&sql, &table, decode::listed_contact).await
     }
 
-    /// Up to `limit` contacts of a user behind `after`, or from the top: pinned ones first, then the newest message, then the largest peer.
-    /// Also those that are deleted or have no message ([`ContactRow::is_listed`]).
+    /// Up to `limit` contacts of a user after `after`, or from the top: pinned ones first, then the newest message, then the largest peer. Includes
+    /// those that are deleted or have no message ([`ContactRow::is_listed`]).
     pub async fn contact_page(
         &mut self,
         uid: UserId,

@@ -20,8 +20,8 @@ pub(crate) fn resume_offsets(rows: &[MySqlRow]) -> Result<PartitionMap<LogPositi
     by_partition(rows, log_position)
 }
 
-/// What rows of `resume_offset` say of their partitions.
-/// Rows of partitions that there are not are left out: they keep nobody from reading the others, and the audit names them.
+/// The values in rows of `resume_offset`, by partition. Rows of partitions that do not exist are left out, so that the others can be read; the audit
+/// reports them.
 pub(crate) fn by_partition<T>(
     rows: &[MySqlRow],
     value: impl Fn(&MySqlRow) -> Result<T, StoreError>,
@@ -116,7 +116,7 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     })
 }
 
-/// lo is 0 in a group. A scan goes on after the conversation of its last row: of a row with lo above hi it would never end.
+/// lo is 0 in a group. A row with lo above hi is refused: a scan continues after the conversation of its last row, and would never end.
 fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
     if row.try_get::<i64, _>("lo")? == 0 {
         return number(row, "hi").map(ConversationId::Group);

@@ -1,4 +1,4 @@
-//! Groups as a member has them.
+//! Groups as a member sees them.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{ReadTx, decode};
 use crate::{GroupHead, Membership, StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
-    /// These groups, all in this database, in one statement: those of which `uid` is a member, dissolved or not. What is not projected yet is
-    /// left out.
+    /// The groups among these, all in this database, of which `uid` is a member, dissolved or not; in one statement. Groups that are not projected
+    /// yet are left out.
     pub async fn group_heads(
         &mut self,
         uid: UserId,
@@ -19,7 +19,7 @@ impl ReadTx {
         self.group_heads_since(uid, gids, |_| -1).await
     }
 
-    /// The same, only of groups whose `pos` is at least that of `since` for their partition.
+    /// As [`Self::group_heads`], but only groups whose `pos` is at least `since` of their partition.
     pub async fn group_heads_since(
         &mut self,
         uid: UserId,
@@ -40,7 +40,7 @@ impl ReadTx {
         self.fetch_of_tables(ids, sql, decode::group_head).await
     }
 
-    /// Those of these groups, all in this database, that `uid` has left by an event that is not below that of `since` for their partition.
+    /// The groups among these, all in this database, that `uid` has left by an event at or above `since` of their partition.
     pub async fn left_groups(
         &mut self,
         uid: UserId,
@@ -61,7 +61,7 @@ impl ReadTx {
             .await
     }
 
-    /// What a user has of a group, also once the user has left it.
+    /// A user's membership of a group, also after the user has left it.
     pub async fn membership(
         &mut self,
         uid: UserId,
@@ -76,7 +76,7 @@ impl ReadTx {
             .pop())
     }
 
-    /// Those of these messages of groups that `uid` has hidden.
+    /// The messages among these, all of groups, that `uid` has hidden.
     pub async fn hidden_in_groups(
         &mut self,
         uid: UserId,

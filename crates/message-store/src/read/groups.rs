@@ -10,7 +10,7 @@ impl ReadTx {
         self.table(table, gid.partition())
     }
 
-    /// These groups, all in this database; absent ones are not there (yet).
+    /// These groups, all in this database; a missing one does not exist (yet).
     pub async fn groups(&mut self, gids: &[GroupId]) -> Result<Vec<GroupRow>, StoreError> {
         let ids = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
         let sql = |tx: &Self, number, gids: &str| {
@@ -21,7 +21,7 @@ impl ReadTx {
         self.fetch_of_tables(ids, sql, decode::group).await
     }
 
-    /// What a group has of a user.
+    /// A group's row of a user.
     pub async fn group_member(
         &mut self,
         gid: GroupId,
@@ -69,7 +69,7 @@ impl ReadTx {
         self.fetch(sql, &table, arguments, decode::membership).await
     }
 
-    /// Up to `limit` memberships of a user behind `after`, by partition and gid, also of groups that the user has left.
+    /// Up to `limit` memberships of a user after `after`, by partition and gid, also of groups that the user has left.
     pub async fn memberships_by_partition(
         &mut self,
         uid: UserId,
@@ -89,7 +89,7 @@ impl ReadTx {
 }
 
 impl ReadTx {
-    /// The next `limit` rows of `group_<n>` behind the group `after`, ascending.
+    /// The next `limit` rows of `group_<n>` after the group `after`, ascending.
     pub async fn scan_groups(
         &mut self,
         number: TableNumber,
@@ -102,7 +102,7 @@ impl ReadTx {
             .await
     }
 
-    /// The next `limit` rows of `group_member_<n>` behind `after`, by group and user.
+    /// The next `limit` rows of `group_member_<n>` after `after`, by group and user.
     pub async fn scan_group_members(
         &mut self,
         number: TableNumber,
@@ -122,7 +122,7 @@ impl ReadTx {
         .await
     }
 
-    /// The next `limit` rows of `membership_<n>` behind `after`, by user and group.
+    /// The next `limit` rows of `membership_<n>` after `after`, by user and group.
     pub async fn scan_memberships(
         &mut self,
         number: TableNumber,

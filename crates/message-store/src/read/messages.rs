@@ -13,12 +13,12 @@ use crate::{
     names::Table,
 };
 
-/// The most messages that [`ReadTx::unread_messages`] returns, as older clients had it.
+/// The most messages that [`ReadTx::unread_messages`] returns, as for older clients.
 pub const UNREAD_LIMIT: usize = 200;
 
 impl ReadTx {
-    /// The query that older clients had: the conversation's messages above `read_mid`, both directions, at most one month old and
-    /// [`UNREAD_LIMIT`] many, the newest first.
+    /// The query of older clients: the conversation's messages above `read_mid`, both directions, at most one month old, at most [`UNREAD_LIMIT`],
+    /// the newest first.
     pub async fn unread_messages(
         &mut self,
         conversation: DirectConversation,
@@ -79,7 +79,7 @@ impl ReadTx {
         self.messages(sql, conversation, arguments).await
     }
 
-    /// These messages, all of conversations in this database; absent ones are gone or not there yet.
+    /// These messages, all of conversations in this database; missing ones are gone or not there yet.
     pub async fn messages_by_mid(
         &mut self,
         keys: &[(ConversationId, Mid)],
@@ -103,8 +103,8 @@ impl ReadTx {
         Ok(found)
     }
 
-    /// What `sender` sent with this id among their newest 1,000 messages, the oldest first: more than one where the id came again after the
-    /// dedup window.
+    /// The messages that `sender` sent with this id, among the sender's newest 1,000 messages, the oldest first: more than one if the id was used
+    /// again after the dedup window.
     pub async fn find_by_client_msg_id(
         &mut self,
         conversation: DirectConversation,
@@ -119,8 +119,8 @@ impl ReadTx {
         self.messages(sql, conversation.into(), arguments).await
     }
 
-    /// How many messages `sender` had sent up to `mid`: n of the newest row that is there (PROTOCOL R5). `None` where that
-    /// cannot be told because rows are gone.
+    /// How many messages `sender` had sent up to `mid`: `n` of the newest row up to it (PROTOCOL R5). `None` if rows are gone and the number is
+    /// therefore unknown.
     pub async fn ordinal_at(
         &mut self,
         conversation: DirectConversation,
@@ -141,8 +141,8 @@ impl ReadTx {
         if mid == Mid::ZERO {
             return Ok(Some(Ordinal::ZERO));
         }
-        // Nothing by the sender. That is a 0 only if nothing is gone; the oldest goes first, so the other side's first
-        // message tells.
+        // There is no row of the sender's. The number is 0 only if no rows are gone. The oldest go first, so the peer's first message shows whether
+        // some are.
         let arguments = Arguments::default().with(peer).with(sender.get());
         let sql = include_str!("../../sql/read/first_message.sql");
         let first = self.fetch(sql, &table, arguments, |_| Ok(Ordinal::ZERO));

@@ -28,11 +28,11 @@ use crate::{
 /// A snapshot of one database. Resume offsets and rows that are read through it belong together (PROTOCOL M5): the rows are
 /// exactly those of the records below the offsets.
 ///
-/// It keeps a connection busy and old row versions alive, so it is to be dropped soon. After an error it is of no more use.
+/// A snapshot keeps a connection busy and old row versions alive, so it should be dropped soon. After an error it is unusable.
 ///
 /// # Errors
-/// All reads fail alike: transient where the server does not answer; fatal where what is read is in another database, or a row holds what the log
-/// cannot have said.
+/// The errors of all reads: transient if the server does not answer; fatal if the rows are in another database, or a row has a value that cannot come
+/// from the log.
 #[derive(Debug)]
 pub struct ReadTx {
     session: Session,
@@ -40,7 +40,7 @@ pub struct ReadTx {
     pub(crate) shard: Shard,
 }
 
-/// READ ONLY is not only for show: such a snapshot takes no transaction id.
+/// READ ONLY has an effect: such a snapshot takes no transaction id.
 const BEGIN: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
     START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
 
@@ -48,7 +48,7 @@ impl MessageStore {
     /// Opens a snapshot of one database: everything read through it is as of now.
     ///
     /// # Errors
-    /// Transient where the server cannot be reached.
+    /// Transient if the server cannot be reached.
     pub async fn snapshot(&self, shard: Shard) -> Result<ReadTx, StoreError> {
         let mut session = self.session(shard).await?;
         session.execute(BEGIN.to_owned()).await?;
@@ -61,7 +61,7 @@ impl MessageStore {
 }
 
 impl ReadTx {
-    /// The database it is a snapshot of.
+    /// The database of the snapshot.
     #[must_use]
     pub fn shard(&self) -> Shard {
         self.shard
@@ -84,7 +84,7 @@ impl ReadTx {
         }
     }
 
-    /// The rows of one statement: `sql` of each table, with the ids that are looked for there, joined by UNION ALL.
+    /// The rows of one statement: `sql` of each table, for the ids to be found there, joined by UNION ALL.
     async fn fetch_of_tables<T>(
         &mut self,
         ids: impl Iterator<Item = (TableNumber, i64)>,
@@ -104,7 +104,7 @@ impl ReadTx {
         rows.iter().map(decode).collect()
     }
 
-    /// The rows of one statement: `sql` of each, joined by UNION ALL; none of nothing.
+    /// The rows of one statement: `sql` of each item, joined by UNION ALL; no rows if there are no items.
     async fn fetch_of_each<T>(
         &mut self,
         each: impl Iterator<Item = T>,
@@ -136,7 +136,7 @@ impl ReadTx {
         rows.iter().map(decode).collect()
     }
 
-    /// The same for a statement that is different every time, so preparing it would be wasted.
+    /// As [`Self::fetch`], for a statement that is different every time and therefore not prepared.
     pub(crate) async fn fetch_once<T>(
         &mut self,
         template: &str,

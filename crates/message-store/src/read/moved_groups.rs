@@ -1,5 +1,5 @@
-//! Groups of users who are in very many: those that have moved, and the newest, each by an index of the groups. How many
-//! groups are read is bounded by what has happened, or by a limit; the user's memberships are all looked at.
+//! Groups of a user who is in very many: those that have moved, and the newest, each by an index of the groups. The number of groups read is bounded
+//! by what has happened, or by a limit; all memberships of the user are looked at.
 
 use schemas::{GroupId, Partition, StoredProfile, TableNumber, TimestampMs, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
@@ -8,9 +8,9 @@ use super::{ReadTx, decode};
 use crate::{GroupHead, Membership, StoreError, datetime, names::Table};
 
 impl ReadTx {
-    /// The groups of these partitions, all in this database, of which `uid` is a member and whose `pos` is at least that of `since` for their partition; and
-    /// those that `uid` has left by an event at or above that of `left_since`, which is not below `since`. Both by the index of `pos`. `None` if a
-    /// partition has `limit` groups or more that have moved, whoever is in them.
+    /// From these partitions, all in this database: the groups of which `uid` is a member and whose `pos` is at least `since` of their partition; and
+    /// the groups that `uid` has left by an event at or above `left_since`, which is not below `since`. Both are found by the index of `pos`. `None`
+    /// if `limit` groups or more of a partition have moved, with or without `uid` as a member.
     pub async fn moved_groups(
         &mut self,
         uid: UserId,
@@ -53,8 +53,8 @@ impl ReadTx {
         Ok(Some((heads, left)))
     }
 
-    /// Of each group table of this database the `limit` newest groups with messages up to `(last_ts, gid)`, whoever is in them, each with the time of its
-    /// newest message: all that the index has, and nothing of the rows.
+    /// The `limit` newest groups of each group table of this database with messages up to `(last_ts, gid)`, with any members, and the time of their
+    /// newest message. Reads the index only, no rows.
     pub async fn newest_groups(
         &mut self,
         (last_ts, gid): (TimestampMs, i64),
@@ -77,8 +77,8 @@ impl ReadTx {
         rows.iter().map(newest).collect()
     }
 
-    /// What a sync begins with, in one statement: the user's own profile, and whether there are so many memberships or more, of groups that were left,
-    /// too.
+    /// The start of a sync, in one statement: the user's own profile, and whether the user has `memberships` memberships or more, those of groups
+    /// that the user has left included.
     pub async fn sync_head(
         &mut self,
         uid: UserId,
@@ -102,7 +102,7 @@ impl ReadTx {
             .ok_or_else(|| StoreError::fatal("a statement without a table has no row"))
     }
 
-    /// Up to `limit` memberships of a user whose `pos` is at least that of `since` for the group's partition, in no order.
+    /// Up to `limit` memberships of a user whose `pos` is at least `since` of the group's partition, in no order.
     pub async fn memberships_since(
         &mut self,
         uid: UserId,
@@ -118,7 +118,7 @@ impl ReadTx {
         self.fetch_once(&sql, &table, decode::membership).await
     }
 
-    /// What a user has of these groups.
+    /// The user's memberships of these groups.
     pub async fn memberships_of(
         &mut self,
         uid: UserId,

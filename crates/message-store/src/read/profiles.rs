@@ -4,7 +4,7 @@ use super::{ReadTx, decode};
 use crate::{StoreError, names::Table};
 
 impl ReadTx {
-    /// The profiles of these users, all in this database, in one statement; nobody has to have one.
+    /// The profiles of these users, all in this database, in one statement; a user may have none.
     pub async fn profiles(&mut self, uids: &[UserId]) -> Result<Vec<StoredProfile>, StoreError> {
         let ids = uids
             .iter()
@@ -17,7 +17,7 @@ impl ReadTx {
         self.fetch_of_tables(ids, sql, decode::profile).await
     }
 
-    /// The next `limit` rows of `user_<n>` behind that of `after`, ascending.
+    /// The next `limit` rows of `user_<n>` after that of `after`, ascending.
     pub async fn scan_profiles(
         &mut self,
         number: TableNumber,

@@ -4,7 +4,7 @@ use super::{ReadTx, decode};
 use crate::{StoreError, arguments::Arguments, names::Table};
 
 impl ReadTx {
-    /// The read positions of `uid` in `read_chat_mid_<n>`. Those in `contact_<n>` may be ahead or behind: the larger ones hold.
+    /// The read positions of `uid` in `read_chat_mid_<n>`. Those in `contact_<n>` may be ahead or behind; the larger ones count.
     pub async fn read_mids(
         &mut self,
         conversation: DirectConversation,

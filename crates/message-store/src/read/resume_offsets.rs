@@ -5,7 +5,7 @@ use super::{ReadTx, decode};
 use crate::{MessageStore, Shard, Sink, StoreError, StoredOffset, arguments::Arguments, resume};
 
 impl ReadTx {
-    /// The resume offsets of `partitions`; the start where a row is missing.
+    /// The resume offsets of `partitions`; the start if a row is missing.
     pub async fn resume_offsets(
         &mut self,
         sink: Sink,
@@ -24,7 +24,7 @@ impl ReadTx {
         ))
     }
 
-    /// Below which offsets rows of who left a group may be deleted; partitions of which none is are left out.
+    /// The offsets below which rows of users who left a group may have been deleted; without the partitions of which none have.
     pub async fn forgotten_below(
         &mut self,
         sink: Sink,
@@ -49,7 +49,7 @@ impl MessageStore {
         rows.iter().map(decode::stored_offset).collect()
     }
 
-    /// The resume offsets of `partitions` in one database; the start where a row is missing.
+    /// The resume offsets of `partitions` in one database; the start if a row is missing.
     pub async fn read_resume_offsets(
         &self,
         shard: Shard,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl ReadTx {
-    /// The next `limit` rows of `chat_msg_<n>` behind the id `after` (−1 to begin), ascending.
+    /// The next `limit` rows of `chat_msg_<n>` after the id `after` (−1 to begin), ascending.
     pub async fn scan_messages(
         &mut self,
         number: TableNumber,
@@ -24,7 +24,7 @@ impl ReadTx {
             .await
     }
 
-    /// The same of `group_msg_<n>`.
+    /// As [`Self::scan_messages`], for `group_msg_<n>`.
     pub async fn scan_group_messages(
         &mut self,
         number: TableNumber,
@@ -51,7 +51,7 @@ impl ReadTx {
         .await
     }
 
-    /// The next `limit` rows of `msg_change_<n>` behind that of `after`, by conversation and [number](StoredChange::number).
+    /// The next `limit` rows of `msg_change_<n>` after that of `after`, by conversation and [number](StoredChange::number).
     pub async fn scan_changes(
         &mut self,
         number: TableNumber,
@@ -68,7 +68,7 @@ impl ReadTx {
             .await
     }
 
-    /// The next `limit` rows of `hidden_<n>` behind `after` that are of direct conversations: (uid, peer, mid), ascending.
+    /// The next `limit` rows of `hidden_<n>` after `after` that are of direct conversations: (uid, peer, mid), ascending.
     pub async fn scan_hidden(
         &mut self,
         number: TableNumber,
@@ -80,7 +80,7 @@ impl ReadTx {
             .await
     }
 
-    /// The same of those in groups: (uid, gid, mid).
+    /// As [`Self::scan_hidden`], for groups: (uid, gid, mid).
     pub async fn scan_hidden_in_groups(
         &mut self,
         number: TableNumber,
@@ -114,7 +114,7 @@ impl ReadTx {
             .await
     }
 
-    /// The next `limit` rows of `hidden_<n>` behind `after`, of users and groups: the primary key, and whether the user has cleared the message.
+    /// The next `limit` rows of `hidden_<n>` after `after`, of users and groups: the primary key, and whether the user has cleared the message.
     pub(crate) async fn scan_cleared(
         &mut self,
         number: TableNumber,
@@ -139,7 +139,7 @@ impl ReadTx {
             .await
     }
 
-    /// The next `limit` rows of `read_chat_mid_<n>` behind the id `after` (0 to begin), ascending.
+    /// The next `limit` rows of `read_chat_mid_<n>` after the id `after` (0 to begin), ascending.
     pub async fn scan_reads(
         &mut self,
         number: TableNumber,
@@ -158,7 +158,7 @@ impl ReadTx {
         .await
     }
 
-    /// The next `limit` rows of `contact_<n>` behind the one of `(uid, peer)`, ascending.
+    /// The next `limit` rows of `contact_<n>` after that of `(uid, peer)`, ascending.
     pub async fn scan_contacts(
         &mut self,
         number: TableNumber,
@@ -172,9 +172,9 @@ impl ReadTx {
             .await
     }
 
-    /// How many rows have a value that no projection writes in a column that no other read returns: a `hashvalue` that is not the table's
-    /// number, a `kind` that is no user's or, of a hidden message, group's, or of a contact a `del_flag` that does not follow from its mids, or no
-    /// `pos` although the database was made with that column. It reads the whole table.
+    /// How many rows have a value that no projection writes, in a column that no other read returns: a `hashvalue` that is not the table's number; a
+    /// `kind` that is not a user's (or, of a hidden message, a group's); of a contact, a `del_flag` that does not follow from its mids, or no `pos`
+    /// although the database was created with that column. Reads the whole table.
     pub async fn count_misfits(
         &mut self,
         sink: Sink,
@@ -207,8 +207,9 @@ impl ReadTx {
         Ok(misfits)
     }
 
-    /// The next `limit` rows of a table behind that with this key. The statement has the numbers in it, unprepared: the statements of a scan are many, and
-    /// would push those of other reads out of the connection's cache. To close one costs 40 ms, since sqlx sets no TCP_NODELAY.
+    /// The next `limit` rows of a table after the one with this key. The statement contains the numbers and is not prepared: a scan has many
+    /// statements, which would push those of other reads out of the connection's cache. Closing a statement costs 40 ms, since sqlx does not set
+    /// TCP_NODELAY.
     pub(super) async fn scan<T>(
         &mut self,
         sql: &str,

@@ -16,19 +16,19 @@ use crate::{
     session::Session,
 };
 
-/// What an `apply_schema` did.
+/// The result of an `apply_schema`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchemaReport {
     /// How many databases there are.
     pub databases: usize,
-    /// How many versions were applied, over all databases; 0 where all was up to date.
+    /// How many versions were applied, over all databases; 0 if all was up to date.
     pub migrations: usize,
     /// How many months were added to tables that were there before, over all tables.
     pub months: usize,
 }
 
 impl SchemaReport {
-    /// Whether all was as it should be.
+    /// Whether nothing had to be changed.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.migrations == 0 && self.months == 0
@@ -53,11 +53,11 @@ impl fmt::Display for SchemaReport {
 }
 
 impl MessageStore {
-    /// Creates or brings up to date all databases, tables and months, from the month of `from` on: the time of the
-    /// oldest message that is to be stored, which is now in a new system. May run any number of times, also at once.
+    /// Creates or brings up to date all databases, tables and months, from the month of `from` on: the time of the oldest message that is to be
+    /// stored, which is now in a new system. May run any number of times, also concurrently.
     ///
     /// # Errors
-    /// Fatal where a database was made by a newer version of this program, or for another number of databases.
+    /// Fatal if a database was made by a newer version of this program, or for another number of databases.
     pub async fn apply_schema(&self, from: TimestampMs) -> Result<SchemaReport, StoreError> {
         let first = Month::of(from)?;
         let mut report = SchemaReport::default();
@@ -103,8 +103,8 @@ async fn check_layout(store: &MessageStore, shard: Shard) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Makes a database that is not there, without the tables that sinks write: those are being built elsewhere, and a writer must not find
-/// them before they are whole.
+/// Creates a database if it is missing, without the tables that sinks write: those are being built elsewhere, and a writer must not find them before
+/// they are complete.
 pub(crate) async fn ensure_database(
     store: &MessageStore,
     shard: Shard,
@@ -128,8 +128,8 @@ pub(crate) async fn ensure_database(
     Ok(())
 }
 
-/// Makes the table that is to take the place of a live one, or gives one that is there the months up to [`MONTHS_AHEAD`] after that
-/// of `now`. Older ones are made when a row asks for them.
+/// Creates the table that will replace a live one, or adds to an existing one the months up to [`MONTHS_AHEAD`] after that of `now`. Older months are
+/// created when a row needs them.
 pub(crate) async fn create_shadow(
     store: &MessageStore,
     kind: Table,
@@ -156,7 +156,7 @@ pub(crate) async fn create_shadow(
     Ok(())
 }
 
-/// Makes the database and the table of its versions, where they are not there; the newest version that was applied, 0 for none.
+/// Creates the database and the table of its versions, if they are missing. Returns the newest version that was applied, 0 for none.
 async fn create_database(session: &mut Session, database: &str) -> Result<u32, StoreError> {
     session
         .execute(format!(
@@ -176,7 +176,7 @@ async fn create_database(session: &mut Session, database: &str) -> Result<u32, S
     Ok(present)
 }
 
-/// Applies the versions that a database does not have; how many those were.
+/// Applies the versions that a database lacks. Returns how many those were.
 async fn migrate(
     store: &MessageStore,
     shard: Shard,
@@ -201,8 +201,8 @@ async fn migrate(
     Ok(applied)
 }
 
-/// Makes all tables of a database that has no version: those of one number take every step, and the others are made like them, since DDL
-/// is most of what a test or a first start waits for.
+/// Creates all tables of a database that has no version: those of one number by every step, the others as copies of them, since a test or a first
+/// start waits mostly for DDL.
 async fn create_tables(
     store: &MessageStore,
     shard: Shard,
@@ -247,7 +247,7 @@ async fn note(
 /// Checks that a database has no newer schema than that of the tables that this program builds.
 ///
 /// # Errors
-/// Fatal where it has.
+/// Fatal if it has.
 pub(crate) async fn expect_no_newer_version(
     session: &mut Session,
     database: &str,
@@ -298,13 +298,13 @@ async fn run(
     Ok(())
 }
 
-/// What a step of a migration is for.
+/// The table that a step of a migration is for.
 struct OneTable<'a> {
     kind: Table,
     database: &'a str,
-    /// What replaces `{n}`.
+    /// The replacement for `{n}`.
     number: String,
-    /// With its database.
+    /// The table's name, with its database.
     name: String,
 }
 
@@ -318,7 +318,8 @@ impl<'a> OneTable<'a> {
         }
     }
 
-    /// Makes it a copy of an empty table. One that is there, or whose files are, was begun by somebody who did not come to the end.
+    /// Creates the table as a copy of an empty table. If the table or its files exist already, an earlier attempt was interrupted, and every step is
+    /// taken instead.
     async fn make_like(
         &self,
         model: &str,
@@ -340,7 +341,7 @@ impl<'a> OneTable<'a> {
         Ok(())
     }
 
-    /// Where the step has months, they begin with `first`.
+    /// Executes a step. If the step has months, they begin with `first`.
     async fn execute(
         &self,
         session: &mut Session,

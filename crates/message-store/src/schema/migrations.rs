@@ -1,19 +1,19 @@
-//! The versions of a database's schema. One that was released is never changed; a change is a new version.
+//! The versions of a database's schema. A released version is never changed; a change is a new version.
 
 use crate::names::Table;
 
-/// The steps from one version to the next. Each statement must bear being run again, since MySQL cannot roll back DDL: an ALTER TABLE counts
-/// as done where the server answers that what it adds is there, or that what it drops is not. It is one change, or none.
+/// The steps from one version to the next. It must be possible to run each statement again, since MySQL cannot roll back DDL: an ALTER TABLE counts
+/// as done if the server answers that what it adds exists, or that what it drops does not. An ALTER TABLE is one change, or none.
 pub(super) struct Migration {
     pub(super) version: u32,
     pub(super) name: &'static str,
-    /// Once in a database; `{database}` stands for its name.
+    /// Executed once in a database; `{database}` stands for its name.
     pub(super) once: &'static [&'static str],
-    /// For every table of a kind in a database; `{n}` stands for its number, `{months}` for the first range partitions.
+    /// Executed for every table of a kind in a database; `{n}` stands for its number, `{months}` for the first range partitions.
     pub(super) per_table: &'static [(Table, &'static str)],
 }
 
-/// Where the versions are noted; older than all of them.
+/// The table of the applied versions; it is older than all of them.
 pub(super) const SCHEMA_VERSION: &str = include_str!("../../sql/schema/schema_version.sql");
 
 /// Ascending, from 1 without a gap.

@@ -12,7 +12,7 @@ pub struct Month {
 }
 
 impl Month {
-    /// The first that a column can hold.
+    /// The first month that a column can hold.
     pub(crate) const FIRST: Self = Self { year: 1, month: 1 };
 
     /// The month of a time.
@@ -27,7 +27,7 @@ impl Month {
         })
     }
 
-    /// The month after it.
+    /// The next month.
     #[must_use]
     pub fn next(self) -> Self {
         if self.month == 12 {
@@ -53,7 +53,7 @@ impl Month {
         format!("p{:04}{:02}", self.year, self.month)
     }
 
-    /// The month so many months before it; the first there is where the calendar does not reach.
+    /// The month `months` before this one, or the first month of the calendar if there is none.
     #[must_use]
     pub fn minus(self, months: u16) -> Self {
         let number = self.year * 12 + i32::from(self.month) - 1 - i32::from(months);

@@ -1,6 +1,6 @@
-//! The janitor adds the months of every `chat_msg_<n>` and `group_msg_<n>` ahead of time, and a writer those that its rows need. There is no catch-all
-//! partition, which would have to be split while in use. A range takes what lies before it, too; but a writer names the month of every row,
-//! and the server refuses a row that would go elsewhere.
+//! The janitor adds the months of every `chat_msg_<n>` and `group_msg_<n>` ahead of time; a writer adds those that its rows need. There is no
+//! catch-all partition, which would have to be split while in use. A range takes earlier rows, too, but a writer names the month of every row, and
+//! the server refuses a row that would go elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +17,14 @@ use crate::{
 pub struct MonthSize {
     /// How many tables have it.
     pub tables: u64,
-    /// How many rows, as the server guesses.
+    /// How many rows, by the server's estimate.
     pub rows: i64,
     /// How many bytes rows and indexes take.
     pub bytes: i64,
 }
 
 impl MonthSize {
-    /// Adds another one of the same month.
+    /// Adds another size of the same month.
     pub fn add(&mut self, other: Self) {
         self.tables += other.tables;
         self.rows += other.rows;
@@ -33,10 +33,10 @@ impl MonthSize {
 }
 
 impl MessageStore {
-    /// Adds the months that are missing, up to `ahead` months after that of `now`; how many were added over all tables.
+    /// Adds the months that are missing, up to `ahead` months after that of `now`. Returns how many were added over all tables.
     ///
     /// # Errors
-    /// Transient where a table is in use for too long.
+    /// Transient if a table is in use for too long.
     pub async fn ensure_months(&self, now: TimestampMs, ahead: u8) -> Result<usize, StoreError> {
         let first = Month::of(now)?;
         let mut added = 0;
@@ -125,7 +125,7 @@ pub(super) async fn add_missing(
     Ok(added)
 }
 
-/// Adds the months behind its newest one that a shadow lacks, up to `last` and to what the live table has.
+/// Adds the months after a shadow's newest one, up to `last` or, if that is later, the live table's newest month.
 pub(crate) async fn extend_shadow(
     store: &MessageStore,
     kind: Table,
@@ -149,18 +149,19 @@ pub(crate) async fn extend_shadow(
 /// The months to add to a table.
 #[derive(Debug, PartialEq, Eq)]
 struct Plan {
-    /// Months to split off the one behind each, which holds no row of theirs, since every row names its month.
+    /// Months to split off, each with the month after it. The later month's partition holds no rows of the earlier month, since every row names its
+    /// month.
     splits: Vec<(Month, Month)>,
     /// Months to append.
     appended: Vec<Month>,
 }
 
-/// So many months are appended in a row at most. A clock that is decades ahead needs one month, not a file for each in between.
+/// The most months that are appended in a row. A clock that is decades ahead needs one month, not a file for each month in between.
 const MAX_APPENDED: usize = 24;
 
 impl Plan {
-    /// The `wanted` months (ascending) before the newest one, and all months behind that one up to `last`: without a gap, so that none of
-    /// them has to be split off later; where `last` is too far away, only those of them that are wanted.
+    /// The plan has the `wanted` months (ascending) before the newest one, and all months after the newest one up to `last`: without a gap, so that
+    /// none of them has to be split off later. If `last` is too far away, it has only the wanted ones of these.
     fn new(present: &TableMonths, wanted: impl IntoIterator<Item = Month>, last: Month) -> Self {
         let newest = present.keys().next_back().copied();
         let (before, behind): (Vec<Month>, Vec<Month>) =
@@ -179,7 +180,7 @@ impl Plan {
         }
     }
 
-    /// How many months were added.
+    /// Returns how many months were added.
     async fn execute(&self, session: &mut Session, table: &str) -> Result<usize, StoreError> {
         if !self.appended.is_empty() {
             let clauses: Vec<String> = self.appended.iter().map(|one| one.partition()).collect();
@@ -230,8 +231,8 @@ pub(super) async fn months_of_tables(
     Ok(tables)
 }
 
-/// Creates the requested months that are missing: the log may be older than the tables, be read again, or have the time of a broker whose
-/// clock is ahead. True where a month was created or has been dropped for good: then a retry of the write may succeed.
+/// Creates the requested months that are missing: the log may be older than the tables, be read again, or have the time of a broker whose clock is
+/// ahead. True if a month was created or has been dropped for good: then a retry of the write may succeed.
 pub(crate) async fn create_requested_months(
     store: &MessageStore,
     shard: Shard,

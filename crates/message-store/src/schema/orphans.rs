@@ -1,5 +1,5 @@
-//! Orphaned partition files. MariaDB creates a partitioned table file by file; when it is killed meanwhile, files may be left that prevent
-//! a table of that name from being created, and that belong to no table that could be dropped.
+//! Orphaned partition files. MariaDB creates a partitioned table file by file; if it is killed meanwhile, it may leave files that prevent a table of
+//! that name from being created, and that belong to no table that could be dropped.
 
 use super::{MONTHS_AHEAD, Month};
 use crate::{StoreError, session::Session};

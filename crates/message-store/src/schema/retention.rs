@@ -1,4 +1,4 @@
-//! Months that are dropped, and stay dropped: a row of such a month is not written again, whoever reads the log once more.
+//! Months that are dropped, and stay dropped: a row of such a month is not written again when the log is read once more.
 
 use schemas::TimestampMs;
 use sqlx::Row as _;
@@ -46,7 +46,7 @@ impl RetentionRow {
     }
 }
 
-/// The first month that is kept in a database; `None` where nothing was ever dropped.
+/// The first month that is kept in a database; `None` if nothing was ever dropped.
 pub(crate) async fn kept_from(
     store: &MessageStore,
     shard: Shard,
@@ -58,12 +58,12 @@ pub(crate) async fn kept_from(
     Ok(of_messages.map(|row| row.kept_from))
 }
 
-/// The same for who leaves out or deletes rows because of it. Months are dropped up to that of the newest message at most, so a later one was
-/// written by nobody who dropped anything, and is no reason to lose what is on the log. `newest` is the month of the newest message that
-/// the caller knows of.
+/// As [`kept_from`], for callers that leave out or delete rows because of it. Months are dropped up to that of the newest message at most, so a later
+/// `kept_from` does not come from a drop, and must not cost anything that is on the log. `newest` is the month of the newest message that the caller
+/// knows of.
 ///
 /// # Errors
-/// Fatal where the cell names a month that is later than that of the newest message of all databases.
+/// Fatal if `retention` names a month that is later than that of the newest message of all databases.
 pub(crate) async fn credible_kept_from(
     store: &MessageStore,
     shard: Shard,
@@ -107,7 +107,7 @@ async fn newest_message(store: &MessageStore) -> Result<Option<TimestampMs>, Sto
         let tables = store.layout().tables_of(shard);
         let of_both = |n| Table::BY_MONTH.map(|kind| (kind, n));
         for (kind, n) in tables.flat_map(of_both) {
-            // A rebuild asks, too, whose own tables are not filled yet.
+            // The live tables, even for a rebuild, whose own tables are not filled yet.
             let table = store.names().within(n, &kind.name(n));
             let sql = include_str!("../../sql/read/newest_message.sql").replace("{table}", &table);
             let rows = session.fetch(sql, Arguments::default().finish()?).await?;
@@ -120,7 +120,7 @@ async fn newest_message(store: &MessageStore) -> Result<Option<TimestampMs>, Sto
 }
 
 impl MessageStore {
-    /// When the newest message of all databases was sent, `now` at most: one wrong clock, the machine's or the log's, makes nothing older than it
+    /// The time of the newest message of all databases, `now` at most: one wrong clock, the machine's or the log's, makes nothing look older than it
     /// is. `None` without messages.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl MessageStore {
         RetentionRow::all(self, shard, &mut session).await
     }
 
-    /// The first month of messages that a database keeps; `None` where nothing was ever dropped.
+    /// The first month of messages that a database keeps; `None` if nothing was ever dropped.
     ///
     /// # Errors
     /// As all reads.
@@ -148,10 +148,10 @@ impl MessageStore {
         kept_from(self, shard, &mut session).await
     }
 
-    /// Whether [`MessageStore::drop_months`] may be asked for.
+    /// Checks that [`MessageStore::drop_months`] may be called.
     ///
     /// # Errors
-    /// Fatal where `before` lies after the month of the newest message, or after that of `now`.
+    /// Fatal if `before` lies after the month of the newest message, or after that of `now`.
     pub async fn expect_past(&self, before: Month, now: TimestampMs) -> Result<(), StoreError> {
         match present_month(self, now).await? {
             Some(present) if before <= present => Ok(()),
@@ -164,21 +164,21 @@ impl MessageStore {
         }
     }
 
-    /// Drops all months of messages before `before`, for good: whoever reads the log again does not write them any more. How many over
-    /// all tables.
+    /// Drops all months of messages before `before`, for good: a writer that reads the log again does not write them again. Returns how many over all
+    /// tables.
     ///
     /// # Errors
-    /// As [`MessageStore::expect_past`]; transient where a table is in use for too long.
+    /// As [`MessageStore::expect_past`]; transient if a table is in use for too long.
     pub async fn drop_months(&self, before: Month, now: TimestampMs) -> Result<usize, StoreError> {
         self.expect_past(before, now).await?;
         drop_before(self, before).await
     }
 
-    /// Drops, for good, what lies more than `kept` months before the month of the newest message, or before that of `now` where that is
-    /// earlier. How many months over all tables.
+    /// Drops, for good, all months that are more than `kept` months before that of the newest message or, if that is earlier, before that of `now`.
+    /// Returns how many over all tables.
     ///
     /// # Errors
-    /// Transient where a table is in use for too long.
+    /// Transient if a table is in use for too long.
     pub async fn keep_months(&self, kept: u16, now: TimestampMs) -> Result<usize, StoreError> {
         match present_month(self, now).await? {
             Some(present) => drop_before(self, present.minus(kept)).await,
@@ -191,10 +191,10 @@ impl MessageStore {
 const CHANGES_AT_ONCE: u64 = 1000;
 
 impl MessageStore {
-    /// Deletes the changes that are older than the months of messages that are kept; how many over all tables.
+    /// Deletes the changes that are older than the months of messages that are kept. Returns how many over all tables.
     ///
     /// # Errors
-    /// As all writes; fatal where `retention` names a month later than that of the newest message.
+    /// As all writes; fatal if `retention` names a month later than that of the newest message.
     pub async fn delete_old_changes(&self) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for shard in self.layout().shards() {
@@ -239,7 +239,7 @@ async fn drop_in(
     session: &mut Session,
 ) -> Result<usize, StoreError> {
     let tables = months_of_tables(store, shard, session).await?;
-    // Said first: a writer that finds no such month must not create it again.
+    // `retention` first: a writer that does not find such a month must not create it again.
     let keep = include_str!("../../sql/schema/raise_kept_from.sql")
         .replace("{table}", &store.names().retention(shard))
         .replace("{month}", &before.to_string());

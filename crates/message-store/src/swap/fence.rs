@@ -19,7 +19,7 @@ use crate::{
     session::{Session, WRITE_BEGIN},
 };
 
-/// A RENAME waits for readers of the table, and new readers wait behind it.
+/// A RENAME waits for readers of the table, and new readers wait for the RENAME.
 const SHORT_LOCK_TIMEOUT: &str = "SET @usual = @@lock_wait_timeout, SESSION lock_wait_timeout = 2";
 const RESTORE_LOCK_TIMEOUT: &str = "SET SESSION lock_wait_timeout = @usual";
 
@@ -44,7 +44,7 @@ impl Fence {
     /// Waits for transactions in flight, and locks the offsets.
     ///
     /// # Errors
-    /// As all writes; fatal where the database has a newer schema than this program's tables.
+    /// As all writes; fatal if the database has a newer schema than this program's tables.
     pub async fn acquire(
         store: &MessageStore,
         shadows: &Shadows,
@@ -89,7 +89,7 @@ impl Fence {
     /// Checks that the locks are still held, and keeps the connection from becoming idle.
     ///
     /// # Errors
-    /// Transient where they were lost.
+    /// Transient if the locks were lost.
     pub async fn keep_alive(&mut self) -> Result<(), StoreError> {
         self.offsets.execute("DO 0".to_owned()).await?;
         Ok(())
@@ -99,7 +99,7 @@ impl Fence {
     /// opened.
     ///
     /// # Errors
-    /// Transient where one stays open for longer than `timeout`.
+    /// Transient if a snapshot stays open for longer than `timeout`.
     pub async fn wait_for_snapshots(&mut self, timeout: Duration) -> Result<(), StoreError> {
         let deadline = Instant::now() + timeout;
         tokio::time::sleep(SNAPSHOT_POLL_INTERVAL).await;
@@ -119,7 +119,7 @@ impl Fence {
         Ok(())
     }
 
-    /// Connections with a snapshot, and since when.
+    /// The connections with a snapshot, and since when each has it.
     async fn snapshots(&mut self) -> Result<BTreeSet<(i64, String)>, StoreError> {
         let sql = include_str!("../../sql/swap/open_snapshots.sql").to_owned();
         let rows = self.offsets.fetch_text(sql).await?;
@@ -131,12 +131,12 @@ impl Fence {
         rows.iter().map(snapshot).collect()
     }
 
-    /// Replaces the live tables by the shadow tables, whose positions are `built`, with one RENAME, and releases the fence; for how long it was
-    /// held. The live offsets become those of the shadow tables.
+    /// Replaces the live tables by the shadow tables, whose positions are `built`, with one RENAME, and releases the fence. Returns for how long the
+    /// fence was held. The live offsets become those of the shadow tables.
     ///
     /// # Errors
-    /// Fatal where the shadow tables are behind the live ones. After a transient one the swap may have happened nevertheless: recover the
-    /// shadow tables again.
+    /// Fatal if the shadow tables are behind the live ones. After a transient error the swap may have happened nevertheless: recover the shadow
+    /// tables again.
     pub async fn swap(mut self, built: &PartitionMap<LogPosition>) -> Result<Duration, StoreError> {
         let updates = self.offset_updates(built)?;
         let renames = self.renames().await?;
@@ -171,7 +171,7 @@ impl Fence {
                     "the new tables are behind the live ones in partition {partition}"
                 )));
             }
-            // At the same offset the watermark may differ, where the log was truncated since.
+            // At the same offset the watermark may differ, if the log was truncated since.
             if to != *from {
                 updates.push(OffsetUpdate {
                     partition,
@@ -184,7 +184,7 @@ impl Fence {
         Ok(if owned { updates } else { Vec::new() })
     }
 
-    /// One statement for all tables. A live table may be missing.
+    /// One RENAME for all tables. A live table may be missing.
     async fn renames(&mut self) -> Result<String, StoreError> {
         let existing = tables_of(&self.store, self.shadows.shard, &mut self.schema.session).await?;
         let names = self.store.names();
@@ -216,7 +216,7 @@ impl Fence {
     }
 }
 
-/// Adds the months that the live tables got meanwhile.
+/// Adds the months that the live tables were given meanwhile.
 async fn copy_months(
     store: &MessageStore,
     shadows: &Shadows,

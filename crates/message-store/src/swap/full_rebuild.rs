@@ -17,7 +17,7 @@ impl MessageStore {
         set.await.map(drop)
     }
 
-    /// Deletes the marker; whether it was set.
+    /// Deletes the marker. Returns whether it was set.
     ///
     /// # Errors
     /// As all writes.

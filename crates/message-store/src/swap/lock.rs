@@ -5,7 +5,7 @@ use crate::{MessageStore, Shard, StoreError, session::Session};
 /// The lock's connection is idle while tables are built.
 const LONG_WAIT_TIMEOUT: &str = "SET SESSION wait_timeout = 2592000";
 
-/// A lock on the rebuild of `what` (a plain word) on the server of a database. It is released when the process ends, however that ends.
+/// A lock on the rebuild of `what` (a plain word) on the server of a database. The lock is released when the process ends, in whatever way.
 #[derive(Debug)]
 pub struct RebuildLock {
     session: Session,
@@ -13,10 +13,10 @@ pub struct RebuildLock {
 }
 
 impl RebuildLock {
-    /// Takes the lock; `None` where another process holds it.
+    /// Takes the lock; `None` if another process holds it.
     ///
     /// # Errors
-    /// Transient where the server cannot be reached.
+    /// Transient if the server cannot be reached.
     pub async fn take(
         store: &MessageStore,
         shard: Shard,
@@ -24,7 +24,7 @@ impl RebuildLock {
     ) -> Result<Option<Self>, StoreError> {
         let name = format!("tidemark.rebuild.{}{what}", store.names().prefix());
         let mut session = store.session(shard).await?;
-        // It belongs to the connection, which must not go back to the pool with it.
+        // The lock belongs to the connection, which must not go back to the pool with it.
         session.close_unless_released();
         session.execute(LONG_WAIT_TIMEOUT.to_owned()).await?;
         let sql = format!("SELECT GET_LOCK('{name}', 0) = 1 AS flag");
@@ -35,7 +35,7 @@ impl RebuildLock {
     /// Checks that the lock is still held: a restarted server has lost it.
     ///
     /// # Errors
-    /// Transient where it is lost.
+    /// Transient if it is lost.
     pub async fn check(&mut self) -> Result<(), StoreError> {
         let name = &self.name;
         let sql = format!("SELECT IS_USED_LOCK('{name}') = CONNECTION_ID() AS flag");

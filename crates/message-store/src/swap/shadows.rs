@@ -121,7 +121,7 @@ impl MessageStore {
             let kinds = shadows.kinds().iter().map(|kind| (number, *kind));
             unfinished.extend(kinds.filter(|(n, kind)| existing.contains(&kind.shadow(*n))));
         }
-        // An earlier version of this program built fewer kinds.
+        // Earlier versions of this program built fewer kinds of tables.
         let wanted = shadows.tables.iter().flat_map(|number| {
             let kinds = shadows.kinds().iter();
             kinds.map(|kind| (*number, *kind))
@@ -132,7 +132,7 @@ impl MessageStore {
         if unfinished.is_empty() {
             finish_swap(self, shadows, topic, session).await?;
         } else {
-            // They were built for other tables, so their offsets do not hold for these.
+            // The shadow tables were built for other tables, so their offsets do not hold for these.
             self.discard(shadows, topic, session).await?;
         }
         let is_live = |number: &TableNumber| {

@@ -1,4 +1,4 @@
-//! Changes to messages: their rows in `msg_change_<n>`, and what becomes of the messages in `chat_msg_<n>` or `group_msg_<n>`.
+//! Changes to messages: their rows in `msg_change_<n>`, and their effect on the messages in `chat_msg_<n>` or `group_msg_<n>`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
 const RECALLED_AT_ONCE: usize = 1000;
 const EDITED_AT_ONCE: usize = 64;
 
-/// The rows of one `msg_change_<n>`, but for those that are older than what is kept, and their keys.
+/// The rows of one `msg_change_<n>`, except those that are older than what is kept, and their keys.
 pub(super) fn inserts(
     table: &str,
     changes: &[&ChangeRow],
@@ -53,7 +53,7 @@ fn bind_row(arguments: Arguments, row: &&ChangeRow) -> Result<Arguments, StoreEr
         .with(row.id))
 }
 
-/// What becomes of a message.
+/// The effect of changes on a message.
 #[derive(Clone, Copy)]
 enum Outcome<'a> {
     Edited {
@@ -64,8 +64,8 @@ enum Outcome<'a> {
     Gone(MessageState),
 }
 
-/// What changes in one table of messages; `changes` are in the order of the log. Messages that are gone are left out in silence, and so are
-/// those that were recalled or deleted: where the log is read again, an edit from before that brings no text back.
+/// The updates of one table of messages; `changes` are in the order of the log. Messages that are gone, recalled or deleted are silently left out:
+/// when the log is read again, an edit from before a recall does not bring the text back.
 pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRow>, StoreError> {
     let mut edited = Vec::new();
     let mut gone: BTreeMap<i8, Vec<String>> = BTreeMap::new();

@@ -18,27 +18,27 @@ use crate::{
 const COLUMNS: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos";
 
-/// Also those of a newest message that was changed.
+/// The columns of a row whose newest message was changed.
 const COLUMNS_OF_CHANGED: &str = "uid, kind, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
     pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, pos, last_chg, last_state";
 
 const COLUMNS_OF_CHANGES: &str =
     "uid, kind, peer, pos, favourite, pinned, muted, blocked, chg, own_pos, deleted_mid, clear_mid";
 
-/// The rows that users have, of one database.
+/// Rows of users, of one database.
 #[derive(Clone, Debug, Default)]
 pub struct UserRows<'a> {
     /// Of `contact_<n>` and `hidden_<n>`.
     pub contacts: Vec<&'a ContactDelta>,
     /// Of `membership_<n>` and `hidden_<n>`.
     pub memberships: Vec<&'a Membership>,
-    /// Of `user_<n>`; a row there changes only where `pos` rises.
+    /// Of `user_<n>`; a row there changes only if `pos` rises.
     pub profiles: Vec<&'a StoredProfile>,
 }
 
 impl MessageStore {
     /// Merges contacts, memberships and profiles by maximum and updates the offsets of [`Sink::Contacts`], all or nothing. A read position without
-    /// ordinal is stored as an unresolved read as well. What only changes need is in statements of its own.
+    /// ordinal is stored as an unresolved read as well. Columns that only changes need are in statements of their own.
     ///
     /// # Errors
     /// As [`write_messages`](Self::write_messages).
@@ -110,7 +110,7 @@ impl MessageStore {
     }
 }
 
-/// Comes before [`merge`], which raises `pos`: flags are compared with it.
+/// To be executed before [`merge`], which raises `pos`: flags are compared with it.
 fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
     let is_changed = |row: &&&ContactDelta| {
         let is_counted = row.chg > Chg::ZERO || row.own_pos > 0;

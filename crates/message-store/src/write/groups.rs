@@ -1,4 +1,4 @@
-//! Groups: their settings and members beside the messages of the same partitions, and memberships beside contacts.
+//! The rows of groups: settings and members, written with the messages of the same partitions, and memberships, written with contacts.
 
 use schemas::{Chg, GroupRole, Mid, TimestampMs};
 
@@ -7,7 +7,7 @@ use crate::{
     multi_row::{Insert, MultiRow, Preparation},
 };
 
-/// Comes before [`merge_last`], which raises `pos`: settings are compared with it.
+/// To be executed before [`merge_last`], which raises `pos`: settings are compared with it.
 pub(super) fn merge_settings(
     table: &str,
     rows: &[(i64, &GroupDelta)],

@@ -1,4 +1,4 @@
-//! Hidden messages that nobody needs any more: the user has cleared the history up to them.
+//! Hidden messages that are no longer needed: the user has cleared the history up to them.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::{MessageStore, StoreError, names::Table};
 const ROWS_AT_ONCE: u32 = 1000;
 const STATEMENTS: usize = 10;
 
-/// The scan cursor of [`MessageStore::delete_cleared`] in each table: the last primary key; from the start where a table is not there.
+/// The scan cursor of [`MessageStore::delete_cleared`] in each table: the last primary key; a table that is missing here is scanned from the start.
 #[derive(Clone, Debug, Default)]
 pub struct ClearedCursors(BTreeMap<TableNumber, [i64; 4]>);
 
 impl MessageStore {
-    /// Deletes hidden messages that their users have cleared since; how many over all tables. Looks at up to 10,000 rows of each table, and goes on
-    /// behind them the next time. A row that is written again, as where the log is read again, is deleted again.
+    /// Deletes hidden messages that their users have cleared since. Returns how many over all tables. Looks at up to 10,000 rows of each table, and
+    /// continues after them the next time. A row that is written again, for example when the log is read again, is deleted again.
     ///
     /// # Errors
     /// As all writes.
@@ -42,7 +42,7 @@ impl MessageStore {
         ClearedCursors(cursors): &mut ClearedCursors,
     ) -> Result<u64, StoreError> {
         let shard = self.layout().shard_of(n);
-        // Not with locks: clears are not taken back, so what is cleared stays so.
+        // Read without locks: a clear is never undone.
         let mut tx = self.snapshot(shard).await?;
         let page = tx.scan_cleared(n, cursors.get(&n).copied(), ROWS_AT_ONCE);
         let page = page.await?;

@@ -1,4 +1,4 @@
-//! Rows of who left a group are deleted after a time, and how far is noted beside the position of the sink that writes them (PROTOCOL Y8).
+//! Rows of users who left a group are deleted after a time. How far is noted beside the position of the sink that writes them (PROTOCOL Y8).
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::{
 /// How many rows are deleted at a time: writers wait for the locks of one such statement at most.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// A table with such rows.
+/// A table with rows of users who left a group.
 struct LeftRows {
     table: String,
     select: &'static str,
-    /// Which of its rows may be deleted. The same holds when they are: a user may have joined again since they were looked for.
+    /// The condition under which a row may be deleted. The deletion checks it again: the user may have joined again since the row was found.
     may_go: String,
 }
 
 impl LeftRows {
-    /// What a user has cleared and hidden is not forgotten: a group may show members its whole history.
+    /// Memberships with clears or hides are kept: a group may show members its whole history.
     fn memberships(store: &MessageStore, n: TableNumber, below: &PartitionMap<i64>) -> Self {
         let of_all = Partition::all().map(|one| below.get(one).copied().unwrap_or_default());
         let of_all: Vec<String> = of_all.map(|below| below.to_string()).collect();
@@ -46,8 +46,8 @@ impl LeftRows {
 }
 
 impl MessageStore {
-    /// Deletes the rows of who left a group, and is not back, by an event below these offsets: `membership_<n>` and `group_member_<n>`. What a
-    /// sink has yet to apply in any database is left as it is. Returns how many.
+    /// Deletes the rows of users who left a group by an event below these offsets, and have not come back: `membership_<n>` and `group_member_<n>`.
+    /// Rows are left alone if a sink of any database has yet to apply their event. Returns how many were deleted.
     ///
     /// # Errors
     /// As all writes.
@@ -76,7 +76,7 @@ impl MessageStore {
         Ok(deleted)
     }
 
-    /// These offsets, or the position of the sink that is furthest behind.
+    /// These offsets or, if that is lower, the position of the sink that is furthest behind.
     async fn applied_of(
         &self,
         topic: &str,
@@ -119,13 +119,13 @@ impl MessageStore {
                     (decode::number(row, "uid")?, decode::number(row, "gid")?);
                 from = row.try_get("left_pos")?;
                 keys.push(format!("({}, {})", uid.get(), gid.get()));
-                // They come in the order of left_pos.
+                // The rows come in the order of left_pos.
                 below.insert(gid.partition(), from + 1);
             }
             if keys.is_empty() {
                 return Ok(deleted);
             }
-            // First: who reads that nothing is missing has to find everything.
+            // Raised first: a reader that sees no loss has to find every row.
             let sink = self.names().sink_name(sink);
             let raise = raise(&self.names().resume_offset(shard), (&sink, topic), &below);
             session.execute(raise).await?;

@@ -21,7 +21,7 @@ use crate::{
 pub struct ConversationRows {
     /// Of `chat_msg_<n>` and `group_msg_<n>`.
     pub messages: Vec<MessageRow>,
-    /// Of `msg_change_<n>`, and what becomes of the messages. A change may be of one among [`messages`](Self::messages).
+    /// Of `msg_change_<n>`, with their effect on the messages. A change may be of one of [`messages`](Self::messages).
     pub changes: Vec<ChangeRow>,
     /// Of `group_<n>`. Settings and members are those of the event that is last in the log.
     pub groups: BTreeMap<GroupId, GroupDelta>,
@@ -30,7 +30,7 @@ pub struct ConversationRows {
 }
 
 impl ConversationRows {
-    /// Drops what is of these partitions.
+    /// Drops the rows of these partitions.
     pub fn forget(&mut self, partitions: &[Partition]) {
         let is_kept = |partition: Partition| !partitions.contains(&partition);
         self.messages
@@ -55,15 +55,14 @@ impl ConversationRows {
 }
 
 impl MessageStore {
-    /// Inserts messages, stores changes, merges groups and their members, and updates the offsets of [`Sink::Messages`], all or nothing. Messages
-    /// and changes may be in any order. A month that is missing is made; messages and changes of months that were dropped are left out.
+    /// Inserts messages, stores changes, merges groups and their members, and updates the offsets of [`Sink::Messages`], all or nothing. Messages and
+    /// changes may be in any order. A month that is missing is created; messages and changes of months that were dropped are left out.
     ///
-    /// Rows that are there already although the offset says that they are not are replaced by those with their ids. What was recalled stays
-    /// without a text.
+    /// Rows that exist although the offset says that they do not are replaced by the rows with their ids. A recalled message stays without a text.
     ///
     /// # Errors
-    /// [`StoreError::Moved`] where an offset is not what the move says; fatal where a row that no move goes over is there
-    /// already, or belongs to another database.
+    /// [`StoreError::Moved`] if an offset is not the expected one; fatal if a row exists that no offset update passes over, or a row belongs to
+    /// another database.
     pub async fn write_messages(
         &self,
         shard: Shard,
@@ -176,7 +175,7 @@ impl<'a> Batch<'a> {
         for rows in kept.chunk_by(|a, b| group(a) == group(b)) {
             let (n, month, (kind, is_changed)) = group(&rows[0]);
             let table = store.names().table(kind.messages(), n);
-            // The first range would take any older row in silence.
+            // Without the month, the first range would silently take any older row.
             let target = format!("{table} PARTITION ({})", month.name());
             statements.extend(insert(&target, kind, is_changed, rows)?);
             let keys = RemovedKeys::Messages {
@@ -219,8 +218,8 @@ impl<'a> Batch<'a> {
         months
     }
 
-    /// What has the keys of these rows is not the database's own truth, since rows come together with the offset: that was
-    /// lost or set back. The log's rows are these (ADR 0006). `None` where their partition is not updated.
+    /// Existing rows with these keys are not valid: rows are committed with the offset, so the offset was lost or set back. These rows are those of
+    /// the log (ADR 0006). `None` if the offset of their partition is not updated.
     fn removal(&self, n: TableNumber, table: String, keys: RemovedKeys) -> Option<Removal> {
         let mut updates = self.updates.iter();
         let update = updates.find(|update| TableNumber::from(update.partition) == n)?;
@@ -232,7 +231,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Which columns a row takes: those of its kind, and whether also those that a message has only once it was changed.
+/// The columns of a row: those of its kind and, for a changed message, those that only a changed message has.
 fn columns_of(row: &MessageRow) -> (Kind, bool) {
     let is_changed = row.state != MessageState::Shown || row.edited_ts.is_some();
     (Kind::of(row.conversation()), is_changed)

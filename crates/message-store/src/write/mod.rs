@@ -20,10 +20,10 @@ pub(crate) use self::transaction::Transaction;
 use crate::{MessageStore, OffsetUpdate, Shard, Sink, StoreError};
 
 impl MessageStore {
-    /// Moves resume offsets over records that nobody can read any more.
+    /// Moves resume offsets over records that can no longer be read.
     ///
     /// # Errors
-    /// [`StoreError::Moved`] where an offset is not what the move says.
+    /// [`StoreError::Moved`] if an offset is not the expected one.
     pub async fn update_resume_offsets(
         &self,
         shard: Shard,

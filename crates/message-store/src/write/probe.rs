@@ -3,7 +3,7 @@ use sqlx::Row as _;
 use crate::{MessageStore, Shard, StoreError, session::WRITE_BEGIN};
 
 impl MessageStore {
-    /// Whether the server of a database takes writes of administrators only, at most.
+    /// Whether the server of a database takes no writes, or only those of administrators.
     ///
     /// # Errors
     /// As all reads.
@@ -12,7 +12,7 @@ impl MessageStore {
         let sql = include_str!("../../sql/read/read_only.sql");
         let rows = session.fetch_text(sql.to_owned()).await?;
         let [row] = &rows[..] else { return Ok(false) };
-        // Newer ones have more than two values.
+        // Newer servers have more than two values.
         let value: String = row.try_get(0)?;
         Ok(!matches!(value.as_str(), "0" | "OFF"))
     }

@@ -11,7 +11,7 @@ use crate::{
     session::{Session, WRITE_BEGIN},
 };
 
-/// Rows, and the offsets that say that they are there.
+/// Rows, and the offsets that cover them.
 pub(crate) struct Transaction {
     sink: Sink,
     shard: Shard,
@@ -69,8 +69,8 @@ impl Removal {
         }
     }
 
-    /// What takes the texts away again of messages that were recalled or deleted by changes that are still there: the log is read again from
-    /// before these.
+    /// Statements that remove the texts of messages again that changes still in the table have recalled or deleted: the log is being read again from
+    /// before these changes.
     fn recalls(&self) -> Vec<String> {
         let RemovedKeys::Messages { kind, ids, changes } = &self.keys else {
             return Vec::new();
@@ -115,17 +115,16 @@ impl Transaction {
         })
     }
 
-    /// Where a row is there already, these go first, and all rows are written after that.
+    /// If a row exists already, these rows are removed first, and then all rows are written.
     pub(super) fn replacing(mut self, removals: Vec<Removal>) -> Self {
         self.removals = removals;
         self
     }
 
-    /// Commits all or nothing. Goes on to its end although the caller may have been dropped: where a COMMIT is cut off, nobody
-    /// knows what became of it.
+    /// Commits all or nothing. Runs to its end even if the caller is dropped: if a COMMIT is cut off, its outcome is unknown.
     ///
     /// # Errors
-    /// After a transient one it is not known whether the transaction was committed.
+    /// After a transient error it is not known whether the transaction was committed.
     pub(crate) async fn commit(self, store: &MessageStore) -> Result<(), StoreError> {
         if self.updates.is_none() && self.statements.is_empty() {
             return Ok(());
@@ -184,7 +183,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Also what this transaction has inserted so far: the server took back no more than the statement that it refused.
+    /// Also removes what this transaction has inserted so far: the server has undone only the statement that it refused.
     async fn remove(&self, session: &mut Session) -> Result<(), StoreError> {
         for removal in &self.removals {
             for sql in removal.statements() {

@@ -21,7 +21,7 @@ impl<R: MergedRow> Default for Buffer<R> {
 }
 
 impl<R: MergedRow> Buffer<R> {
-    /// Takes over the offsets that the database has, and drops what is pending of these partitions.
+    /// Takes over the database's offsets, and drops what is pending of these partitions.
     pub(crate) fn reset(&mut self, found: PartitionMap<LogPosition>) {
         let partitions: Vec<Partition> = found.partitions().collect();
         self.forget(&partitions);
@@ -53,8 +53,7 @@ impl<R: MergedRow> Buffer<R> {
         }
     }
 
-    /// Writes what is pending, and keeps it: the caller may be dropped meanwhile, and then it is not known whether the database
-    /// took it.
+    /// Writes what is pending, and keeps it: if the caller is dropped meanwhile, it is not known whether the database took it.
     pub(crate) async fn write(&self, destination: &Destination) -> Result<(), StoreError> {
         let updates = self.offsets.updates();
         if self.rows.is_empty() && updates.is_empty() {
@@ -64,7 +63,7 @@ impl<R: MergedRow> Buffer<R> {
         metrics::measure(destination, self.rows.len(), write).await
     }
 
-    /// The database has taken what was pending; whether there was anything.
+    /// Notes that the database has taken what was pending. Returns whether anything was.
     pub(crate) fn committed(&mut self) -> bool {
         let advanced = self.offsets.committed();
         let rows = std::mem::take(&mut self.rows);

@@ -8,13 +8,13 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{CoalescingSink, MergedRow};
 use crate::destination::Destination;
 
-/// Brings databases that were left out up to where those in use stand, one after the other: each takes memory beside the projection's own.
+/// Brings databases that were left out up to the positions of those in use, one after the other: each takes memory beside the projection's own.
 pub struct CatchUp {
     kafka: KafkaConfig,
     settings: Settings,
-    /// The positions that the databases in use have.
+    /// The positions of the databases in use.
     ends: watch::Sender<PartitionMap<LogPosition>>,
-    /// A database, by its index.
+    /// The database that is being caught up, by its index.
     running: Option<(usize, AbortOnDropHandle<Outcome>)>,
 }
 
@@ -22,7 +22,7 @@ pub struct CatchUp {
 type Outcome = Result<PartitionMap<String>, ReplayError>;
 
 impl CatchUp {
-    /// `settings` are those of the projection.
+    /// `settings` are the projection's.
     #[must_use]
     pub fn new(kafka: KafkaConfig, settings: Settings) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl CatchUp {
         self.running = Some((index, AbortOnDropHandle::new(tokio::spawn(task))));
     }
 
-    /// What became of a database that is no longer being caught up.
+    /// The outcome for a database, if it is no longer being caught up.
     pub(crate) fn ended(&mut self) -> Option<(usize, Outcome)> {
         let (index, task) = self.running.as_mut()?;
         let outcome = task.now_or_never()?;
@@ -64,7 +64,7 @@ impl CatchUp {
         Some((index, outcome.expect("catching up does not panic")))
     }
 
-    /// What was not written is read again the next time.
+    /// Rows that were not written are read again the next time.
     pub(crate) fn abort(&mut self) {
         self.running = None;
     }

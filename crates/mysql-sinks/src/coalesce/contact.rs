@@ -7,7 +7,7 @@ use schemas::{
     event::{Body, Event, Message, ReadPosition},
 };
 
-/// What an event changes: at most two rows.
+/// The changes of an event: at most two rows.
 pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
     let Some(ConversationId::Direct(id)) = event.conversation() else {
         return [None, None];
@@ -24,7 +24,7 @@ pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
             return [None, None];
         }
     };
-    // Who reads is who sends the event.
+    // The reader is the sender of the event.
     for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
         if let Some(own) = &mut rows[0] {
             own.read[device] = ReadUpTo { mid, n };
@@ -41,7 +41,7 @@ pub(super) fn partition(row: &ContactDelta) -> Partition {
     DirectConversation::new(row.uid, row.peer).partition()
 }
 
-/// The sender's row and the receiver's. A note to oneself has the first only, so that it never counts as a peer's.
+/// The sender's row and the receiver's. A note to oneself has the first only, so that the message never counts as a peer's.
 fn of_message(
     id: DirectConversation,
     message: &Message,
@@ -62,7 +62,7 @@ fn of_message(
     [Some(senders), receivers]
 }
 
-/// The row of who makes the change, and the peer's, unless the change has no number since it concerns the former alone.
+/// The row of the user who makes the change, and the peer's. A change without a number concerns the former user alone and has no row of the peer's.
 fn of_message_change(
     id: DirectConversation,
     change: &MessageChange,

@@ -1,4 +1,4 @@
-//! One database of several, behind a circuit breaker.
+//! One database of several, with a circuit breaker.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{MergedRow, buffer::Buffer};
 use crate::{destination::Destination, metrics};
 
-/// After so many failures in a row the circuit opens.
+/// After this many failures in a row the circuit opens.
 const MAX_FAILURES: u32 = 3;
 
 /// The shortest and the longest time until the first probe. A database that works for the longest time starts over with the shortest.
@@ -20,7 +20,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// The longest time between probes: a probe that is refused costs nothing.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Each has its own count of failures: a database that can be read may still refuse writes.
+/// Each kind has its own count of failures: a database that can be read may still refuse writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Read,
@@ -31,13 +31,13 @@ pub(crate) struct Database<R: MergedRow> {
     pub(crate) destination: Destination,
     circuit: Circuit<R>,
     backoff: Backoff,
-    /// The partitions that could not be caught up, and why. They stay behind while the database is used.
+    /// The partitions that could not be caught up, and why. They stay behind while the rest of the database is used.
     behind: PartitionMap<String>,
-    /// When they are tried again.
+    /// When these partitions are tried again.
     retry_at: Instant,
 }
 
-/// Closed: the database is used. Open: it is left out until it takes writes and stands where the others do.
+/// Closed: the database is used. Open: the database is left out until it takes writes and has reached the positions of the others.
 enum Circuit<R: MergedRow> {
     Closed {
         buffer: Buffer<R>,
@@ -53,7 +53,7 @@ enum Circuit<R: MergedRow> {
 enum LeftOut {
     /// The probe ends when the database has taken a write.
     Probed(AbortOnDropHandle<()>),
-    /// It takes writes, but is far behind the others.
+    /// The database takes writes, but is far behind the others.
     Behind,
     CaughtUp,
 }
@@ -80,7 +80,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// What is pending for the database; `None` while the circuit is open.
+    /// The pending rows of the database; `None` while the circuit is open.
     pub(crate) fn buffer(&self) -> Option<&Buffer<R>> {
         match &self.circuit {
             Circuit::Closed { buffer, .. } => Some(buffer),
@@ -95,7 +95,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Which database is left out, or which of its partitions, and why.
+    /// The database or its partitions that are left out, and why.
     pub(crate) fn left_out(&self) -> Option<String> {
         let number = self.number();
         if let Circuit::Open { why, .. } = &self.circuit {
@@ -122,7 +122,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// What is to be read for the database by itself now, of the partitions that those in use have.
+    /// The partitions, of those in use, that are to be read for this database alone now.
     pub(crate) fn to_catch_up(&self, in_use: &PartitionMap<LogPosition>) -> Vec<Partition> {
         match &self.circuit {
             Circuit::Open { .. } if self.has_recovered() => in_use.partitions().collect(),
@@ -133,7 +133,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Whether more of the database can be used once everything is resumed.
+    /// Whether more of the database can be used once every partition is resumed.
     pub(crate) fn has_caught_up(&self, in_use: &PartitionMap<LogPosition>) -> bool {
         match &self.circuit {
             Circuit::Open { state, .. } => matches!(state, LeftOut::CaughtUp),
@@ -143,7 +143,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// The partitions that were read for it are near those of the databases in use, but for these.
+    /// Notes that the database has caught up, except for the partitions in `behind`.
     pub(crate) fn caught_up_but_for(&mut self, behind: PartitionMap<String>) {
         if let Circuit::Open { state, .. } = &mut self.circuit {
             *state = LeftOut::CaughtUp;
@@ -169,7 +169,8 @@ impl<R: MergedRow> Database<R> {
         self.behind.contains(partition)
     }
 
-    /// Leaves a partition that is behind to the other databases; where none of them has it, it is read from where this one stands.
+    /// Leaves a partition in which this database is behind to the other databases. If no other database has the partition, it is read from this one's
+    /// position.
     pub(crate) fn leave(&mut self, partition: Partition, others_have_it: bool) {
         let Some(buffer) = self.buffer_mut() else {
             return;
@@ -181,7 +182,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Leaves the database out although it works.
+    /// Leaves the database out although it works: it is too far behind.
     pub(crate) fn leave_behind(&mut self, records: i64) {
         let why = format!("it is {records} records behind the others, and is being caught up");
         tracing::warn!(database = self.number(), why, "going on without a database");
@@ -198,7 +199,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// The database has taken what was pending.
+    /// Notes that the database has taken what was pending.
     pub(crate) fn write_succeeded(&mut self) {
         if let Circuit::Closed {
             buffer,
@@ -213,7 +214,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// Counts a failure; whether the circuit has to open.
+    /// Counts a failure. Returns whether the circuit has to open.
     pub(crate) fn record_failure(&mut self, operation: Operation) -> bool {
         let Circuit::Closed {
             failed_reads,
@@ -277,7 +278,7 @@ impl<R: MergedRow> Database<R> {
     }
 }
 
-/// Returns once the database has taken a write: one that can only be read is of no use.
+/// Returns once the database has taken a write: a database that can only be read is of no use.
 async fn probe(store: MessageStore, shard: Shard, first_delay: Duration) {
     let mut delay = first_delay;
     loop {
@@ -290,13 +291,13 @@ async fn probe(store: MessageStore, shard: Shard, first_delay: Duration) {
     }
 }
 
-/// How long a database is left out until the first probe. One that takes a probe and then fails must not keep the others that are to be
-/// caught up waiting each time.
+/// How long a database is left out until the first probe. A database that takes a probe and then fails again must not delay, each time, the others
+/// that are to be caught up.
 #[derive(Debug, Default)]
 struct Backoff {
     last_delay: Option<Duration>,
     closed_at: Option<Instant>,
-    /// Since then.
+    /// The last success since `closed_at`.
     last_success: Option<Instant>,
 }
 

@@ -19,17 +19,17 @@ pub use user_row::UserRow;
 
 use crate::destination::Destination;
 
-/// A row that is merged by maximum: changes commute, and may be repeated.
+/// A row that is merged by maximum: its changes commute, and may be repeated.
 pub trait MergedRow: Clone + Send + Sync + Sized + 'static {
     /// The row's key in its table.
     type Key: Eq + Hash + Send + Sync;
 
-    /// What an event changes, row by row; one may come twice.
+    /// Passes the changes of an event to `take`, row by row; a row may come twice.
     fn for_each(event: &LogEvent, take: impl FnMut(Self));
 
     fn key(&self) -> Self::Key;
 
-    /// Only events of this partition change the row.
+    /// The partition whose events change the row; no others do.
     fn partition(&self) -> Partition;
 
     /// The number of the row's table.

@@ -17,20 +17,20 @@ use crate::{
 
 /// Keeps the newest value per row in memory, and writes it to one database or to several.
 ///
-/// Every database is written by itself, and its offset of every partition is updated, also where it has no row of it (PROTOCOL M1). Where
-/// there are several, one that keeps failing or is far behind is left out. Once it takes writes it is read for by itself up to where the
-/// others stand; only then does everything resume from the lowest offsets (M2).
+/// Each database is written separately, and its offset of every partition is updated, even if it has no row of the partition (PROTOCOL M1). If there
+/// are several databases, one that keeps failing or is far behind is left out. Once it takes writes, the log is read for it alone, up to the
+/// positions of the others. Only then does everything resume from the lowest offsets (M2).
 pub struct CoalescingSink<R: MergedRow> {
     databases: Vec<Database<R>>,
-    /// Only where there are several.
+    /// Present only if there are several databases.
     catch_up: Option<CatchUp>,
 }
 
-/// A database that lacks more records than this is caught up by itself: reading so many again takes about a second.
+/// A database that lacks more records than this is caught up alone: to read this many again takes about a second.
 const FAR_BEHIND: i64 = 100_000;
 
 impl<R: MergedRow> CoalescingSink<R> {
-    /// Several destinations have the same store, sink and topic.
+    /// All destinations have the same store, sink and topic.
     pub fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
         Self {
             databases: destinations.into_iter().map(Database::new).collect(),
@@ -38,8 +38,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Databases that were left out are caught up by this.
-    /// With what brings a database that was left out up to the others.
+    /// Lets `catch_up` bring databases that were left out up to the others.
     #[must_use]
     pub fn with(self, catch_up: CatchUp) -> Self {
         Self {
@@ -65,7 +64,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         })
     }
 
-    /// Reading resumes at the lowest offset of all databases, with the watermark stored beside that one.
+    /// The lowest offset of all databases, at which reading resumes, with the watermark stored beside it.
     fn lowest(&self, partition: Partition) -> LogPosition {
         let lowest = self
             .buffers()
@@ -74,8 +73,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         lowest.unwrap_or_default()
     }
 
-    /// Counts a failure of a database. When its circuit opens the others go on from the lowest of their own offsets, which may be far
-    /// ahead.
+    /// Counts a failure of a database. When its circuit opens, the others continue from the lowest of their own offsets, which may be far ahead.
     fn failed(&mut self, index: usize, operation: Operation, error: SinkError) -> SinkError {
         let others = self.buffers().count() > 1;
         let database = &mut self.databases[index];
@@ -87,8 +85,8 @@ impl<R: MergedRow> CoalescingSink<R> {
         SinkError::Moved(format!("database {} is left out", database.number()))
     }
 
-    /// Has databases that have recovered caught up. Adds an error while one has: everything is to be read again from that one's offsets.
-    /// The error is repeated until [`Sink::resume`] closes the circuit.
+    /// Starts to catch up databases that have recovered. Adds an error if a database has caught up: everything is to be read again from that
+    /// database's offsets. The error is repeated until [`Sink::resume`] closes the circuit.
     fn catch_up(&mut self, errors: &mut MostSevere) {
         let in_use = self.lowest_in_use();
         let Some(catch_up) = self.catch_up.as_mut().filter(|_| !in_use.is_empty()) else {
@@ -114,7 +112,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Where reading would resume now.
+    /// The positions at which reading would resume now.
     fn lowest_in_use(&self) -> PartitionMap<LogPosition> {
         let partitions = self
             .buffers()
@@ -124,7 +122,7 @@ impl<R: MergedRow> CoalescingSink<R> {
             .collect()
     }
 
-    /// Leaves out databases that are far behind another: that one would wait until everything in between has been read again.
+    /// Leaves out databases that are far behind another: that other one would have to wait until everything in between has been read again.
     fn leave_out_far_behind(&mut self, resumed: &[Partition]) {
         if self.catch_up.is_none() {
             return;
@@ -145,7 +143,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// What could not be caught up stays behind in that database alone, where another one has it.
+    /// Leaves a partition that could not be caught up behind in that database alone, if another database has it.
     fn leave_what_is_behind(&mut self, resumed: &[Partition]) {
         for index in 0..self.databases.len() {
             for &partition in resumed {
@@ -158,8 +156,8 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Closes the circuits of databases that have recovered, if every partition in use is resumed now: the offsets of a database that
-    /// comes back are known of these only.
+    /// Closes the circuits of databases that have recovered, if every partition in use is resumed now: the offsets of a database that comes back are
+    /// known for these partitions only.
     fn close_circuits(&mut self, resumed: &[Partition]) {
         let all = self
             .buffers()
@@ -173,7 +171,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Whoever uses the database or its partitions now reads again what was not written.
+    /// Rows that were not written are read again by the next user of the database or its partitions.
     fn abort_catch_up(&mut self) {
         if let Some(catch_up) = &mut self.catch_up {
             catch_up.abort();
@@ -199,7 +197,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         });
     }
 
-    /// The buffer of a row's database, if that has yet to take the record at this offset.
+    /// The buffer of a row's database, if that database has yet to take the record at this offset.
     fn buffer_lacking(
         &mut self,
         row: &R,
@@ -213,7 +211,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         buffer.lacks(partition, offset).then_some(buffer)
     }
 
-    /// Writes every database in use; the failures of some do not keep the others.
+    /// Writes every database in use; failures of some do not stop the others.
     async fn write_all(&mut self, errors: &mut MostSevere) {
         let writes = self
             .in_use()
@@ -384,7 +382,7 @@ mod tests {
             let outcome = sink.verify().await;
             assert!(matches!(outcome, Err(SinkError::Moved(_))), "{outcome:?}");
         }
-        // Its offsets of the other partitions would stay unknown.
+        // The database's offsets of the other partitions would stay unknown.
         assert!(sink.resume(&partitions()[..1]).await.is_err());
         assert!(sink.databases[1].has_recovered());
         assert!(sink.resume(&partitions()).await.is_err());

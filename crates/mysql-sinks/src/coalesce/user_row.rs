@@ -1,4 +1,4 @@
-//! What a user has: contacts, memberships of groups, a profile.
+//! The rows of a user: contacts, memberships of groups, a profile.
 
 use message_store::{ContactDelta, Membership, OffsetUpdate, StoreError, UserRows};
 use projection::LogEvent;
@@ -17,12 +17,12 @@ pub enum UserRow {
     Profile(StoredProfile),
 }
 
-/// Whom or what a row is about.
+/// The user or group that a row is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Peer {
     User(UserId),
     Group(GroupId),
-    /// Of the user's own profile.
+    /// For the user's own profile.
     None,
 }
 
@@ -99,7 +99,7 @@ impl MergedRow for UserRow {
     }
 }
 
-/// Who joins or leaves, sends, reads, hides or clears; nobody else has a row of an event.
+/// The membership rows that an event changes: those of users who join or leave, send, read, hide or clear, and no others.
 fn memberships(gid: GroupId, body: &Body, offset: i64, mut take: impl FnMut(Membership)) {
     let of_user = |uid| Membership {
         pos: offset,

@@ -1,4 +1,4 @@
-//! The arguments that every program of Tidemark has for its configuration.
+//! The arguments by which every program of Tidemark takes its configuration.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
 use super::{ConfigError, ConfigSource};
 
-/// Flatten into a program's arguments: `#[command(flatten)] config: ConfigArgs`.
+/// To be flattened into a program's arguments: `#[command(flatten)] config: ConfigArgs`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ConfigArgs {
     /// The configuration file (TOML); without one the built-in defaults hold

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, in words for the operator.
+//! The errors of a configuration, in words for the operator.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use super::{SECTIONS, secret::REDACTED};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The file is not there or not readable.
+    /// The file does not exist or is not readable.
     #[error("file {}: cannot be read: {reason}; must be a readable TOML file", path.display())]
     Unreadable {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The file is not TOML.
     #[error("file {}, line {line}: {message}; must be valid TOML", path.display())]
     Syntax {
-        /// The file asked for.
+        /// The requested file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What the parser said.
+        /// The message of the parser.
         message: String,
     },
     /// A section that does not exist.
@@ -36,16 +36,16 @@ pub enum ConfigError {
     UnknownSection {
         /// The place that names it.
         origin: String,
-        /// What it is called there.
+        /// The name of the section.
         section: String,
     },
-    /// A variable of the environment whose value is no text.
+    /// An environment variable whose value is not text.
     #[error("environment variable {name}: is not valid UTF-8; must be text")]
     UnreadableVariable {
         /// The variable.
         name: String,
     },
-    /// A variable of the environment that begins like a setting and names no section.
+    /// An environment variable that begins like a setting but names no section.
     #[error("environment variable {name}: is not a setting; must be TIDEMARK_<SECTION>__<KEY>")]
     UnknownVariable {
         /// The variable.
@@ -62,10 +62,10 @@ pub enum ConfigError {
     Values(Vec<ValueError>),
 }
 
-/// One value at fault.
+/// One wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueError {
-    /// Where it was said.
+    /// The place that set the value.
     pub origin: String,
     /// `section.key`.
     pub key: String,
@@ -114,7 +114,7 @@ impl ConfigError {
         }
     }
 
-    /// What deserialising the section complained about.
+    /// The errors of deserialising the section.
     pub(super) fn refused(
         section: &str,
         layers: &Figment,
@@ -146,7 +146,7 @@ impl ConfigError {
         Self::Values(values.collect())
     }
 
-    /// What the section's own rules complained about.
+    /// The violations of the section's own rules.
     pub(super) fn out_of_bounds(
         section: &str,
         layers: &Figment,
@@ -170,7 +170,7 @@ fn lines(values: &[ValueError]) -> String {
     lines.join("\n")
 }
 
-/// A list is always said as a whole, so what is wrong in it was said where the list was.
+/// A list is always set as a whole, so the origin of an element is that of the list.
 fn origin_of(layers: &Figment, path: &str) -> String {
     let path = path.split('[').next().unwrap_or_default();
     match layers.find_metadata(path) {
@@ -179,7 +179,7 @@ fn origin_of(layers: &Figment, path: &str) -> String {
     }
 }
 
-/// A value that is right: the default, where it is a text or a number.
+/// An example of a valid value: the default, if it is a text or a number.
 fn hint(defaults: &Value, path: &str) -> String {
     let pointer = format!("/{}", path.replace('.', "/"));
     match defaults.pointer(&pointer) {
@@ -189,7 +189,7 @@ fn hint(defaults: &Value, path: &str) -> String {
     }
 }
 
-/// The key at fault, if the complaint itself names it, and the complaint in words.
+/// The wrong key, if the message itself names it, and the message in words.
 fn problem_of(kind: &Kind) -> (Option<String>, String) {
     match kind {
         Kind::UnknownField(name, known) => (
@@ -215,7 +215,7 @@ fn problem_of(kind: &Kind) -> (Option<String>, String) {
     }
 }
 
-/// What was given, without its text, which may hold a secret.
+/// A description of the value, without its text, which may hold a secret.
 fn outline(actual: &Actual) -> String {
     match actual {
         Actual::Str(_) => "text".to_owned(),

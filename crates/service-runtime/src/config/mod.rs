@@ -52,12 +52,12 @@ pub const FILE_VARIABLE: &str = "TIDEMARK_CONFIG";
 /// The token or service key with which commands call services.
 pub const TOKEN_VARIABLE: &str = "TIDEMARK_TOKEN";
 
-/// Everything that was said about the configuration, by section, in rising order of precedence.
+/// All settings, by section, in rising order of precedence.
 ///
-/// [`ConfigSource::default`] says nothing: every section then has its built-in defaults, whatever the environment holds.
+/// [`ConfigSource::default`] is empty: every section then has its built-in defaults, whatever the environment holds.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigSource {
-    /// What the named profile brings.
+    /// The settings of the named profile.
     of_profile: Vec<Setting>,
     settings: Vec<Setting>,
 }
@@ -66,7 +66,7 @@ impl ConfigSource {
     /// Reads the file, if there is one, and takes the environment of this process; `overrides` are pairs of `section.key` and value.
     ///
     /// # Errors
-    /// A file that cannot be read or is not TOML, a variable that is no text, and a section that does not exist.
+    /// A file that cannot be read or is not TOML, a variable that is not text, and a section that does not exist.
     pub fn load(file: Option<&Path>, overrides: &[(String, String)]) -> Result<Self, ConfigError> {
         Self::from_parts(file, process_environment()?, overrides)
     }
@@ -98,11 +98,11 @@ impl ConfigSource {
         })
     }
 
-    /// What file, environment and command line say, later ones over earlier ones, as one file would have it. A profile is only
-    /// named in it. Secrets are in it as they are.
+    /// The settings of file, environment and command line, later ones over earlier ones, in the form of one file. A profile is only named in it.
+    /// Secrets are not redacted.
     ///
     /// # Errors
-    /// A value that no file can have.
+    /// A value that a file cannot have.
     pub fn said(&self) -> Result<toml::Table, ConfigError> {
         let mut sections: BTreeMap<String, Figment> = BTreeMap::new();
         for setting in &self.settings {
@@ -122,7 +122,7 @@ impl ConfigSource {
     /// The section as its struct, checked.
     ///
     /// # Errors
-    /// Every value at fault, with where it came from, its `section.key`, what is wrong and what is right.
+    /// Every wrong value, with its origin, its `section.key`, what is wrong and what is right.
     ///
     /// # Panics
     /// If `name` is none of [`SECTIONS`]: a defect of the caller.
@@ -142,7 +142,7 @@ impl ConfigSource {
         Ok(value)
     }
 
-    /// Where the value of `section.key` was said last; the built-in default counts as such a place.
+    /// The place that set the value of `section.key` last; the built-in default counts as such a place.
     #[must_use]
     pub fn origin(&self, section: &str, key: &str) -> String {
         let mut said = self.all().rev();
@@ -150,7 +150,7 @@ impl ConfigSource {
             .map_or_else(|| "built-in default".to_owned(), |s| s.origin.clone())
     }
 
-    /// The section as it takes effect, for people to read: secrets are redacted.
+    /// The section in effect, for people to read: secrets are redacted.
     ///
     /// # Errors
     /// As [`ConfigSource::section`].
@@ -162,7 +162,7 @@ impl ConfigSource {
         Ok(serde_json::to_value(value).expect("a section has string keys and plain values"))
     }
 
-    /// In rising order of precedence.
+    /// All settings, in rising order of precedence.
     fn all(&self) -> impl DoubleEndedIterator<Item = &Setting> {
         self.of_profile.iter().chain(&self.settings)
     }
@@ -182,7 +182,7 @@ impl ConfigSource {
     }
 }
 
-/// What a section has where nothing is said.
+/// The built-in defaults of a section.
 fn defaults_of<T: Default + Serialize>() -> serde_json::Value {
     serde_json::to_value(T::default()).expect("a section has string keys and plain values")
 }
@@ -220,7 +220,7 @@ fn settings_of_file(path: &Path) -> Result<Vec<Setting>, ConfigError> {
     Ok(settings)
 }
 
-/// Sorted by name, so that what takes effect does not hang on the order of the environment: `X_FILE` comes after `X`.
+/// Sorted by name, so that the result does not depend on the order of the environment: `X_FILE` comes after `X`.
 fn settings_of_environment(
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Vec<Setting>, ConfigError> {
@@ -232,7 +232,7 @@ fn settings_of_environment(
         .collect()
 }
 
-/// Variables of other programs may hold what they like.
+/// Variables of other programs may have any value.
 fn process_environment() -> Result<Vec<(String, String)>, ConfigError> {
     let variables = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))

@@ -1,4 +1,4 @@
-//! Named sets of settings, for what a deployment is to be best at.
+//! Named sets of settings, each for a different goal of a deployment.
 
 use serde::{
     Deserialize, Serialize,
@@ -10,23 +10,23 @@ use serde::{
 
 use super::{ConfigError, setting::Setting};
 
-/// What all services are set to be best at. Whatever is said anywhere else goes over what a profile says.
+/// The goal of the settings of all services. Settings of any other source override those of a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Messages come through soon: the built-in defaults.
+    /// Messages arrive soon: the built-in defaults.
     #[default]
     Latency,
-    /// Little work for each message, at the price of some hundred milliseconds: what comes waits for company.
+    /// Little work for each message, at the price of some hundred milliseconds: messages wait for a batch.
     Throughput,
 }
 
-/// Where a profile is named.
+/// The setting that names the profile.
 const SECTION: &str = "runtime";
 const KEY: &str = "profile";
 
 impl Profile {
-    /// The one that settings name last.
+    /// The profile that the settings name last.
     pub(super) fn named_in(settings: &[Setting]) -> Result<Self, ConfigError> {
         let named = settings.iter().rev();
         let named = named.filter(|setting| setting.section == SECTION && setting.is_of(KEY));
@@ -49,7 +49,7 @@ impl Profile {
         })
     }
 
-    /// What it says, as `section.key` and value.
+    /// The settings of the profile, as `section.key` and value.
     pub(super) fn settings(self) -> impl Iterator<Item = Setting> {
         let said: &[(&str, &str, i64)] = match self {
             Self::Latency => &[],
@@ -62,7 +62,7 @@ impl Profile {
     }
 }
 
-/// docs/CAPACITY.md has them beside the defaults.
+/// docs/CAPACITY.md lists these settings beside the defaults.
 const THROUGHPUT: &[(&str, &str, i64)] = &[
     ("kafka", "fetch_wait_ms", 100),
     ("ingest", "batch_linger_ms", 100),

@@ -5,7 +5,7 @@ use std::fmt;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What is shown instead of a secret.
+/// The text that is shown instead of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 
 /// A password or key: shown as `[redacted]` wherever it is printed, logged or serialised, and wiped from memory when dropped.
@@ -44,7 +44,7 @@ impl Serialize for Secret {
 }
 
 impl<'de> Deserialize<'de> for Secret {
-    /// Takes strings only. Serde's own complaint about a number would quote it.
+    /// Takes strings only. Serde's own message about a number would quote the number.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match String::deserialize(deserializer) {
             Ok(text) => Ok(Self(text.into())),

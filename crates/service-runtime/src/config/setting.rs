@@ -18,7 +18,7 @@ pub(super) struct Setting {
     pub(super) section: String,
     keys: Vec<String>,
     value: Value,
-    /// Where it was said: "file tidemark.toml", "environment variable …", "--set …".
+    /// The place that set it: "file tidemark.toml", "environment variable …", "--set …".
     pub(super) origin: String,
 }
 
@@ -41,7 +41,7 @@ impl Setting {
         }
     }
 
-    /// `TIDEMARK_<SECTION>__<KEY>`; nothing for what is no setting: variables of others, and those of [`is_known`].
+    /// Parses `TIDEMARK_<SECTION>__<KEY>`; `None` for a variable that is not a setting: those of other programs, and those of [`is_known`].
     pub(super) fn from_variable(name: &str, text: &str) -> Result<Option<Self>, ConfigError> {
         let Some(rest) = name.strip_prefix(VARIABLE_PREFIX) else {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Setting {
         }
     }
 
-    /// `section.key` and its value, from the command line.
+    /// Parses `section.key` and its value, from the command line.
     pub(super) fn from_override(path: &str, text: &str) -> Result<Self, ConfigError> {
         let (section, keys) = path
             .split_once('.')
@@ -87,12 +87,12 @@ impl Setting {
         self.keys == [key]
     }
 
-    /// Its value, if that is a text, and where it was said.
+    /// The value, if it is text, and the place that set it.
     pub(super) fn text_and_origin(&self) -> (Option<&str>, &str) {
         (self.value.as_str(), &self.origin)
     }
 
-    /// The key whose value is in the file that this setting names, if that is what it is.
+    /// The key whose value is in the file that this setting names, if it names one.
     pub(super) fn names_file_for(&self, keys: &BTreeSet<String>) -> Option<String> {
         let [name] = self.keys.as_slice() else {
             return None;
@@ -128,7 +128,7 @@ impl Setting {
     }
 }
 
-/// Variables of ours that are no settings.
+/// Variables of Tidemark that are not settings.
 fn is_known(name: &str) -> bool {
     [
         super::FILE_VARIABLE,
@@ -141,8 +141,8 @@ fn is_known(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Text stays text until the section's struct says what it wants (so that a password of digits stays as it is); only what is
-/// written as a list or a table is parsed, as TOML.
+/// Text stays text until the section's struct gives it a type (so that a password of digits stays as it is). Only text in the form of a list or a
+/// table is parsed, as TOML.
 fn value_of(text: &str) -> Value {
     let looks_composite = (text.starts_with('[') && text.ends_with(']'))
         || (text.starts_with('{') && text.ends_with('}'));

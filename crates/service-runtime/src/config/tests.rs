@@ -80,7 +80,7 @@ impl Layers<'_> {
         self.source()?.section("ingest")
     }
 
-    /// The one complaint, which must name all of `parts`.
+    /// The only error, which must name all of `parts`.
     fn refused(&self, parts: &[&str]) {
         let message = self.ingest().unwrap_err().to_string();
         for part in parts {
@@ -149,7 +149,7 @@ fn what_was_said_is_a_file_that_says_the_same() {
         overrides: &[("ingest.max_msg_bytes", "3")],
     };
     let said = layers.source().unwrap().said().unwrap();
-    // What was a text in the environment or on the command line stays one, and is read as the number that it is.
+    // A text from the environment or the command line stays a text, and is read as a number if the setting is one.
     let expected = "[runtime]\nprofile = 'throughput'\n\
                     [ingest]\nbind = 'file'\nmax_msg_bytes = '3'\n[ingest.retry]\nattempts = '2'";
     assert_eq!(said, toml::from_str(expected).unwrap());

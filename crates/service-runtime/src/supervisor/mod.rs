@@ -1,4 +1,4 @@
-//! Owns the workers of a process: one that dies stops all the others, and a stop has a deadline.
+//! Owns the workers of a process: a worker that dies stops all the others, and a stop has a deadline.
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ type WorkerId = usize;
 #[derive(Debug)]
 struct Running {
     name: String,
-    /// A thread has none: it cannot be made to stop.
+    /// `None` for a thread, which cannot be made to stop.
     abort: Option<AbortHandle>,
 }
 
@@ -55,37 +55,37 @@ pub enum WorkerFailed {
     /// A worker returned although nothing had asked it to.
     #[error("worker {worker} ended before it was asked to")]
     Ended {
-        /// Its name.
+        /// The worker's name.
         worker: String,
     },
     /// A worker returned an error.
     #[error("worker {worker} failed: {}", with_causes(error))]
     Failed {
-        /// Its name.
+        /// The worker's name.
         worker: String,
-        /// What it returned.
+        /// The error.
         error: anyhow::Error,
     },
     /// A worker panicked.
     #[error("worker {worker} panicked: {message}")]
     Panicked {
-        /// Its name.
+        /// The worker's name.
         worker: String,
-        /// What it panicked with.
+        /// The message of the panic.
         message: String,
     },
     /// Workers were still running after the deadline and the hard stage.
     #[error("still running {waited:?} after the stop: {}", workers.join(", "))]
     Stuck {
-        /// Their names.
+        /// The workers' names.
         workers: Vec<String>,
-        /// How long they were waited for.
+        /// How long the supervisor waited for them.
         waited: Duration,
     },
     /// A second request to stop came before the workers had finished.
     #[error("stopped at once by a second signal; still running: {}", workers.join(", "))]
     Aborted {
-        /// Their names.
+        /// The workers' names.
         workers: Vec<String>,
     },
 }
@@ -153,8 +153,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Runs until `stop` says so, the soft stage begins by other means, or a worker ends; then stops all workers. `stop` is asked again
-    /// while they stop: a second yes ends the wait at once.
+    /// Runs until `stop` returns, the soft stage begins by other means, or a worker ends; then stops all workers. `stop` is awaited again meanwhile:
+    /// if it returns a second time, the wait ends at once.
     ///
     /// # Errors
     /// The first worker that ended early, failed or panicked (while stopping, too), or those that did not stop.
@@ -207,7 +207,7 @@ impl Supervisor {
         first.and(Err(stuck))
     }
 
-    /// Receives endings until no worker is left; keeps the first failure, logs them all.
+    /// Receives endings until no worker is left; keeps the first failure, and logs all.
     async fn collect(&mut self, first: &mut Result<(), WorkerFailed>) {
         while !self.running().is_empty() {
             let (worker, outcome) = self.next_ending().await;
@@ -278,7 +278,7 @@ impl Outcome {
         }
     }
 
-    /// Before the stop every ending is a failure.
+    /// The failure that this ending is if it comes before the stop; every one is.
     fn before_stop(self, worker: String) -> WorkerFailed {
         match self.while_stopping(worker.clone()) {
             Ok(()) => WorkerFailed::Ended { worker },

@@ -11,7 +11,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
 
-/// A worker that stops when it should.
+/// A worker that stops when asked to.
 async fn polite(shutdown: Shutdown) -> anyhow::Result<()> {
     shutdown.soft().cancelled().await;
     Ok(())

@@ -106,7 +106,7 @@ fn one(reference: &str, what: Value) -> Vec<(String, Value)> {
     vec![(reference.to_owned(), what)]
 }
 
-/// A dead letter of a send that waits may be among those that are gone; nobody is told of it that it is a repeat.
+/// A dead letter of a send that waits may be among those that are gone, so no device is told that it is a repeat.
 #[test]
 fn what_waits_for_dead_letters_that_are_gone_is_not_known() {
     let mut gateway = Gateway::new();
@@ -133,7 +133,7 @@ fn what_a_new_inbound_topic_has_is_not_answered_as_of_the_old_one() {
     let decided = gateway.hub.decided(P);
     gateway.send_after(decided, 7, "y");
     assert_eq!(gateway.answers(), one("7", json!("unknown-outcome")));
-    // And it waits for nothing.
+    // The send no longer waits.
     gateway.read_dead_letters(10);
     assert_eq!(gateway.answers(), []);
     gateway.send_after(decided, 10, "z");

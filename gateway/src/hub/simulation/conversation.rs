@@ -118,12 +118,12 @@ impl Conversation {
         self.views.get(&user).cloned().unwrap_or_default()
     }
 
-    /// Once the group is dissolved: who was a member then, and has not left since.
+    /// In a dissolved group: whether the user was a member then, and has not left since.
     pub(super) fn is_member(&self, user: UserId) -> bool {
         self.group.members.contains_key(&user)
     }
 
-    /// As the projectors do.
+    /// Applies an event as the projectors do.
     pub(super) fn apply(&mut self, offset: i64, body: &Body) {
         match body {
             Body::Message(message) => self.apply_message(offset, message),
@@ -261,7 +261,7 @@ impl Seen<'_> {
         !is_hidden && !self.contents.message(mid).is_deleted
     }
 
-    /// As a page has it.
+    /// A message as a page has it.
     fn message(&self, mid: Mid) -> Value {
         let message = self.contents.message(mid);
         let mut item = json!({
@@ -296,7 +296,7 @@ impl Seen<'_> {
         item
     }
 
-    /// Of `/sync`: without the token's part of it.
+    /// A row of `/sync`, without the token's part of it.
     pub(super) fn row(&self, at: i64) -> Value {
         let mut row = match self.to() {
             Recipient::User(peer) => self.contact_row(peer),
@@ -426,7 +426,7 @@ impl Seen<'_> {
         least.unwrap_or_default()..=self.contents.chg()
     }
 
-    /// Of the user's own changes without a number, the last one; who has joined again may have learned of none of before.
+    /// The last of the user's own changes without a number. A user who has joined again may not have learned of those before.
     pub(super) fn own_pos(&self) -> RangeInclusive<i64> {
         let last = self.view.own_pos;
         let least = if last > self.view.join_pos { last } else { 0 };

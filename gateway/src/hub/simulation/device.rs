@@ -34,7 +34,7 @@ pub(super) struct Device {
     /// Events that were handed to it, and heads in place of others.
     handled: BTreeSet<EventPosition>,
     heads: Vec<HeadFrame>,
-    /// The last event that a page of a sync had of a chat, where another page followed.
+    /// The last event that a page of a sync had of a chat, if another page followed.
     paged: BTreeMap<Recipient, i64>,
     /// The newest message of each group of which it was told, and how: what comes has no gap.
     told: Told,
@@ -96,7 +96,7 @@ impl Device {
         more
     }
 
-    /// Handles a frame. Whether it is of an event that a page of a sync had before.
+    /// Handles a frame. Returns whether it is of an event that a page of a sync had before.
     pub(super) fn take(&mut self, item: &Outgoing, log: &Log) -> bool {
         let before = self.token().unwrap().clone();
         let mut is_overtaken = false;
@@ -141,7 +141,7 @@ impl Device {
         );
     }
 
-    /// The token moves over events: each that is the user's was handed over, or a head has stood for it.
+    /// Checks the events that the token moves over: each that is the user's was handed over, or a head or a later change stands for it.
     fn cover(&self, partition: Partition, from: NextOffset, log: &Log) {
         let covered = from.get()..self.token().unwrap().get(partition).get();
         for offset in covered {
@@ -159,7 +159,7 @@ impl Device {
         }
     }
 
-    /// By a head, which has the newest of what concerns all members.
+    /// Whether a head stands for an event: it has the newest of what concerns all members.
     fn is_stood_for(&self, logged: &Logged, offset: i64) -> bool {
         let mut heads = self.heads.iter().filter(|head| {
             ConversationId::Group(head.gid) == logged.conversation
@@ -172,7 +172,7 @@ impl Device {
         })
     }
 
-    /// A change of a group that does not name the user, by a later one: that is still to come, where it was not handed over.
+    /// Whether an event is a change of a group that does not name the user, and a later change follows: that was handed over, or is still to come.
     fn is_said_later(&self, logged: &Logged, at: EventPosition, log: &Log) -> bool {
         let changes_group = |logged: &Logged| matches!(logged.body, Body::GroupChange(_));
         let end = log.end(at.partition).get();
@@ -181,7 +181,7 @@ impl Device {
         changes_group(logged) && !logged.names(self.user()) && of_group.any(changes_group)
     }
 
-    /// Whether a page of a sync had it before the stream.
+    /// Whether a page of a sync had the event before the stream.
     fn is_overtaken(&self, at: EventPosition, log: &Log) -> bool {
         let key = recipient(log.event(at).conversation, self.user());
         self.paged.get(&key).is_some_and(|last| at.offset <= *last)
@@ -228,7 +228,7 @@ impl Device {
         stores.seen(log, self.user(), key, &self.state.known_of(key)?)
     }
 
-    /// Where its token covers the whole of a partition, it knows what there is. Whether it covers all of them.
+    /// Checks that the device knows what there is in each partition that its token covers whole. Returns whether it covers all of them.
     pub(super) fn check(&self, log: &Log) -> bool {
         let Some(token) = self.token() else {
             return false;
@@ -258,7 +258,7 @@ impl Device {
         }
     }
 
-    /// Against what a sync and pages would return.
+    /// Compares a chat with what a sync and pages would return.
     fn check_chat(&self, key: Recipient, mut row: Value, seen: &Seen<'_>) {
         let whose = format!("user {}, {key:?}", self.user());
         let chat = &self.state.chats()[&key];
@@ -278,7 +278,7 @@ impl Device {
         let newest: Option<client::MessageItem> =
             serde_json::from_value(row["last"].take()).unwrap();
         let mut newest = message_json(newest.as_ref());
-        // A list does not have it.
+        // A list does not have `edited_ts`.
         for message in [&mut last, &mut newest] {
             message
                 .as_object_mut()

@@ -17,7 +17,7 @@ use super::conversation::Conversation;
 use crate::hub::test_events::uid;
 
 pub(super) const USERS: i64 = 5;
-/// Two share a partition, and two are in some with conversations of users.
+/// Two share a partition, and two are in partitions with conversations of users.
 const GROUPS: [i64; 4] = [69, 102, 134, 166];
 
 /// Rule version 4 begins at this offset of each partition.
@@ -46,7 +46,7 @@ pub(super) type Conversations = BTreeMap<ConversationId, Arc<Conversation>>;
 
 struct PartitionLog {
     events: Vec<Logged>,
-    /// By offset: before the event there.
+    /// By offset: what they were before the event there.
     conversations: Vec<Conversations>,
 }
 
@@ -74,7 +74,7 @@ impl Log {
         &self.0[at.partition].events[at.offset as usize]
     }
 
-    /// As of an offset.
+    /// The conversations of a partition as of an offset.
     pub(super) fn conversations(&self, partition: Partition, next: NextOffset) -> &Conversations {
         &self.0[partition].conversations[next.get() as usize]
     }
@@ -121,7 +121,7 @@ impl Log {
     }
 }
 
-/// Who may do something, and where.
+/// The user who may do something, and where.
 struct Now<'a> {
     by: UserId,
     to: Recipient,
@@ -159,7 +159,7 @@ impl Now<'_> {
     }
 
     /// What still happens once a group is dissolved (PROTOCOL G7): members leave, hide and clear, and admins recall and delete, as does the owner who
-    /// has left. Rights are no matter of the gateway: each member is an admin.
+    /// has left. The gateway does not check rights: each member is an admin.
     fn clear_up(&self, gid: GroupId, rng: &mut StdRng) -> Step {
         let is_member = self.known.is_member(self.by);
         let recalls = is_member || self.by == self.known.group.settings.owner;
@@ -230,7 +230,7 @@ impl Now<'_> {
         (is_new && !is_note).then(|| (Body::ReadPosition(position), [self.by].into()))
     }
 
-    /// Another flag, or the contact goes.
+    /// Changes a flag, or deletes the contact.
     fn set_contact(&self, peer: UserId, rng: &mut StdRng) -> Step {
         let known = self.known.view(self.by);
         let (mut flags, mut deleted) = (known.flags, None);
@@ -346,7 +346,7 @@ fn begins_whole(gid: GroupId) -> bool {
     gid.get() % 3 != 0
 }
 
-/// Some are longer than a list shows.
+/// A text; some are longer than a list shows.
 fn text(offset: i64, rng: &mut StdRng) -> String {
     match rng.random_ratio(1, 40) {
         true => "😀".repeat(201),

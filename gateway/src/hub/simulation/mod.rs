@@ -30,7 +30,7 @@ use super::{
 
 const GATEWAYS: usize = 2;
 const STEPS: usize = 600;
-/// A device is looked at so often.
+/// How often a device is checked, milliseconds.
 const CHECK_INTERVAL: u64 = 4;
 const LIMITS: HubLimits = HubLimits {
     ring_ms: 120,
@@ -41,11 +41,11 @@ const LIMITS: HubLimits = HubLimits {
     turn: 7,
 };
 const QUEUE_BYTES: usize = 2_000;
-/// So often devices come back once all is quiet.
+/// How often devices come back once all is quiet.
 const ROUNDS: usize = 20;
-/// A device asks for so many pages without a pause.
+/// How many pages a device asks for without a pause.
 const MAX_PAGES: usize = 10;
-/// A device that handles seldom does so about every so many steps.
+/// A device that handles seldom does so about every `SLEEP_STEPS` steps.
 const SLEEP_STEPS: u32 = 60;
 
 struct Simulation {
@@ -86,7 +86,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Each of them happens in that many percent of the runs at least.
+    /// In how many percent of the runs each outcome happens at least.
     const LEAST: [(Self, u64); 10] = [
         (Self::Resumed, 99),
         (Self::Interrupted, 90),
@@ -206,7 +206,7 @@ impl Simulation {
         });
     }
 
-    /// A device comes back, and syncs where it has to; mostly page by page, until it has its stream. Something may happen between two pages.
+    /// A device comes back, and syncs if it has to; mostly page by page, until it has its stream. Something may happen between two pages.
     fn connect(&mut self, which: usize, gateway: usize, mut between: impl FnMut(&mut Self)) {
         if self.devices[which].connection.is_some() {
             return;
@@ -219,7 +219,7 @@ impl Simulation {
         }
     }
 
-    /// Whether the device has got a page of a sync, and is to say it again.
+    /// Says hello. Returns whether the device got a page of a sync, and has to say hello again.
     fn say_hello(&mut self, which: usize, gateway: usize) -> bool {
         let device = &mut self.devices[which];
         let of = DeviceOf {
@@ -256,7 +256,7 @@ impl Simulation {
         false
     }
 
-    /// As a gateway does. Between two turns of the hub something may happen.
+    /// Replays as a gateway does. Between two turns of the hub something may happen.
     fn replay(
         &mut self,
         gateway: usize,

@@ -19,13 +19,13 @@ use crate::hub::{Span, StoredMemberships};
 /// Rows of a page of a sync.
 const SYNC_LIMIT: usize = 1;
 
-/// How far the sinks are: that of contacts and memberships in the users' database, that of messages and groups in theirs.
+/// How far the sinks are: the one of contacts and memberships in the users' database, and the one of messages and groups in theirs.
 pub(super) struct Stores {
     pub(super) contacts: PartitionMap<NextOffset>,
     groups: PartitionMap<NextOffset>,
 }
 
-/// A row of a sync: a conversation or group with its last event, or nothing where the user has left.
+/// A row of a sync: a conversation or group with its last event, or nothing if the user has left.
 type Row<'a> = (RowKey, Option<(Seen<'a>, i64)>);
 
 impl Stores {
@@ -80,7 +80,7 @@ impl Stores {
         }
     }
 
-    /// A page of a sync. `None` where a store has not applied what the device knows (Y7): the answer is waited for.
+    /// A page of a sync. `None` if a store has not applied what the device knows (Y7): the answer waits for that.
     pub(super) fn sync(&self, log: &Log, user: UserId, since: Option<&SyncToken>) -> Option<Value> {
         let cursor = SyncCursor::new(since.cloned(), 0);
         let of_contacts: Applied = self.contacts.clone().into_iter().collect();
@@ -184,7 +184,7 @@ impl Stores {
         chats.collect()
     }
 
-    /// What a user sees of a conversation; `None` where a store has not applied what the device knows of it, or the user is not in the group.
+    /// What a user sees of a conversation; `None` if a store has not applied what the device knows of it, or the user is not in the group.
     pub(super) fn seen<'a>(
         &self,
         log: &'a Log,

@@ -11,12 +11,12 @@ use crate::hub::RingEvent;
 #[derive(Default)]
 pub(super) struct Told {
     to: BTreeMap<GroupId, Mid>,
-    /// Groups that the user has left, as a sync said; one that returns everything says so of all that it does not have.
+    /// Groups that the user has left, as a sync said. A sync that returns everything says so of all groups that it does not have.
     left: BTreeSet<GroupId>,
     has_all: bool,
     /// Another page follows of an answer that returns everything.
     goes_on: bool,
-    /// Messages of these that came after that: the token of a sync is below what its rows know (Y2), and until the leave comes the user is a member.
+    /// Messages of `left` groups that came after the sync: its token is below what its rows know (Y2), and until the leave the user is a member.
     pub(super) of_left: usize,
 }
 

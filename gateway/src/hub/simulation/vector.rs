@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::Simulation;
 
-/// So many devices are recorded.
+/// How many devices are recorded.
 const VECTORS: u64 = 30;
-/// The chats are recorded behind so many steps.
+/// After how many steps the chats are recorded.
 const INTERVAL: usize = 25;
 
 /// The steps of a device, with its chats now and then.

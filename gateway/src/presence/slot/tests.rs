@@ -160,7 +160,7 @@ async fn while_redis_is_away_nobody_is_replaced_and_nothing_is_known() {
     assert_eq!(online(&slot).await, None);
     assert!(!is_replaced(&first));
 
-    // It comes back without what it had: what others had written is not there yet.
+    // Redis comes back without what it had: what others had written is not there yet.
     redis.cut_log(0);
     redis.restart();
     until(async || slot.hold_lease().await.is_ok()).await;
@@ -185,8 +185,8 @@ async fn a_notice_that_redis_does_not_take_is_told_later() {
     assert_eq!(heard.unwrap(), notice);
 }
 
-/// Puts so many users on a gateway that is so far away from Redis, and watches them from another one: how long it takes until all are shown as online,
-/// which they are for three leases from then on.
+/// Puts `users` on a gateway that is `delay` away from Redis, and watches them from another one. Returns how long it takes until all are shown as
+/// online; they stay so for three leases.
 async fn all_are_online_and_stay_so(users: i64, delay: Duration, lease: Duration) -> Duration {
     let redis = RedisServer::start();
     let proxy = Proxy::start(redis.port, delay).await;

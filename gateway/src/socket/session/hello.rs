@@ -28,15 +28,15 @@ use crate::{
     state::Gateway,
 };
 
-/// In this time a device has its stream, or is told to sync: whatever MySQL and Kafka say, or do not (W3).
+/// Within this time a device has its stream or is told to sync, whatever MySQL and Kafka answer, or do not (W3).
 const BEGINS_IN: Duration = Duration::from_secs(2);
-/// Memberships that MySQL does not have yet are read again, with so much time between.
+/// The pause before memberships that MySQL does not have yet are read again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Resumes of a connection that come before their time; another one ends it.
+/// How many resumes of a connection may come before their time; another one ends it.
 const MAX_EARLY_RESUMES: usize = 3;
 
 impl<'a> Session<'a> {
-    /// Reads the hello; `None` where the connection has ended.
+    /// Reads the hello; `None` if the connection has ended.
     pub(super) async fn greet(
         gateway: &'a Arc<Gateway>,
         peer: &'a Peer,
@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
         Some((session, since))
     }
 
-    /// Takes a resume, unless the pause that the device was given is not over: then it is told the rest of it, a few times.
+    /// Takes a resume if the pause that the device was given is over. If not, the device is told the rest of the pause, a few times.
     pub(super) async fn resume(&mut self, since: String) -> Result<(), Ended> {
         let left = self.resume_at.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -113,7 +113,7 @@ impl<'a> Session<'a> {
         self.write_frame(&frame).await
     }
 
-    /// Looks for where the stream goes on. Until that is known the device is read, and told where the gateway ends.
+    /// Looks for where the stream goes on. Until that is known, the device's frames are read, and it is told if the gateway ends.
     pub(super) fn find_beginning(&mut self, since: Since) -> Result<(), Ended> {
         charge_begin(self.gateway, self.peer)?;
         let connection = Arc::clone(&self.connection);
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Begins the stream as it was found that it can, or says that the device has to sync.
+    /// Begins the stream if it can go on, or says that the device has to sync.
     pub(super) async fn begin(&mut self, beginning: StreamStart) -> Result<(), Ended> {
         let StreamStart {
             complaint,
@@ -159,7 +159,7 @@ impl<'a> Session<'a> {
         self.write_waiting().await
     }
 
-    /// Where it did not help before, with a pause: a while, and not all devices at the same time.
+    /// Tells the device to sync: with a random pause, so that devices do not come together, if a sync did not help before or cannot help yet.
     async fn require_sync(&mut self, token: Option<&str>, why: NoStream) -> Result<(), Ended> {
         metrics::hello(why.as_str());
         let pauses = why != NoStream::SyncRequired || self.syncs > 0;
@@ -216,7 +216,7 @@ pub(super) struct StreamStart {
     complaint: Option<String>,
     /// The token that was kept for a device that has lost its own.
     kept: Option<String>,
-    /// From where the connection has its stream, as it has from now on.
+    /// From where the connection now has its stream.
     welcomed: Result<SyncToken, NoStream>,
 }
 
@@ -230,8 +230,8 @@ impl From<Result<SyncToken, NoStream>> for StreamStart {
     }
 }
 
-/// Begins from the device's token, from the one that was kept for it where it has lost its own, or with a sync. Whatever does not answer, that is known
-/// in [`BEGINS_IN`], and meanwhile the connection goes on.
+/// Begins from the device's token, from the one that was kept if the device has lost its own, or with a sync. Whatever does not answer, that is
+/// decided within [`BEGINS_IN`], and meanwhile the connection goes on.
 pub(super) async fn beginning(
     gateway: &Gateway,
     connection: Arc<Connection>,
@@ -271,7 +271,7 @@ pub(super) async fn beginning(
     }
 }
 
-/// A token of another version of the program is as good as none, and in the middle of a sync it does not say yet what the device knows.
+/// A token of another version of the program is as good as none, and a token from the middle of a sync does not say yet what the device knows.
 async fn from_token(
     gateway: &Gateway,
     connection: &Arc<Connection>,
@@ -303,7 +303,7 @@ async fn welcome(
     }
 }
 
-/// In turns: between two of them the hub is free for others, whatever the user has missed (PROTOCOL W10).
+/// Replays in turns: between two of them the hub is free for others, whatever the user has missed (PROTOCOL W10).
 async fn replay(
     gateway: &Gateway,
     connection: &Arc<Connection>,
@@ -329,7 +329,7 @@ async fn replay(
     Ok(())
 }
 
-/// Has the hub know in which groups a user is. MySQL says it.
+/// Has the hub learn from MySQL in which groups a user is.
 async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStream> {
     let topic = gateway.kafka.topic(Topic::Events);
     let read = timeout_at(by, memberships::read(&gateway.store, &topic, uid)).await;
@@ -349,8 +349,8 @@ async fn adopt(gateway: &Gateway, uid: UserId, by: Instant) -> Result<(), NoStre
     Ok(())
 }
 
-/// A token may be ahead of this gateway's rings (W9), but not of the log: then it is of another one, and a device that went on from it would miss
-/// everything up to there (W1).
+/// A token may be ahead of this gateway's rings (W9), but not of the log: then the token is of another log, and a device that went on from it would
+/// miss everything up to there (W1).
 async fn expect_on_log(gateway: &Gateway, since: &SyncToken, by: Instant) -> Result<(), NoStream> {
     if !gateway.hub().is_behind(since)? {
         return Ok(());

@@ -19,13 +19,13 @@ use crate::{
     state::Gateway,
 };
 
-/// Frames that are none in a minute, before the connection is closed.
+/// How many texts that are not frames a device may send in a minute; another one closes the connection.
 const MAX_COMPLAINTS: usize = 10;
 const MINUTE: Duration = Duration::from_secs(60);
-/// Of a connection, typing is passed on so often.
+/// How often typing on one connection is passed on.
 const TYPING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Frames that were none, in the minute that began with the first of them.
+/// Texts that were not frames, in the minute that began with the first of them.
 #[derive(Default)]
 pub(super) struct Complaints {
     count: usize,

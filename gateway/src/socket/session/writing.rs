@@ -13,7 +13,7 @@ use crate::{
     socket::close_code::{CloseCode, Ended},
 };
 
-/// So many frames are written before the device's own are looked at again.
+/// How many frames are written before the device's own are looked at again.
 const WRITTEN_AT_ONCE: usize = 64;
 
 impl Session<'_> {

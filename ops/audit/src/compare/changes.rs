@@ -8,8 +8,8 @@ use crate::{AuditError, Check, Finding, Kind, fold::LoggedChange};
 
 const PAGE: u32 = 2_000;
 
-/// Compares the table with the log, up to the smaller of the log's end and the resume offset of the same snapshot. Rows of dropped months may
-/// be there, or not.
+/// Compares the table with the log, up to the smaller of the log's end and the resume offset of the same snapshot. Rows of dropped months may or may
+/// not be there.
 pub(crate) async fn compare_changes(
     table: &MessageTable<'_>,
     check: &mut Check,
@@ -44,7 +44,7 @@ pub(crate) async fn compare_changes(
     }
 }
 
-/// As [`StoredChange::number`].
+/// The key of a change; like [`StoredChange::number`].
 fn key(change: &LoggedChange) -> (ConversationId, i64) {
     let number = match change.chg {
         Chg::ZERO => -change.id,
@@ -59,7 +59,7 @@ struct ChangeMerge<'a> {
     /// The resume offset of the snapshot.
     next: i64,
     first_month: Option<Month>,
-    /// The changes whose rows were not read yet.
+    /// The changes whose rows have not been read yet.
     expected: &'a [&'a LoggedChange],
     check: &'a mut Check,
 }
@@ -82,10 +82,10 @@ impl ChangeMerge<'_> {
         Ok(())
     }
 
-    /// Those of the expected changes; earlier ones were compared.
+    /// Compares the rows of the expected changes only; earlier rows were compared before.
     async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let changes = self.expected;
-        // Between those with a number and those without there may be earlier ones.
+        // Between changes with a number and those without there may be earlier rows.
         let range = |change: &LoggedChange| (change.conversation, change.chg == Chg::ZERO);
         for of_one in changes.chunk_by(|one, next| range(one) == range(next)) {
             for some in of_one.chunks(PAGE as usize) {
@@ -127,7 +127,7 @@ impl ChangeMerge<'_> {
             }
             // Its event was deleted from the log by retention.
             _ if row.id < self.table.bounds.start => {}
-            // It is to be deleted.
+            // The row's month is to be dropped.
             _ if Month::of(row.ts).ok() < self.first_month => {}
             // Its event was appended after the log's end was read.
             _ if (self.table.bounds.end..self.next).contains(&row.id) => {}

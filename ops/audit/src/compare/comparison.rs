@@ -1,5 +1,5 @@
-//! Compares values with the log. They change while they are compared: a value that looks wrong is a possible mismatch, which a second
-//! read clears or confirms.
+//! Compares values with the log. The values change during the comparison: one that looks wrong is a possible mismatch, which a second read clears or
+//! confirms.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{
     report::Checks,
 };
 
-/// A value that looked wrong, and what the log said before it was read.
+/// A value that looked wrong, and what the log said before the value was read.
 pub(crate) struct PossibleMismatch {
     pub(crate) key: Key,
     pub(crate) found: Found,
@@ -27,7 +27,7 @@ pub(crate) struct PossibleMismatch {
 }
 
 impl PossibleMismatch {
-    /// What is wrong with it if the log says `upper` now.
+    /// What is wrong with the value if the log now says `upper`.
     fn mismatches(&self, upper: Option<&Value>) -> Vec<Mismatch> {
         match &self.found {
             Ok(found) => {
@@ -51,10 +51,10 @@ pub(crate) struct Comparison {
     pub(super) unchecked: Vec<String>,
     /// Users whose states are being rebuilt.
     rebuilding: BTreeSet<UserId>,
-    /// Users of the log without a state: those who have another key, and the number of the others.
+    /// Users of the log without a state in Redis: those with another key, and the number of the others.
     without_state: BTreeSet<UserId>,
     pub(super) without_keys: usize,
-    /// Rows of who left a group that were deleted.
+    /// Deleted rows of users who left a group.
     pub(super) forgotten: usize,
     examples: usize,
     events_topic: String,
@@ -137,7 +137,7 @@ impl Comparison {
         }
     }
 
-    /// Clears the mismatches whose value is within what the log said before and after it was read.
+    /// Clears the mismatches whose value lies between what the log said before and after the read.
     pub(crate) fn clear(&mut self, log: &LogState) {
         self.possible_mismatches.retain(|value| {
             let upper = value.key.expected(log);

@@ -66,7 +66,7 @@ fn contact_difference(values: ComparedValues<'_>) -> Option<(Kind, String)> {
     Some((kind, what.to_owned()))
 }
 
-/// What is hidden stays so. What is cleared may be deleted.
+/// A hidden message stays hidden. Rows of cleared messages may be deleted.
 fn hidden_difference(values: ComparedValues<'_>) -> Vec<(Kind, String)> {
     let hidden = values.map(|value| match value {
         Some(Value::Hidden { mids, clear_mid }) => (&mids[..], *clear_mid),
@@ -84,12 +84,12 @@ fn hidden_difference(values: ComparedValues<'_>) -> Vec<(Kind, String)> {
         .collect()
 }
 
-/// A row that names the event that changed it last.
+/// Compares a row that names the event that changed it last.
 fn row_difference(rows: Rows, values: ComparedValues<'_>) -> Option<(Kind, String)> {
     let (kind, what) = match (values.found, values.lower, values.upper) {
         (None, None, _) => return None,
         (None, Some(_), _) => match rows {
-            // It has expired, or was never asked for.
+            // The profile has expired, or was never asked for.
             Rows::CachedProfiles => return None,
             Rows::Profiles => (Kind::Missing, "no profile"),
             _ => (Kind::Missing, "no row"),
@@ -100,7 +100,7 @@ fn row_difference(rows: Rows, values: ComparedValues<'_>) -> Option<(Kind, Strin
     Some((kind, what.to_owned()))
 }
 
-/// What the events between the two states left is not known any more: such a row may be any.
+/// The state after an event between the two states is not known, so such a row may have any value.
 fn outside(found: &Value, lower: Option<&Value>, upper: &Value) -> Option<&'static str> {
     let (pos, lower_pos, upper_pos) = (found.pos(), lower.map_or(-1, Value::pos), upper.pos());
     if lower_pos < pos && pos < upper_pos {
@@ -258,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(what(wrong, lower, upper).as_deref(), Some(column));
         }
-        // From before schema version 4.
+        // A row from before schema version 4.
         let plain = contact(0, 9, false);
         let plain = Contact {
             flags: Flags::default(),

@@ -1,4 +1,4 @@
-//! Which values are compared, and what follows from the log for each.
+//! Which values are compared, and the value that the log gives for each.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,9 +15,9 @@ use crate::{
 pub(crate) enum Rows {
     ReadPositions,
     Contacts,
-    /// Those of a conversation in `hidden_<n>` are one value.
+    /// All rows of a conversation in `hidden_<n>` are one value.
     Hidden,
-    /// They are scanned by themselves: a row of the others that cannot be read says nothing of these.
+    /// These rows are scanned separately: if a row of the others cannot be read, these can still be compared.
     HiddenInGroups,
     Groups,
     Members,
@@ -43,7 +43,7 @@ impl Rows {
         }
     }
 
-    /// The tables that have something in scope.
+    /// The tables that may have a row in scope.
     pub(super) fn tables(self, scope: Scope) -> BTreeSet<TableNumber> {
         match (self, scope) {
             (Self::ReadPositions, _) => {
@@ -76,7 +76,7 @@ impl Rows {
     }
 }
 
-/// Which value it is.
+/// The key of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(super) rows: Rows,
@@ -84,7 +84,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The number of the table that has the row; `None` for keys in Redis, and where these tables have no such subjects.
+    /// The number of the table that has the row; `None` for keys in Redis, and if these tables have no such subjects.
     pub(crate) fn number(self) -> Option<TableNumber> {
         match (self.rows, self.subject) {
             (Rows::ReadPositions, Subject::Contact(..))
@@ -97,7 +97,7 @@ impl Key {
         }
     }
 
-    /// The value that follows from the log; `None` where there need not be one.
+    /// The value that follows from the log; `None` if none is required.
     pub(crate) fn expected(self, log: &LogState) -> Option<Value> {
         match (self.rows, self.subject) {
             (Rows::UnreadCounts, Subject::User(uid)) => Some(Value::Contacts(log.contacts(uid))),
@@ -107,7 +107,7 @@ impl Key {
                 let contact = log.contact(uid, peer)?;
                 match rows {
                     Rows::Hidden => Value::hidden(contact.hidden, contact.clear_mid),
-                    // Without a read-ack.
+                    // There was no read-ack.
                     Rows::ReadPositions if contact.reads.iter().all(|(_, read)| read.mid == 0) => {
                         None
                     }

@@ -1,4 +1,4 @@
-//! Rows of who left a group may be deleted, below an offset that the store names (PROTOCOL Y8).
+//! Rows of users who left a group may be deleted, below an offset that the store names (PROTOCOL Y8).
 
 use message_store::{ReadTx, Sink, StoreError};
 use schemas::{DeviceClass, PartitionMap, topics::Topic};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Sources, fold::Member};
 
-/// Below which offset they may be, by partition, in the snapshot of the rows.
+/// The offset below which rows may be deleted, by partition, in the snapshot of the rows.
 #[derive(Default)]
 pub(super) struct Forgotten(PartitionMap<i64>);
 
@@ -28,8 +28,8 @@ impl Forgotten {
         Ok(Self(snapshot.forgotten_below(sink, &topic).await?))
     }
 
-    /// What is `expected` by the log where the store has a part of it only, and may have deleted the rest; otherwise what is found. Who joined again
-    /// has a new row: what was in the old one counts no more, but for what the user had cleared and hidden, and such a row is kept.
+    /// Returns the `expected` value of the log if the store has only a part of it and may have deleted the rest; otherwise the found value. A user
+    /// who joined again has a new row, and the old row no longer counts. If the user had cleared or hidden something, the old row is kept.
     pub(super) fn restore(
         &self,
         key: Key,
@@ -64,7 +64,7 @@ fn was_forgotten(expected: &Member, below: i64) -> bool {
     (0..below).contains(&expected.left_at) && expected.clear_mid == 0 && expected.own_pos == 0
 }
 
-/// With what the row had from before the user joined again, and what was not written since.
+/// The row with the old values from before the user joined again, unless newer ones were written.
 fn with_old(mut found: Member, expected: &Member) -> Member {
     let old = |found: &mut i64, expected_mid: i64| {
         if *found == 0 && expected_mid <= expected.join_mid {
@@ -88,7 +88,7 @@ mod tests {
 
     const BELOW: i64 = 20;
 
-    /// Who joined at 10, sent and read, left at this offset, and perhaps joined again.
+    /// A user who joined at 10, sent and read, left at `left_at`, and perhaps joined again.
     fn expected(left_at: i64, joined_at: i64) -> Member {
         Member {
             joined_at,
@@ -164,7 +164,7 @@ mod tests {
         };
         let restored = |found| restored(Rows::Memberships, Some(found), &expected);
         assert_eq!(restored(found.clone()), Some(expected.clone()));
-        // What was read since joining again is not excused.
+        // Values read since joining again are not excused.
         let reads = PerDevice::default();
         let unread = Member { reads, ..found };
         assert_ne!(restored(unread), Some(expected.clone()));

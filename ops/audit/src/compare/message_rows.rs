@@ -37,7 +37,7 @@ impl MessageRows {
         }
     }
 
-    /// Those that the log has for the table.
+    /// The digests that the log has for the table.
     pub(super) fn digests(self, messages: &Messages) -> &[(i64, u64)] {
         match self {
             Self::Direct => &messages.digests,
@@ -45,7 +45,7 @@ impl MessageRows {
         }
     }
 
-    /// The next rows behind the id `after`, ascending.
+    /// The next rows after the id `after`, ascending.
     pub(super) async fn scan(
         self,
         snapshot: &mut ReadTx,
@@ -60,7 +60,7 @@ impl MessageRows {
         Ok(rows.into_iter().map(StoredMessage::from).collect())
     }
 
-    /// The rows of these messages; those of other tables are left out.
+    /// The rows of these messages; messages of other tables are left out.
     pub(super) async fn by_mid(
         self,
         snapshot: &mut ReadTx,

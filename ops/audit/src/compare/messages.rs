@@ -17,14 +17,14 @@ use crate::{
 
 const PAGE: u32 = 2_000;
 
-/// One table of messages, and those that it must have.
+/// One table of messages, and the messages that it must have.
 pub(crate) struct MessageTable<'a> {
     pub(crate) rows: MessageRows,
     pub(crate) sources: &'a Sources,
     pub(crate) reader: &'a Arc<LogReader>,
     pub(crate) scope: Scope,
     pub(crate) partition: Partition,
-    /// Those within `bounds`.
+    /// The messages within `bounds`.
     pub(crate) messages: &'a Messages,
     pub(crate) bounds: OffsetRange,
     /// The highest source offset below the end of `bounds`.
@@ -60,7 +60,7 @@ pub(crate) async fn compare_messages(
     loop {
         let mut compared = check.empty();
         compare_above(table, first_month, &mut compared).await?;
-        // Dropping a month affects open snapshots too: if one was dropped meanwhile, compare again.
+        // Dropping a month affects open snapshots too: if a month was dropped meanwhile, compare again.
         let now = store.kept_from(shard).await?;
         if now == first_month {
             check.merge(compared);
@@ -107,7 +107,7 @@ async fn compare_above(
     Ok(())
 }
 
-/// Counts the rows of a table whose `hashvalue`, `kind`, `del_flag` or `pos` no projection writes.
+/// Counts the rows of a table whose `hashvalue`, `kind`, `del_flag` or `pos` has a value that no projection writes.
 pub(crate) async fn check_misfits(
     snapshot: &mut ReadTx,
     sink: Sink,
@@ -138,14 +138,14 @@ fn dropped_below(months: &BTreeMap<Month, i64>, first_month: Option<Month>) -> i
 struct RowMerge<'a> {
     table: &'a MessageTable<'a>,
     topic: String,
-    /// The messages whose rows were not read yet.
+    /// The messages whose rows have not been read yet.
     expected: &'a [(i64, u64)],
     /// The resume offset of the snapshot.
     next: i64,
     /// The first month that is retained, and the offset of its first message.
     first_month: Option<Month>,
     dropped_below: i64,
-    /// Rows with another text, which may be of an event behind the log's end.
+    /// Rows with another text, which may come from an event after the log's end.
     changed_later: Vec<OtherText>,
     check: &'a mut Check,
 }
@@ -153,7 +153,7 @@ struct RowMerge<'a> {
 struct OtherText {
     id: i64,
     place: Place,
-    /// As it was sent.
+    /// The digest of the message as it was sent.
     sent: MessageDigest,
     found: MessageDigest,
 }
@@ -179,7 +179,7 @@ impl RowMerge<'_> {
         self.check_changed_later().await
     }
 
-    /// Compares the messages that are not compared again otherwise, and were changed since.
+    /// Compares the messages below `from` that were changed since.
     async fn changed_before(&mut self, snapshot: &mut ReadTx) -> Result<(), AuditError> {
         let changed = self.table.messages.changed.iter();
         let since: Vec<Place> = changed
@@ -189,7 +189,7 @@ impl RowMerge<'_> {
         for places in since.chunks(PAGE as usize) {
             for row in self.table.rows.by_mid(snapshot, places).await? {
                 if row.id < self.table.from {
-                    // All columns but the text were compared.
+                    // All columns but the text were compared before.
                     self.match_text(row.id, row.place(), row.digest, row.digest);
                 }
             }
@@ -229,7 +229,7 @@ impl RowMerge<'_> {
             return;
         }
         if changed.is_some_and(|changed| changed.at >= self.next) {
-            // The row is of a time before the change: whether it is right is not known any more.
+            // The row is from before the change: whether it is right is no longer known.
             return;
         }
         self.changed_later.push(OtherText {
@@ -240,7 +240,7 @@ impl RowMerge<'_> {
         });
     }
 
-    /// Reports the rows whose text no event up to the snapshot accounts for.
+    /// Reports the rows whose text follows from no event up to the snapshot.
     async fn check_changed_later(&mut self) -> Result<(), AuditError> {
         let suspects = std::mem::take(&mut self.changed_later);
         if suspects.is_empty() {
@@ -266,7 +266,7 @@ impl RowMerge<'_> {
         Ok(())
     }
 
-    /// The changed texts with the events between the log's end and the snapshot.
+    /// The changed texts, including the events between the log's end and the snapshot.
     async fn changed_up_to_the_snapshot(&self) -> Result<ChangedTexts, AuditError> {
         let mut changed = self.table.messages.changed.clone();
         let mut watermark = self.table.watermark;
@@ -311,7 +311,7 @@ impl RowMerge<'_> {
             .add(Finding::new(kind, what).at(&self.topic, partition, id));
     }
 
-    /// The columns that differ. The record is read again for this, so only for examples that the report shows.
+    /// The columns that differ. This reads the record again, so call it only for examples that the report shows.
     async fn what_differs(&self, row: &StoredMessage) -> Result<String, AuditError> {
         if !self.check.needs_examples() {
             return Ok(String::new());

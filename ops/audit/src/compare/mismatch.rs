@@ -12,7 +12,7 @@ pub(super) struct Mismatch {
     pub(super) area: Area,
     pub(super) kind: Kind,
     pub(super) what: String,
-    /// The report names the newest event of it.
+    /// The report names the newest event of this subject.
     pub(super) about: Option<Subject>,
 }
 
@@ -27,7 +27,7 @@ impl Key {
         }
     }
 
-    /// That of a value which no projection writes.
+    /// The mismatch of a value that no projection writes.
     pub(super) fn unreadable(self, cause: &str) -> Mismatch {
         let mismatch = self.mismatch(Kind::Different, cause);
         let about = match self.rows {
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// What a store has, and what the log had before that was read and after.
+/// What a store has, and what the log had before and after the store was read.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<T> {
     pub(super) found: T,
@@ -62,5 +62,5 @@ impl<T> Compared<T> {
     }
 }
 
-/// A value that is absent is `None`.
+/// `None` stands for an absent value.
 pub(super) type ComparedValues<'a> = Compared<Option<&'a Value>>;

@@ -16,11 +16,11 @@ use crate::{
     fold::{Contact, LogState, ProfileVersion, Subject},
 };
 
-/// How long the look-up of an ordinal may take.
+/// The maximum time for the look-up of an ordinal.
 const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_UP_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A value, if there is one, or why it cannot be read: no projection writes such a one.
+/// A value, if there is one, or why it cannot be read: a projection never writes an unreadable value.
 pub(crate) type Found = Result<Option<Value>, String>;
 
 pub(super) async fn read(sources: &Sources, log: &LogState, key: Key) -> Result<Found, AuditError> {
@@ -65,7 +65,7 @@ pub(super) async fn read_keys(
     }
 }
 
-/// The cached profile; none where the slot has no positions, since then nobody reads it.
+/// The cached profile; `None` if the slot has no positions, since then nobody reads it.
 pub(super) async fn read_cached_profile(
     connection: &Connection,
     uid: UserId,
@@ -124,7 +124,7 @@ async fn read_row(
     Ok(forgotten.restore(key, found, || key.expected(log)))
 }
 
-/// Where a read position's ordinal is yet to be looked up (PROTOCOL R5), the row is read again, for some seconds.
+/// Reads a contact. If a read position's ordinal is still to be looked up (PROTOCOL R5), the row is read again, for some seconds.
 async fn read_contact(
     store: &MessageStore,
     uid: UserId,

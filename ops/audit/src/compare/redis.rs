@@ -57,7 +57,7 @@ pub(super) async fn compare_unread_counts(
         let connection = slot.connect().await?;
         let mut positions = connection.read_positions().await?;
         if positions.generation().is_none() && !has_paused {
-            // A projector that is running writes them again.
+            // A running projector writes the positions again.
             tokio::time::sleep(options.pause).await;
             has_paused = true;
             positions = connection.read_positions().await?;
@@ -102,7 +102,7 @@ async fn compare_users(
     Ok(())
 }
 
-/// Without all watermarks of one generation, what Redis has cannot be compared. Where users have keys, those are shown to somebody.
+/// Without all watermarks of one generation, the values in Redis cannot be compared. If users have keys, somebody sees them.
 async fn without_watermarks(
     slot: &Slot,
     connection: &Connection,
@@ -136,7 +136,7 @@ async fn without_watermarks(
     Ok(())
 }
 
-/// The users who have such keys.
+/// The users who have such keys in Redis.
 async fn users_in_slot(
     connection: &Connection,
     rows: Rows,

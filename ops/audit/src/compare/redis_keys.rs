@@ -15,16 +15,16 @@ pub(crate) struct RedisKeys {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StateHash {
-    /// Expired, flushed, never written, or of another generation than its slot.
+    /// The state expired, was flushed, was never written, or is of another generation than its slot.
     #[default]
     Absent,
-    /// It is being rebuilt.
+    /// The state is being rebuilt.
     Rebuilding,
-    /// By peer.
+    /// The ordinals by peer.
     Complete(BTreeMap<UserId, Ordinals>),
 }
 
-/// n of the peer's newest message, and of the newest that was read; `None` for unknown.
+/// n of the peer's newest message, and of the newest that was read; `None` if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ordinals {
     pub(crate) n: i64,

@@ -1,4 +1,4 @@
-//! Compares `resume_offset` with the log: what stands before a position decides its watermark.
+//! Compares `resume_offset` with the log: the events before a position give its watermark.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,21 +10,21 @@ use schemas::{
 
 use crate::{AuditError, Check, Finding, Kind, Sources};
 
-/// Of who left a group within this time before the newest message no row is deleted: days are the unit of `left_kept_days`. A message may have come
-/// since.
+/// No row of a user who left a group within this time before the newest message is deleted: the unit of `left_kept_days` is days. A message may have
+/// come since.
 const KEPT_MS: i64 = 12 * 3_600 * 1_000;
 
 /// How many events before a position are read to find its watermark.
 const NEWEST_EVENTS: i64 = 1_000;
 
-/// A row, and where it is.
+/// A row and its location.
 struct Row {
     shard: Shard,
     stored: StoredOffset,
     partition: Partition,
 }
 
-/// Compares the rows of all databases. That a position is low is no difference: the log is read again from there.
+/// Compares the rows of all databases. A low position is not a difference: the log is read again from there.
 pub(crate) async fn compare_resume_offsets(
     sources: &Sources,
     reader: &Arc<LogReader>,
@@ -33,7 +33,7 @@ pub(crate) async fn compare_resume_offsets(
 ) -> Result<(), AuditError> {
     let rows = rows(sources, check).await?;
     compare_forgotten(reader, newest, &rows, check).await?;
-    // Read after the rows, which are at or below them.
+    // Read after the rows, so that the log's ends are at or above them.
     let all: Vec<Partition> = Partition::all().collect();
     let bounds = reader.blocking(move |reader| reader.bounds(Topic::Events, &all));
     let bounds = bounds.await?;
@@ -57,7 +57,7 @@ pub(crate) async fn compare_resume_offsets(
     Ok(())
 }
 
-/// Rows of who left are deleted below offsets that are old; of no other rows.
+/// Checks the offsets below which rows of users who left are deleted: they must be old. Other rows are not deleted.
 async fn compare_forgotten(
     reader: &Arc<LogReader>,
     newest: Option<TimestampMs>,
@@ -96,7 +96,7 @@ async fn compare_forgotten(
     Ok(())
 }
 
-/// The rows that may be there.
+/// The rows that a projection may write.
 async fn rows(sources: &Sources, check: &mut Check) -> Result<Vec<Row>, AuditError> {
     let store = &sources.messages;
     let topic = sources.kafka.topic(Topic::Events);

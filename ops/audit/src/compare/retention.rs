@@ -1,11 +1,11 @@
-//! Compares `retention` with the log: months are dropped up to that of the newest message at most.
+//! Compares `retention` with the log: no month after that of the newest message is dropped.
 
 use message_store::{Month, RetentionRow};
 
 use crate::{AuditError, Check, Finding, Kind, Sources};
 
-/// Compares the rows of all databases. `newest` is the month of the newest message; it is asked for again where a row is above it, since
-/// months may have been dropped because of a message that came later.
+/// Compares the rows of all databases. `newest` is the month of the newest message; if a row is above it, it is read again, since months may have
+/// been dropped because of a later message.
 pub(crate) async fn compare_retention(
     sources: &Sources,
     mut newest: Option<Month>,

@@ -18,7 +18,7 @@ use crate::{
 };
 
 const PAGE: u32 = 2_000;
-/// They are larger.
+/// Profiles are larger than other rows.
 const PROFILES_PAGE: u32 = 500;
 
 /// Compares a whole table with the log; `expected` are the subjects that may have a row in it.
@@ -50,7 +50,7 @@ pub(crate) async fn compare_table(
     table.finish_absent();
     let sink = match rows {
         Rows::ReadPositions => Sink::Reads,
-        // Those of hidden messages are counted with the contacts'.
+        // Invalid rows of hidden messages are counted with those of contacts.
         Rows::Contacts => Sink::Contacts,
         _ => return Ok(()),
     };
@@ -66,7 +66,7 @@ struct Table<'a> {
     log: &'a LogState,
     rows: Rows,
     number: TableNumber,
-    /// Those whose rows were not read yet.
+    /// The subjects whose rows have not been read yet.
     expected: HashSet<Subject>,
     comparison: &'a mut Comparison,
 }
@@ -136,7 +136,7 @@ impl Table<'_> {
         }
     }
 
-    /// Those of a user in a conversation are one value.
+    /// All rows of a user in a conversation are one value.
     async fn scan_hidden(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let (mut after, mut after_in_group) = (None, None);
         let mut hidden: Option<(Subject, Vec<i64>)> = None;
@@ -186,7 +186,7 @@ impl Table<'_> {
         }
     }
 
-    /// A row that no projection writes into this table. The scan of one user or conversation is about other rows.
+    /// Reports a row that no projection writes into this table. The scan for one user or conversation ignores other rows.
     fn misplaced(&mut self, subject: Subject) {
         match subject {
             Subject::User(_) => {}

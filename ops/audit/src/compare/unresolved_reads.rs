@@ -1,5 +1,5 @@
-//! Compares `unresolved_read` with `contact_<n>`: a projection writes a row together with the read position that it stands for, and who has
-//! a row is told no unread counts.
+//! Compares `unresolved_read` with `contact_<n>`: a projection writes a row together with the read position that it stands for, and a user with a row
+//! is shown no unread counts.
 
 use message_store::{
     MessageStore, ReadTx, Shard, Sink, StoreError, StoredUnresolvedRead, UnresolvedRead,
@@ -13,9 +13,9 @@ const PAGE: usize = 1_000;
 /// The rows of one database.
 #[derive(Default)]
 pub(crate) struct UnresolvedReads {
-    /// Those whose read position lacks its ordinal.
+    /// The rows whose read position lacks its ordinal.
     pub(crate) waiting: Vec<UnresolvedRead>,
-    /// Those that no projection has written, and what is wrong with each.
+    /// The rows that no projection wrote, and what is wrong with each.
     pub(crate) strays: Vec<(StoredUnresolvedRead, String)>,
 }
 
@@ -58,7 +58,7 @@ impl UnresolvedReads {
     }
 }
 
-/// What a row says, if a read position waits for it; otherwise fatal, with what is wrong.
+/// The read that a row stands for, if a read position waits for it; otherwise a fatal error that says what is wrong.
 async fn check(
     store: &MessageStore,
     snapshot: &mut ReadTx,

@@ -10,32 +10,32 @@ use crate::fold::{
     Contact, Group, LastInGroup, LastRead, Member, ProfileVersion, Subject, preview_digest,
 };
 
-/// What the stores should have of a user at some point of the log, by peer.
+/// The contacts that the stores should have for a user at some point of the log, by peer.
 pub(super) type ExpectedContacts = BTreeMap<UserId, Contact>;
 
-/// A value. Of a row only the columns of its table are set.
+/// A value. For a row, only the columns of its table are set.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Of `contact_<n>`, and the mids of `read_chat_mid_<n>`.
+    /// A row of `contact_<n>`, or the mids of `read_chat_mid_<n>`.
     Contact(Contact),
-    /// The mids, ascending, and up to which the log has them cleared; 0 in a store.
+    /// The hidden mids, ascending, and the mid up to which the log has them cleared; 0 in a store.
     Hidden {
         mids: Vec<i64>,
         clear_mid: i64,
     },
     Group(GroupColumns),
-    /// Of `group_member_<n>` or `membership_<n>`.
+    /// A row of `group_member_<n>` or `membership_<n>`.
     Member(Member),
     Profile(ProfileVersion),
     /// A user's keys in Redis.
     Keys(RedisKeys),
-    /// What those follow from.
+    /// The contacts from which those keys follow.
     Contacts(ExpectedContacts),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct GroupColumns {
-    /// `None` where the start of the log is gone, and nothing was changed since.
+    /// `None` if the start of the log is gone and the settings were not changed since.
     settings: Option<GroupSettings>,
     member_count: i64,
     last: LastInGroup,
@@ -43,7 +43,7 @@ pub(crate) struct GroupColumns {
     pos: i64,
 }
 
-/// A row as a value, and what it is about.
+/// A row as a value, and its subject.
 pub(crate) type Row = (Subject, Value);
 
 impl Value {

@@ -60,7 +60,7 @@ pub(crate) async fn compare_changed(
     Ok(())
 }
 
-/// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be below it.
+/// Reads the values a second time. If the projections have passed the log's folded end by now, a value must not be older than that.
 pub(crate) async fn read_again(
     sources: &Sources,
     log: &LogState,

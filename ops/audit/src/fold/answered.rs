@@ -1,4 +1,4 @@
-//! The command that an event answers, made of what the event says.
+//! The command that an event answers, derived from the event.
 
 use schemas::{
     ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, GroupAction, GroupChange,
@@ -7,8 +7,8 @@ use schemas::{
     event::Body,
 };
 
-/// The command that an event answers, if it changes a message, a contact or a profile, or is in a group: one that asks for all that the event
-/// says. That it was posted by a user himself is not said.
+/// The command that an event answers, if it changes a message, a contact or a profile, or is in a group: it asks for everything that the event says.
+/// The event does not say whether a user posted the command.
 pub(super) fn command_of(body: &Body) -> Option<Command> {
     match body {
         Body::MessageChange(change) => Some(Command::ChangeMessage(ChangeMessage {
@@ -41,7 +41,7 @@ pub(super) fn command_of(body: &Body) -> Option<Command> {
             by_user: false,
         })),
         Body::GroupChange(change) => Some(Command::ChangeGroup(change_asked_for(change))),
-        // So that one below rule version 3 is reported, whether its cause is retained or not.
+        // So that a profile below rule version 3 is reported, whether its cause is retained or not.
         Body::Profile(profile) => Some(Command::SetProfile(profile.clone())),
         Body::Message(_) | Body::ReadPosition(_) | Body::Control(_) | Body::Progress => None,
     }
@@ -51,7 +51,7 @@ fn is_group(to: Recipient) -> bool {
     matches!(to, Recipient::Group(_))
 }
 
-/// The command that a change answers: one that asks for all that the event says. That it was posted by a user himself is not said.
+/// The command that a change answers: it asks for everything that the event says. The event does not say whether a user posted the command.
 fn change_asked_for(change: &GroupChange) -> ChangeGroup {
     ChangeGroup {
         gid: change.gid,
@@ -81,7 +81,7 @@ fn action_of(change: &GroupChange) -> GroupAction {
         GroupChangeKind::Join => GroupAction::Join,
         GroupChangeKind::Leave => GroupAction::Leave,
         GroupChangeKind::SetRole => {
-            // Who gives the group away is in the event, too.
+            // The former owner is in the event, too.
             let of_other = members.iter().find(|member| member.uid != by);
             GroupAction::SetRole {
                 uid: of_other.map_or(by, |member| member.uid),

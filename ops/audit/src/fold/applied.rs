@@ -15,7 +15,7 @@ use super::{
     state_before::StateBefore,
 };
 
-/// What follows for a record from its id alone: that it repeats an earlier command, or that the id is none or another command's.
+/// The expected outcome of a record if its id alone decides: the id repeats an earlier command, is not valid, or is another command's.
 pub(super) fn expected_by_id(
     asked: &InboundValue,
     partition: Partition,
@@ -49,7 +49,7 @@ pub(super) fn expected_by_id(
     }
 }
 
-/// What the event of a command says of it.
+/// The command as its event names it.
 pub(super) fn applied_in_event(
     asked: &InboundValue,
     body: &Body,
@@ -61,7 +61,7 @@ pub(super) fn applied_in_event(
     };
     match (&asked.command, body) {
         (Command::ChangeMessage(change), _) if change.change.is_for_one() => None,
-        // It is read up to where it asked for, which a repeat finds.
+        // A repeat of this read-ack finds the position already there.
         (Command::ReadAck(ack), Body::ReadPosition(read)) if ack.mid == Some(read.mid) => None,
         _ => applied(asked, rules),
     }

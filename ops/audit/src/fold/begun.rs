@@ -23,7 +23,7 @@ impl BegunConversations {
         *self.by_user.entry(user).or_insert(0) += 1;
     }
 
-    /// How many on the day of `now`.
+    /// How many conversations a user has begun on the day of `now`.
     pub(super) fn of(&self, user: UserId, now: i64) -> i64 {
         match self.by_user.get(&user) {
             Some(begun) if self.day == now.div_euclid(DAY_MS) => *begun,

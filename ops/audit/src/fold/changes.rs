@@ -1,4 +1,4 @@
-//! What follows from the log for a change of a message or of a contact, between two users.
+//! The expected outcome of a change to a message or to a contact, between two users.
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, ContactChange, ContactFlags, DirectConversation,
@@ -31,7 +31,7 @@ pub(super) fn expected_of_message_change(
     }
 }
 
-/// Of what the author does to a message for both users.
+/// For a change that an author makes to a message for both users.
 fn expected_of_text_change(
     asked: &ChangeMessage,
     id: DirectConversation,
@@ -86,7 +86,7 @@ pub(super) fn expected_of_contact_change(
     Expected::Event
 }
 
-/// What is asked for, and the other flags as they were.
+/// The flags asked for, and the other flags as they were.
 fn flags_after(asked: &ChangeContact, flags: ContactFlags) -> ContactFlags {
     ContactFlags {
         favourite: asked.favourite.unwrap_or(flags.favourite),

@@ -10,7 +10,7 @@ pub(crate) struct LastMessage {
     pub(crate) ts: i64,
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
-    /// The change that it is shown with; 0 for none.
+    /// The change that the message is shown with; 0 for none.
     pub(crate) chg: i64,
     pub(crate) state: MessageState,
 }
@@ -47,14 +47,14 @@ pub(crate) struct Contact {
     pub(crate) reads: PerDevice<LastRead>,
     /// How many changes with a number the conversation has.
     pub(crate) chg: i64,
-    /// The offset of the last event without one by which the user hid or cleared something; 0 for none.
+    /// The offset of the last hide or clear without a number by this user; 0 for none.
     pub(crate) own_pos: i64,
     /// The offset of the last event that changed any of this.
     pub(crate) pos: i64,
     pub(crate) flags: Flags,
     pub(crate) deleted_mid: i64,
     pub(crate) clear_mid: i64,
-    /// The messages that the user has hidden, ascending. They are in a table of their own.
+    /// The messages that the user has hidden, ascending. They have a table of their own.
     pub(crate) hidden: Vec<i64>,
 }
 
@@ -95,7 +95,7 @@ impl Contact {
         reads.any(|(_, read)| read.mid > 0 && read.n.is_none())
     }
 
-    /// A column whose value is neither what the log had before the read (`lower`) nor after it (`upper`), nor in between.
+    /// The first column whose value is not between what the log had before the read (`lower`) and after it (`upper`).
     pub(crate) fn outside(&self, lower: &Self, upper: &Self) -> Option<&'static str> {
         if !lower.last.spans(&upper.last, &self.last) {
             return Some("the last message");
@@ -140,17 +140,17 @@ impl Contact {
         })
     }
 
-    /// As a row from before schema version 4 is, until the next event.
+    /// Whether the row is from before schema version 4, without an event since.
     fn is_without_pos(&self) -> bool {
         self.pos < 0
     }
 
-    /// Whether nobody has changed anything in it.
+    /// Whether nobody has changed anything in the contact.
     fn is_plain(&self) -> bool {
         self.chg.max(self.own_pos) == 0 && self.deleted_mid == 0 && self.flags == Flags::default()
     }
 
-    /// Flags go back and forth: between two states they may be any.
+    /// Flags go back and forth: between two states they may have any values.
     fn outside_flags(&self, lower: &Self, upper: &Self) -> Option<&'static str> {
         if lower.flags != upper.flags && self.pos < upper.flags.at {
             return None;
@@ -191,7 +191,7 @@ impl LastRead {
 }
 
 impl LastMessage {
-    /// A later message, or a later change of the same one, is the newer.
+    /// A later message is newer, and so is a later change of the same message.
     fn version(&self) -> (i64, i64) {
         (self.mid, self.chg)
     }

@@ -1,4 +1,4 @@
-//! What follows from the log for a control record: the rules that it leads to.
+//! The rules that follow from the log for a control record.
 
 use schemas::{command::Control, dead_letter::Reason, event::Rules};
 
@@ -36,7 +36,7 @@ fn is_valid_version_3(after: &Rules) -> bool {
         && (1..=1_000_000).contains(&after.max_group_members)
 }
 
-/// The rules that a control record leads to, if it is valid: what it asks for, and the rest as it was, or as its version begins.
+/// The rules that a valid control record leads to: what it asks for, and the rest unchanged, or the defaults of its version.
 fn rules_after(control: &Control, before: &Rules) -> Rules {
     let version = control.rule_version.unwrap_or(before.rule_version);
     let mut after = Rules {
@@ -95,7 +95,7 @@ fn rules_after(control: &Control, before: &Rules) -> Rules {
     after
 }
 
-/// The first rule of an event that its control record does not lead to.
+/// The first rule of an event that does not follow from its control record.
 pub(super) fn mismatched_rule(
     control: &Control,
     before: &Rules,
@@ -150,7 +150,7 @@ pub(super) fn mismatched_rule(
     Some(name)
 }
 
-/// From version 2 on there is a key, and it stays.
+/// Whether there is a valid key after the control record, as from version 2 on, and a key in force does not change.
 fn has_the_key(control: &Control, rules: &Rules) -> bool {
     match (&control.hash_key, &rules.hash_key) {
         (None, in_force) => in_force.is_some(),

@@ -13,10 +13,10 @@ use super::{
     senders::Senders,
 };
 
-/// Who wrote a message is known, and whether it was recalled, while it is among so many of the newest (PROTOCOL C).
+/// The author of a message, and whether it was recalled, are known while it is among this many of the newest (PROTOCOL C).
 const REACH: i64 = 4_096;
 
-/// Of the messages that were there when rule version 3 began, the authors of so many of the newest are known.
+/// Of the messages from before rule version 3, the authors of this many of the newest are known.
 const KNOWN_BEFORE_VERSION_3: i64 = 128;
 
 /// The state of one conversation. In a note to oneself only `lo` is used.
@@ -26,11 +26,11 @@ pub(crate) struct Conversation {
     lo: UserState,
     hi: UserState,
     senders: Senders,
-    /// The sequencer knows the authors of the messages above it.
+    /// The sequencer knows the authors of the messages above this mid.
     unknown_authors_to: i64,
-    /// Where the newest message is in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
+    /// The place of the newest message in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
     pub(super) last_place: u64,
-    /// Only where something was changed.
+    /// Present only if something was changed.
     changes: Option<Box<Changes>>,
 }
 
@@ -58,12 +58,12 @@ struct Read {
     n: i64,
 }
 
-/// What few conversations have.
+/// State that few conversations have.
 #[derive(Clone, Debug, Default)]
 struct Changes {
     /// How many changes there were.
     chg: i64,
-    /// The change that the newest message is shown with, and what it is by that; 0 for none.
+    /// The change that the newest message is shown with, 0 for none, and the resulting state of the message.
     last_chg: i64,
     last_state: MessageState,
     /// The messages that were recalled or deleted for both.
@@ -72,7 +72,7 @@ struct Changes {
     hi: UserChanges,
 }
 
-/// What one of the two users has made of the conversation for himself.
+/// The changes of one of the two users to their own view of the conversation.
 #[derive(Clone, Debug, Default)]
 struct UserChanges {
     flags: Flags,
@@ -132,7 +132,7 @@ impl Conversation {
             .map_or_else(ContactFlags::default, |changes| changes.flags.set)
     }
 
-    /// The newest message when the user deleted the contact last; 0 for never.
+    /// The newest message when the user last deleted the contact; 0 for never.
     pub(crate) fn deleted_mid(&self, side: Side) -> i64 {
         self.user_changes(side).map_or(0, |own| own.deleted_mid)
     }
@@ -159,12 +159,12 @@ impl Conversation {
         changes.is_some_and(|changes| changes.recalled.contains(&mid))
     }
 
-    /// Rule version 3 begins.
+    /// Applies the start of rule version 3.
     pub(crate) fn begin_version_3(&mut self) {
         self.unknown_authors_to = self.last.mid - KNOWN_BEFORE_VERSION_3;
     }
 
-    /// Applies an event of it; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
+    /// Applies an event of the conversation; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
     pub(crate) fn apply(
         &mut self,
         id: DirectConversation,
@@ -220,7 +220,7 @@ impl Conversation {
         wrong
     }
 
-    /// Both users see that something happened.
+    /// Notes that both users see an event.
     fn touch_both(&mut self, id: DirectConversation, at: i64) {
         for uid in id.users() {
             self.user_mut(id.side_of(uid)).pos = at;
@@ -279,7 +279,7 @@ impl Conversation {
         }
     }
 
-    /// Whether a message was to be changed so is judged by [`expected_of_message_change`](super::changes::expected_of_message_change).
+    /// Applies a change. [`expected_of_message_change`](super::changes::expected_of_message_change) judges whether the message was to be changed so.
     fn message_change(
         &mut self,
         id: DirectConversation,
@@ -325,7 +325,7 @@ impl Conversation {
         wrong
     }
 
-    /// Whether a change may have its ordinal, where `n` is the right one. Which it is is known for the newest 128 messages.
+    /// Whether a change may have its ordinal if `n` is the right one. The right one is known for the newest 128 messages.
     fn may_state(&self, change: &MessageChange, n: Option<i64>) -> bool {
         match change.n {
             None => n.is_none() || self.last.mid - change.mid.get() > 128,
@@ -333,7 +333,7 @@ impl Conversation {
         }
     }
 
-    /// What was recalled stays so.
+    /// A recalled message stays recalled.
     fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
         let last = &mut self.last;
         let changes = self.changes.get_or_insert_default();
@@ -393,7 +393,7 @@ impl Conversation {
         }
     }
 
-    /// What a projection stores of it for `uid`.
+    /// What a projection stores of the conversation for `uid`.
     pub(crate) fn contact(&self, id: DirectConversation, uid: UserId) -> Contact {
         let side = id.side_of(uid);
         let own = self.user(side);
@@ -435,7 +435,7 @@ impl Conversation {
 mod tests {
     use super::*;
 
-    /// What only changes need is behind a pointer.
+    /// State that only changes need is behind a pointer.
     #[test]
     fn a_conversation_costs_what_the_docs_say() {
         assert!(size_of::<Conversation>() <= 176);

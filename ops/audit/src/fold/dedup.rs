@@ -9,24 +9,24 @@ use schemas::{
 
 use super::repeat_key::RepeatKey;
 
-/// The recent sends and other commands, by which a repeat is recognised: those within the window of log time, up to the rules' maximum number. From rule version
-/// 2 on a sender takes a part of them, and what he sends beyond that is remembered by itself (PROTOCOL S3).
+/// The recent sends and other commands, by which a repeat is recognised: those within the window of log time, up to the maximum number of the rules.
+/// From rule version 2 on a sender gets a part of them, and further sends of that sender are kept separately (PROTOCOL S3).
 #[derive(Debug, Default)]
 pub(crate) struct DedupWindow {
     shared: Sends,
-    /// The senders of those that were added in this round, and how many of each.
+    /// The senders of the sends that were added in this round, and how many of each.
     round: HashMap<UserId, i64>,
     added_in_round: i64,
     own: HashMap<UserId, Sends>,
     clock: i64,
-    /// With keys of its own, so that nobody can search for two sends that it takes for one.
+    /// With its own random keys, so that nobody can search for two sends with equal hashes.
     hashes: RandomState,
 }
 
 #[derive(Debug, Default)]
 struct Sends {
     by_key: HashMap<u64, Send>,
-    /// In log order.
+    /// Times and keys, in log order.
     order: VecDeque<(i64, u64)>,
 }
 
@@ -124,7 +124,7 @@ impl DedupWindow {
         self.add(scope.author, key, Send { ts, payload }, rules);
     }
 
-    /// An operator has no share of the shared.
+    /// An operator has no share of the shared entries.
     fn add(&mut self, author: Option<UserId>, key: u64, added: Send, rules: &Rules) {
         let (ts, window) = (added.ts, rules.dedup_window_ms);
         self.evict(ts, rules);
@@ -144,7 +144,7 @@ impl DedupWindow {
         }
     }
 
-    /// A round is a sixty-fourth of the shared sends, of which one sender may add a sixty-fourth of what he may have.
+    /// A round is a sixty-fourth of the shared sends. One sender may add a sixty-fourth of the maximum for a sender.
     fn takes_of_the_shared(&mut self, sender: UserId, rules: &Rules) -> bool {
         let (all, of_one) = (rules.dedup_max_entries, rules.dedup_max_per_sender);
         if rules.rule_version < 2 || of_one >= all {
@@ -161,7 +161,7 @@ impl DedupWindow {
         takes
     }
 
-    /// Removes the sends that are out of the window at log time `clock`. A sender's own go once a second.
+    /// Removes the sends that are out of the window at log time `clock`. A sender's own sends are removed once a second.
     pub(crate) fn evict(&mut self, clock: i64, rules: &Rules) {
         let window = rules.dedup_window_ms;
         self.shared.evict(clock, window, rules.dedup_max_entries);

@@ -14,7 +14,7 @@ use super::message_state::MessageState;
 /// How many characters of a text `contact_<n>` keeps.
 const PREVIEW_CHARS: usize = 200;
 
-/// The bits of a digest that are of what a change can change: text, state and time of the edit.
+/// The bits of a digest for what a change can change: text, state and time of the edit.
 const TEXT_BITS: u64 = 0xffff_ffff;
 
 /// The messages of a partition.
@@ -28,7 +28,7 @@ pub(crate) struct Messages {
     pub(crate) newest: Option<TimestampMs>,
     /// The offset of the first message of each month.
     pub(crate) months: BTreeMap<Month, i64>,
-    /// What became of those that were changed.
+    /// The texts of the messages that were changed.
     pub(crate) changed: ChangedTexts,
     /// The rows of `msg_change_<n>`, in log order.
     pub(crate) changes: Vec<LoggedChange>,
@@ -61,7 +61,7 @@ pub(crate) struct SentMessage<'a> {
     pub(crate) srcid: UserId,
     pub(crate) client_msg_id: &'a ClientMsgId,
     pub(crate) mid: Mid,
-    /// 0 in a group.
+    /// n of the message; 0 in a group.
     pub(crate) n: i64,
 }
 
@@ -84,7 +84,7 @@ impl<'a> SentMessage<'a> {
         }
     }
 
-    /// With its text, if the event is a message.
+    /// The message with its text, if the event is a message.
     pub(crate) fn of_event(body: &'a Body) -> Option<(Self, &'a str)> {
         match body {
             Body::Message(message) => Some((Self::of_message(message), &message.msg)),
@@ -120,10 +120,10 @@ impl LoggedChange {
     }
 }
 
-/// Which message it is.
+/// The key of a message.
 pub(crate) type Place = (ConversationId, Mid);
 
-/// The messages whose text was changed, and their digests since.
+/// The messages whose text was changed, and their present digests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangedTexts(HashMap<Place, ChangedText>);
 
@@ -136,7 +136,7 @@ pub(crate) struct ChangedText {
 }
 
 impl ChangedTexts {
-    /// What was recalled stays so.
+    /// A recalled message stays recalled.
     pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &MessageChange) {
         let Some(text) = Text::changed(&change.change, ts) else {
             return;
@@ -179,7 +179,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// After a change; `None` where it changes no text.
+    /// The text after a change; `None` if the change leaves the text alone.
     fn changed(change: &'a Change, ts: TimestampMs) -> Option<Self> {
         let without = |state| Self {
             state,
@@ -203,8 +203,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// A hash over every column of a message's row but its id, so that a partition's rows need not be held: 32 bits of what a change can change,
-/// 32 of all others.
+/// A hash over every column of a message's row but its id, so that a partition's rows need not be held: 32 bits for what a change can change, 32 for
+/// all other columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageDigest(pub(crate) u64);
 
@@ -222,7 +222,7 @@ impl MessageDigest {
         changed.map_or(self, |changed| Self(self.0 & !TEXT_BITS | changed.text))
     }
 
-    /// Whether two differ in the text only, if at all.
+    /// Whether two messages differ in the text only, if at all.
     pub(crate) fn has_same_columns(self, other: Self) -> bool {
         self.0 & !TEXT_BITS == other.0 & !TEXT_BITS
     }

@@ -1,8 +1,8 @@
-//! What follows from the log for a command.
+//! The expected outcome of a command.
 
 use schemas::dead_letter::Reason;
 
-/// What follows for an inbound record from the log before it.
+/// The expected outcome of an inbound record, from the log before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     Event,

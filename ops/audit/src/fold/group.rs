@@ -11,32 +11,32 @@ use schemas::{
 
 use super::{message_state::MessageState, preview_digest};
 
-/// Who wrote a message is known, and whether it was recalled, while it is among so many of the newest (PROTOCOL C).
+/// The author of a message, and whether it was recalled, are known while it is among this many of the newest (PROTOCOL C).
 const REACH: usize = 4_096;
 
 /// The state of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    /// `None` where its creation was not seen.
+    /// `None` if the log does not have its creation.
     pub(crate) settings: Option<GroupSettings>,
     pub(crate) last: LastInGroup,
     /// How many changes of messages there were.
     pub(crate) chg: i64,
     /// The offset of the last event that changed the group, its messages or its members.
     pub(crate) pos: i64,
-    /// As the last change says.
+    /// The member count in the last change.
     pub(crate) member_count: i64,
-    /// Where the newest message is in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
+    /// The place of the newest message in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
     pub(super) last_place: u64,
-    /// The digest of what its creation asked for.
+    /// The digest of the command that created it.
     creation: u64,
-    /// Those who are members now.
+    /// The number of present members.
     now_members: i64,
-    /// Those who are not, and were muted when they left.
+    /// The number of former members who were muted when they left.
     muted_who_left: i64,
-    /// Everybody who was ever a member, or named as one.
+    /// All users who were ever members, or named as members.
     members: HashMap<UserId, Member>,
-    /// Of the newest messages, oldest first.
+    /// The authors of the newest messages, oldest first.
     authors: VecDeque<UserId>,
     recalled: BTreeSet<i64>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct LastInGroup {
     pub(crate) ts: i64,
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
-    /// The change that it is shown with; 0 for none.
+    /// The change that the message is shown with; 0 for none.
     pub(crate) chg: i64,
     pub(crate) state: MessageState,
 }
@@ -56,22 +56,22 @@ pub(crate) struct LastInGroup {
 /// What the log says of a user in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    /// `None` for who is no member any more.
+    /// `None` for a user who is no longer a member.
     pub(crate) role: Option<GroupRole>,
     pub(crate) muted: bool,
-    /// The offset of the change by which he became a member last, and the newest message then; −1 for none.
+    /// The offset of the change by which the user last became a member, and the newest message at that time; −1 for none.
     pub(crate) joined_at: i64,
     pub(crate) join_mid: i64,
-    /// The offset of the change by which he left last; −1 for none.
+    /// The offset of the change by which the user last left; −1 for none.
     pub(crate) left_at: i64,
     pub(crate) own_last_mid: i64,
     pub(crate) reads: PerDevice<i64>,
     pub(crate) clear_mid: i64,
     /// The offset of the last hide or clear without a number; 0 for none.
     pub(crate) own_pos: i64,
-    /// The messages that he has hidden, ascending.
+    /// The messages that the user has hidden, ascending.
     pub(crate) hidden: Vec<i64>,
-    /// The offset of the last change that named him; −1 for none.
+    /// The offset of the last change that named the user; −1 for none.
     pub(crate) changed_at: i64,
     /// The offset of the last event that changed any of this.
     pub(crate) pos: i64,
@@ -101,7 +101,7 @@ impl Member {
         self.role.is_none() && self.muted
     }
 
-    /// Up to where he has read (PROTOCOL G4).
+    /// The message up to which the user has read (PROTOCOL G4).
     fn read_mid(&self, device: DeviceClass) -> i64 {
         let others = self.own_last_mid.max(self.join_mid).max(self.clear_mid);
         self.reads[device].max(others)
@@ -109,7 +109,7 @@ impl Member {
 }
 
 impl Group {
-    /// What is known of a user who is a member.
+    /// Role and mute of a user who is a member.
     pub(super) fn member(&self, uid: UserId) -> Option<(GroupRole, bool)> {
         let member = self.members.get(&uid)?;
         Some((member.role?, member.muted))
@@ -123,7 +123,7 @@ impl Group {
         self.settings.as_ref().is_some_and(|set| set.owner == uid)
     }
 
-    /// How many members there are, if it is not dissolved.
+    /// The number of present members, if the group is not dissolved.
     pub(super) fn now_members(&self) -> i64 {
         self.now_members
     }
@@ -133,7 +133,7 @@ impl Group {
         self.muted_who_left
     }
 
-    /// Whether he left muted.
+    /// Whether the user left muted.
     pub(super) fn has_left_muted(&self, uid: UserId) -> bool {
         self.members.get(&uid).is_some_and(Member::has_left_muted)
     }
@@ -155,7 +155,7 @@ impl Group {
         self.known_author(mid).is_some() && self.recalled.contains(&mid)
     }
 
-    /// Whether it was created so.
+    /// Whether a creation with this content created the group.
     pub(super) fn was_created_as(
         &self,
         settings: &GroupSettings,
@@ -172,7 +172,7 @@ impl Group {
         self.members.get(&uid)
     }
 
-    /// Applies an event of it; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
+    /// Applies an event of the group; returns what is wrong with its numbers. `is_whole` says whether the log has everything before it.
     pub(crate) fn apply(
         &mut self,
         gid: GroupId,
@@ -267,7 +267,7 @@ impl Group {
         }
     }
 
-    /// What was recalled stays so.
+    /// A recalled message stays recalled.
     fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
         if self.recalled.contains(&mid) {
             return;
@@ -309,9 +309,9 @@ impl Group {
     }
 }
 
-/// A digest of what a creation asks for. Its owner is among the members.
+/// A digest of the content of a creation. Its owner is among the members.
 fn creation(settings: &GroupSettings, members: &BTreeSet<UserId>) -> u64 {
-    // With keys of its own, so that nobody can search for two that are taken for one.
+    // With its own random keys, so that nobody can search for two creations with equal digests.
     static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let GroupSettings {
         name,
@@ -327,7 +327,7 @@ fn creation(settings: &GroupSettings, members: &BTreeSet<UserId>) -> u64 {
 mod tests {
     use super::*;
 
-    /// With a hash table's slot, which is between 7/16 and 7/8 full.
+    /// The size in a slot of a hash table, which is between 7/16 and 7/8 full.
     #[test]
     fn a_member_costs_what_the_docs_say() {
         assert!(size_of::<(UserId, Member)>() <= 128);

@@ -1,4 +1,4 @@
-//! What follows from the log for a command in a group (PROTOCOL G).
+//! The expected outcome of a command in a group (PROTOCOL G).
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::{
     state_before::StateBefore,
 };
 
-/// Nothing where a command changes nothing.
+/// `None` if a command changes nothing.
 type ExpectedChange = Result<Option<GroupChange>, Reason>;
 
 pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> Expected {
@@ -54,7 +54,7 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
     expected.unwrap_or_else(|reason| Expected::Refused(of_strangers(reason)))
 }
 
-/// From rule version 4 on who is no member hears one reason for everything (PROTOCOL G12).
+/// From rule version 4 on a user who is not a member gets one reason for everything (PROTOCOL G12).
 fn told_to(command: &Command, reason: Reason, before: &StateBefore<'_>) -> Reason {
     let by = match command {
         Command::Send(send) => send.srcid,
@@ -74,7 +74,7 @@ fn told_to(command: &Command, reason: Reason, before: &StateBefore<'_>) -> Reaso
     }
 }
 
-/// The field of an event that is not what the log before it makes of its command.
+/// The field in which an event differs from what follows from its command and the log before it.
 pub(super) fn mismatch_in_group(
     command: &Command,
     body: &Body,
@@ -126,7 +126,7 @@ fn sorted(members: &[GroupMember]) -> Vec<GroupMember> {
     members
 }
 
-/// The group, if it is there and not dissolved, and its settings.
+/// The group, if it exists and is not dissolved, and its settings.
 fn group<'a>(before: &StateBefore<'a>) -> Result<(&'a Group, &'a GroupSettings), Reason> {
     let group = before.group.ok_or(Reason::UnknownGroup)?;
     match &group.settings {
@@ -165,13 +165,14 @@ fn expected_of_send(by: UserId, msg: &str, before: &StateBefore<'_>) -> Result<E
     Ok(Expected::Event)
 }
 
-/// Up to where a read-ack has read.
+/// The message up to which a read-ack reads.
 fn expected_mid(ack: &ReadAck, group: &Group) -> i64 {
     let last = group.last.mid;
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
-/// A member. In a dissolved group, from rule version 4 on, one who hides or clears, or its admin or owner, who may have left it and recalls.
+/// The group and the role of a user who may change messages. In a dissolved group, from rule version 4 on, members hide and clear; admins recall, and
+/// so does the owner, even after leaving.
 fn changer<'a>(
     by: UserId,
     change: &Change,
@@ -293,7 +294,7 @@ fn expected_change(command: &ChangeGroup, before: &StateBefore<'_>) -> ExpectedC
     }))
 }
 
-/// What users who post themselves may make of others, from rule version 4 on.
+/// Applies the limits on adding others, for users who post their commands, from rule version 4 on.
 fn check_limits(
     command: &ChangeGroup,
     members: &[GroupMember],
@@ -329,7 +330,7 @@ fn check_limits(
     Ok(())
 }
 
-/// From rule version 4 on users' gids are made of them and of a client_id, and those that services choose are below (PROTOCOL G9).
+/// From rule version 4 on gids of users are derived from the user and a client_id; those that services choose are below (PROTOCOL G9).
 fn check_gid(
     command: &ChangeGroup,
     asked: &CreateGroup,
@@ -399,7 +400,7 @@ fn expected_creation(
     }))
 }
 
-/// A group after a change, and whom it concerns.
+/// A group after a change, and the users whom the change concerns.
 struct Changed {
     settings: GroupSettings,
     members: Vec<GroupMember>,
@@ -429,7 +430,7 @@ impl Changed {
         }
     }
 
-    /// What admins and the owner do.
+    /// The actions of admins and the owner.
     fn administer(&mut self, command: &ChangeGroup, group: &Group) -> Result<(), Reason> {
         let (own, _) = group.member(command.by).ok_or(Reason::NotAMember)?;
         let is_owners = matches!(
@@ -468,7 +469,7 @@ impl Changed {
                 set.whole_history = asked.whole_history.unwrap_or(set.whole_history);
             }
             GroupAction::Dissolve => self.settings.dissolved = true,
-            // Judged elsewhere.
+            // Handled elsewhere.
             _ => {}
         }
         Ok(())
@@ -488,7 +489,7 @@ impl Changed {
         if uid == by {
             return Err(Reason::NoRight);
         }
-        // Under version 3 who is above a member is not muted, from then on only an owner.
+        // Under version 3 a role above member ends a mute; from version 4 on only the role of owner does.
         let stays = match role {
             GroupRole::Member => true,
             GroupRole::Admin => self.is_version_4,
@@ -529,7 +530,7 @@ fn new_member(uid: UserId, role: GroupRole) -> GroupMember {
     }
 }
 
-/// Who left muted is so when he comes back.
+/// A user who left muted is muted again after joining.
 fn joined_again(uid: UserId, group: &Group) -> GroupMember {
     GroupMember {
         muted: group.has_left_muted(uid),

@@ -1,4 +1,4 @@
-//! What follows from the log for an inbound record, and whether that is what became of it.
+//! The expected outcome of an inbound record, and whether the record had that outcome.
 
 use schemas::{
     ConversationId, DirectConversation, Partition,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::Kind;
 
-/// What has to be known of the log before a command in order to judge it.
+/// What must be known of the log before a command to judge the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
@@ -34,7 +34,7 @@ impl Needs {
         let command = &asked.command;
         let has_id = rules.rule_version >= 4 && asked.command_id() != Ok(None);
         match (command, expected) {
-            // It may repeat an earlier one, or have its id.
+            // The command may repeat an earlier one, or have another command's id.
             (Command::Control(_) | Command::SetProfile(_), Expected::Event | Expected::Repeat)
                 if has_id =>
             {
@@ -42,7 +42,7 @@ impl Needs {
             }
             (_, Expected::Refused(Reason::Conflict)) => Self::Everything,
             (Command::Control(_), _) => Self::Rules,
-            // Under earlier rules it is malformed, wherever it is.
+            // Under earlier rules the command is malformed in any partition.
             (_, expected)
                 if begins_with_version_3(command)
                     && (rules.rule_version < 3
@@ -51,7 +51,7 @@ impl Needs {
                 Self::Rules
             }
             (_, Expected::Refused(Reason::WrongPartition)) => Self::Nothing,
-            // Nothing else decides about a profile (PROTOCOL K5).
+            // Only the rules decide about a profile (PROTOCOL K5).
             (Command::SetProfile(_), _) => Self::Rules,
             _ => Self::Everything,
         }
@@ -70,7 +70,7 @@ fn begins_with_version_3(command: &Command) -> bool {
     is_of_its_kinds || is_in_group(command)
 }
 
-/// What follows for a command in this partition.
+/// The expected outcome of a command in this partition.
 pub(super) fn expected(
     command: &Command,
     partition: Partition,
@@ -135,7 +135,7 @@ fn begins_too_many(send: &SendMessage, before: &StateBefore<'_>) -> bool {
         && before.has_begun_enough(send.srcid, send.by_user)
 }
 
-/// Whether a message begins a conversation. From rule version 4 on not where flags of a contact did.
+/// Whether a message begins a conversation. From rule version 4 on it does not if contact flags have begun it.
 pub(super) fn begins_with_message(conversation: Option<&Conversation>, rules: &Rules) -> bool {
     match conversation {
         None => true,
@@ -144,7 +144,7 @@ pub(super) fn begins_with_message(conversation: Option<&Conversation>, rules: &R
     }
 }
 
-/// The outcome of a record without an event, and what is wrong with it. `refused` is the reason in its dead letter, where it has one.
+/// The outcome of a record without an event, and what is wrong with it. `refused` is the reason in its dead letter, if it has one.
 pub(super) fn judge(
     expected: Expected,
     refused: Option<&str>,
@@ -190,8 +190,8 @@ fn clamped(ack: &ReadAck, conversation: &Conversation) -> i64 {
     ack.mid.map_or(last, |mid| mid.get().min(last))
 }
 
-/// The field of an event that is not what the log before it makes of its command: a read position that is not clamped to the newest message,
-/// or a flag that was not asked for.
+/// The field in which an event differs from what follows from its command and the log before it: a read position that is not clamped to the newest
+/// message, or a flag that was not asked for.
 pub(super) fn mismatch_by_state(
     command: &Command,
     body: &Body,

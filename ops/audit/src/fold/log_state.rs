@@ -20,7 +20,7 @@ use crate::{AuditError, Scope, read};
 struct FoldPosition {
     next: i64,
     watermark: Watermark,
-    /// Whether the partition was folded here from its start, so that numbers can be checked.
+    /// Whether this program folded the partition from its start, so that numbers can be checked.
     is_whole: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct FoldedEvent {
     pub(crate) wrong: Option<String>,
 }
 
-/// What a partition has.
+/// The state of a partition.
 type Folded = (
     HashMap<DirectConversation, Conversation>,
     HashMap<GroupId, Group>,
@@ -62,7 +62,7 @@ impl LogState {
         }
     }
 
-    /// An empty state: these partitions are to be folded from their start.
+    /// An empty state, in which these partitions are to be folded from their start.
     pub(crate) fn from_start(partitions: &[Partition]) -> Self {
         let position = FoldPosition {
             next: 0,
@@ -76,7 +76,7 @@ impl LogState {
         }
     }
 
-    /// Adds what a partition has that was folded within `bounds`.
+    /// Adds the state of a partition that was folded within `bounds`.
     pub(crate) fn add(
         &mut self,
         partition: Partition,
@@ -126,7 +126,7 @@ impl LogState {
             .map_or(Watermark::UNKNOWN, |position| position.watermark)
     }
 
-    /// What is left to fold up to `ends`.
+    /// The offsets left to fold up to `ends`.
     pub(crate) fn left_to(&self, ends: &PartitionMap<i64>) -> Vec<(Partition, Range<i64>)> {
         self.next_offsets()
             .into_iter()
@@ -134,8 +134,7 @@ impl LogState {
             .collect()
     }
 
-    /// Folds the next record; returns its event if readers accept it. The numbers are checked only in partitions that were folded here from
-    /// their start.
+    /// Folds the next record; returns its event if readers accept it. The numbers are checked only in partitions that were folded from their start.
     pub(crate) fn extend(&mut self, record: &Record) -> Result<Option<FoldedEvent>, AuditError> {
         let Some(position) = self.positions.get_mut(record.partition) else {
             return Ok(None);
@@ -176,7 +175,7 @@ impl LogState {
         self.scope
     }
 
-    /// Whether what the stores have of a subject is in scope and known.
+    /// Whether a subject is in scope, and its values are known.
     pub(crate) fn covers(&self, subject: Subject) -> bool {
         let is_in_scope = match subject {
             Subject::Contact(uid, peer) => self.scope.has_contact(uid, peer),
@@ -211,8 +210,7 @@ impl LogState {
             .map(|conversation| conversation.contact(id, uid))
     }
 
-    /// The offset of the newest event of a contact's conversation or of a profile; of a group, that of the last one that changed what
-    /// everybody sees.
+    /// The offset of the newest event of a contact's conversation or of a profile; for a group, of the last event that changed what everybody sees.
     pub(crate) fn newest_event(&self, subject: Subject) -> Option<i64> {
         match subject {
             Subject::Contact(uid, peer) => {

@@ -7,27 +7,27 @@ use schemas::{GroupChange, GroupChangeKind, GroupId, UserId, event::Rules};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Who made users members of groups, and who left by himself, from rule version 4 on (PROTOCOL G10, G11).
+/// Which users made others members of groups, and which users left voluntarily, from rule version 4 on (PROTOCOL G10, G11).
 #[derive(Debug, Default)]
 pub(crate) struct Memberships {
     /// The day of the last change of a group.
     day: i64,
-    /// How many users were made members on that day by whom, while that is limited.
+    /// How many users each user made members on that day, while that is limited.
     new: HashMap<UserId, i64>,
-    /// Who made members of those who did not become it by themselves.
+    /// The user who added a member, if another user did.
     made_by: HashMap<(GroupId, UserId), UserId>,
-    /// How many memberships a user has by others, and by whom.
+    /// The number of memberships by others of each user, by the user who began them.
     by_others: HashMap<UserId, HashMap<UserId, i64>>,
-    /// Those that others ended on that day, of whom and begun by whom: they count until it is over.
+    /// The memberships that others ended on that day: of whom, and begun by whom. They count until the day is over.
     removed: Vec<(UserId, UserId)>,
-    /// In the order of leaving.
+    /// The users who left, in order.
     left: HashMap<GroupId, Vec<UserId>>,
-    /// Groups that were dissolved before: the sequencer has forgotten their members.
+    /// Groups that were dissolved below rule version 4: the sequencer has forgotten their members.
     forgotten: HashSet<GroupId>,
 }
 
 impl Memberships {
-    /// Takes a change in. `is_member` is about before it.
+    /// Adds a change. `is_member` is about the state before it.
     pub(super) fn add(
         &mut self,
         change: &GroupChange,
@@ -112,7 +112,7 @@ impl Memberships {
         }
     }
 
-    /// How many users somebody has made members on the day of `now`.
+    /// How many users a user has made members on the day of `now`.
     pub(super) fn new_by(&self, user: UserId, now: i64) -> i64 {
         match self.new.get(&user) {
             Some(new) if self.day == now.div_euclid(DAY_MS) => *new,
@@ -120,7 +120,7 @@ impl Memberships {
         }
     }
 
-    /// Of how many groups a user is a member at `now` because others made him one, and because `by`, one of them, did.
+    /// The number of memberships by others that a user has at `now`, and of those that `by` began.
     pub(super) fn by_others(&self, user: UserId, by: UserId, now: i64) -> (i64, i64) {
         let of_user = self.by_others.get(&user);
         let all: i64 = of_user.into_iter().flat_map(HashMap::values).sum();
@@ -137,7 +137,7 @@ impl Memberships {
         )
     }
 
-    /// Whether it is remembered that a user left a group by himself.
+    /// Whether it is remembered that a user left a group voluntarily.
     pub(super) fn has_left(&self, gid: GroupId, uid: UserId) -> bool {
         self.left.get(&gid).is_some_and(|left| left.contains(&uid))
     }

@@ -1,4 +1,4 @@
-/// What a message is shown as.
+/// How a message is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum MessageState {
     #[default]

@@ -1,9 +1,9 @@
-//! The outcome of each inbound record. A new epoch can begin below records that were accounted for already: their outcomes are then
-//! discarded, since other records have those offsets now.
+//! The outcome of each inbound record. A new epoch can begin below records that were already accounted for: their outcomes are discarded, since other
+//! records have those offsets now.
 
 use crate::{Check, Finding, InboundAccount, Kind};
 
-/// What became of an inbound record.
+/// The outcome of an inbound record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Sequenced,

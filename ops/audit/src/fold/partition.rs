@@ -40,7 +40,7 @@ pub(crate) struct PartitionInput {
     pub(crate) scope: Scope,
     pub(crate) events_topic: String,
     pub(crate) inbound_topic: String,
-    /// The first offset of `chat.events`: above 0, retention has deleted what was before.
+    /// The first offset of `chat.events`; if it is above 0, retention has deleted earlier events.
     pub(crate) events_start: i64,
     /// The offsets of `chat.inbound` that are retained and checked.
     pub(crate) inbound: Range<i64>,
@@ -55,7 +55,7 @@ pub(crate) struct FoldedPartition {
     pub(crate) conversations: HashMap<DirectConversation, Conversation>,
     pub(crate) groups: HashMap<GroupId, Group>,
     pub(crate) profiles: HashMap<UserId, ProfileVersion>,
-    /// Those in scope.
+    /// The messages in scope.
     pub(crate) messages: Messages,
     pub(crate) watermark: Watermark,
     pub(crate) events: Check,
@@ -72,11 +72,11 @@ pub(crate) struct PartitionFold<'a> {
     records: Peekable<Records>,
     /// One above the last inbound record that was accounted for.
     next_inbound: i64,
-    /// Records below this offset may have dead letters of an earlier epoch, too, which decided them by another state.
+    /// Records below this offset may also have dead letters of an earlier epoch, which decided with another state.
     decided_earlier: i64,
     clock: i64,
     rules: Rules,
-    /// Whether these are the rules in force: not where the start of the log is gone, up to the first control event.
+    /// Whether `rules` are the rules in force. If the start of the log is gone, they are not until the first control event.
     knows_rules: bool,
     dedup: DedupWindow,
     begun: BegunConversations,
@@ -176,14 +176,14 @@ impl<'a> PartitionFold<'a> {
         Ok(())
     }
 
-    /// The time of a record of `chat.events` is its producer's, which may be any. It is not older than the event before it.
+    /// A producer sets the time of a record of `chat.events`, so that time may be any. The record is not older than the event before it.
     fn may_be_deleted_of_event(&self) -> bool {
         let letters = &self.input.dead_lettered_events;
         letters.may_be_deleted(TimestampMs(self.clock))
     }
 
-    /// An operator raised the epoch: sequencing continues after `offset`. If records above it were accounted for already, `chat.inbound`
-    /// lost its end or was created again, and what is retained above `offset` belongs to this epoch only.
+    /// An operator raised the epoch: sequencing continues after `offset`. If records above it were already accounted for, `chat.inbound` lost its end
+    /// or was created again, and the retained records above `offset` belong to this epoch only.
     fn begin_epoch(&mut self, offset: i64) -> Result<(), EventLogError> {
         if self.next_inbound <= offset + 1 {
             return Ok(());
@@ -237,7 +237,7 @@ impl<'a> PartitionFold<'a> {
                 })
                 .or_else(|| {
                     let reason = self.refusal(record)?;
-                    // Other refusals of changes, and in groups, are judged by their events: see `judge_change`.
+                    // Other refusals of changes and in groups are judged by their events: see `judge_change`.
                     let is_of_record = matches!(
                         reason,
                         Reason::TooManyConversations
@@ -251,7 +251,7 @@ impl<'a> PartitionFold<'a> {
                         .then(|| format!("sequenced although it is to be refused ({reason})"))
                 }),
         };
-        // An event is no older than its cause: a younger record of the same content came in its place.
+        // An event is not older than its cause: a younger record of the same content replaced the cause.
         let is_younger = || {
             (record.timestamp > event.ts)
                 .then(|| format!("younger than its event, {}:{at}", self.input.partition))
@@ -273,20 +273,20 @@ impl<'a> PartitionFold<'a> {
             return control::mismatched_rule(control, &self.rules, rules)
                 .filter(|_| self.knows_rules);
         }
-        // Without the log's start the newest message may be unknown, and so is where a position is clamped.
+        // Without the log's start the newest message, to which a position is clamped, may be unknown.
         if !self.is_whole() || self.mismatch_in_itself(event).is_some() {
             return None;
         }
         inbound::mismatch_by_state(command, body, &self.before(command, time))
     }
 
-    /// Whether an event says by what a repeat of its cause is recognised, if it is.
+    /// Whether an event names its command exactly if it should.
     fn names_its_command(&self, asked: &InboundValue, event: &Event) -> bool {
         let expected = applied::applied_in_event(asked, &event.body, &self.rules);
         !self.knows_rules || event.command.as_deref() == expected.as_ref()
     }
 
-    /// The field in which an event in a group is not what follows from the log before it, whatever its cause asked for.
+    /// The field in which an event in a group differs from what follows from the log before it, whatever its cause asked for.
     fn mismatch_in_itself(&self, event: &Event) -> Option<&'static str> {
         let command = answered::command_of(&event.body)?;
         let before = self.before_event(&command, event);
@@ -294,7 +294,7 @@ impl<'a> PartitionFold<'a> {
         inbound::mismatch_by_state(&command, &event.body, &before).filter(|_| is_in_group)
     }
 
-    /// An outcome that the record has besides this event.
+    /// A second outcome of the record, besides this event.
     fn second_outcome(&self, record: &Record, event: &Event) -> Option<(Kind, String)> {
         if let Some(reason) = self.input.dead_lettered_inbound.reasons_of(record).next() {
             let what = format!("sequenced, and in the dead letters ({reason})");
@@ -345,7 +345,7 @@ impl<'a> PartitionFold<'a> {
         self.outcomes.add(record.offset, outcome, wrong);
     }
 
-    /// The reason for which a record was refused, if it was: of several dead letters a wrong one, if there is one.
+    /// The reason for which a record was refused, if it was. Of several dead letters, one with a wrong reason, if there is one.
     fn refused(&self, record: &Record, expected: Expected) -> Option<&str> {
         let mut reasons = self.input.dead_lettered_inbound.reasons_of(record);
         let last = reasons.next()?;
@@ -356,7 +356,7 @@ impl<'a> PartitionFold<'a> {
         Some(reasons.find(is_wrong).unwrap_or(last))
     }
 
-    /// What follows for a record from the log before it.
+    /// The expected outcome of a record, from the log before it.
     fn expected(&self, record: &Record) -> Expected {
         let Ok(asked) = InboundValue::parse(record.bytes()) else {
             return Expected::Refused(Reason::Malformed);
@@ -395,7 +395,7 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// For the command that an event answers.
+    /// The state before the command that an event answers.
     fn before_event(&self, command: &Command, event: &Event) -> StateBefore<'_> {
         StateBefore {
             is_of_event: true,
@@ -403,7 +403,7 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// Why a record is to be refused, where that is certain.
+    /// Why a record must be refused, if that is certain.
     fn refusal(&self, record: &Record) -> Option<Reason> {
         match self.expected(record) {
             expected @ Expected::Refused(reason) if self.is_certain(record, expected) => {
@@ -413,7 +413,7 @@ impl<'a> PartitionFold<'a> {
         }
     }
 
-    /// Whether that is known: not where it depends on events that are gone.
+    /// Whether the expected outcome is certain. It is not if it depends on events that are gone.
     fn is_certain(&self, record: &Record, expected: Expected) -> bool {
         if self.is_whole() {
             return true;

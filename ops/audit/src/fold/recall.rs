@@ -4,7 +4,7 @@ use schemas::dead_letter::Reason;
 
 use super::{expected::Expected, state_before::StateBefore};
 
-/// Of a recall by its author of the message that is so many before the newest, which has a place in the recall window.
+/// The expected outcome of an author's recall. The message is `back` messages before the newest, whose place in the recall window is `last_place`.
 pub(super) fn expected_by_window(
     (last_place, back): (u64, i64),
     before: &StateBefore<'_>,

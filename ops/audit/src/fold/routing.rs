@@ -1,8 +1,8 @@
-//! In which partition a command belongs, computed apart from `schemas`, by which the sequencer judges it.
+//! The partition to which a command belongs. It is computed independently of `schemas`, which the sequencer uses.
 
 use schemas::{Partition, Recipient, UserId, command::Command};
 
-/// Whether the records of what the command is about are in this partition. Control records are in all.
+/// Whether the records of the command's conversation or user are in this partition. Control records are in all.
 pub(super) fn belongs_to(partition: Partition, command: &Command) -> bool {
     let number = match command {
         Command::Send(send) => number_with(send.srcid, send.to),
@@ -16,7 +16,7 @@ pub(super) fn belongs_to(partition: Partition, command: &Command) -> bool {
     number == i128::from(partition.get())
 }
 
-/// The number of the partition of what `uid` says.
+/// The number of the partition of the conversation of `uid` with `to`.
 fn number_with(uid: UserId, to: Recipient) -> i128 {
     match to {
         Recipient::User(peer) => number_of_users(uid, peer),

@@ -1,9 +1,9 @@
-/// Who sent each message of a conversation: one bit a message.
+/// The sender of each message of a conversation: one bit per message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Senders(Vec<u64>);
 
 impl Senders {
-    /// The message `mid`, at least 1, is hi's or lo's.
+    /// Sets whether the message `mid`, at least 1, is by hi or by lo.
     pub(crate) fn set(&mut self, mid: i64, by_hi: bool) {
         let Ok(at) = usize::try_from(mid - 1) else {
             return;
@@ -19,7 +19,7 @@ impl Senders {
         }
     }
 
-    /// Whether the message `mid` is hi's.
+    /// Whether the message `mid` is by hi.
     pub(crate) fn is_by_hi(&self, mid: i64) -> bool {
         let at = usize::try_from(mid - 1).unwrap_or(usize::MAX);
         let word = self.0.get(at / 64);

@@ -1,4 +1,4 @@
-//! What is known of a partition when a record is judged.
+//! The known state of a partition when a record is judged.
 
 use schemas::{GroupRole, UserId, event::Rules};
 
@@ -9,10 +9,10 @@ use super::{
 
 /// The state of a partition before a record.
 pub(crate) struct StateBefore<'a> {
-    /// The one of the command; so is the group.
+    /// The conversation of the command; `group` is its group.
     pub(crate) conversation: Option<&'a Conversation>,
     pub(crate) group: Option<&'a Group>,
-    /// The group was dissolved under rule version 3: who was in it, and who wrote what, is not remembered.
+    /// The group was dissolved under rule version 3: its members and the authors of its messages are not remembered.
     pub(crate) is_forgotten: bool,
     pub(crate) dedup: &'a DedupWindow,
     pub(crate) begun: &'a BegunConversations,
@@ -21,7 +21,7 @@ pub(crate) struct StateBefore<'a> {
     pub(crate) rules: &'a Rules,
     /// Log time at the record.
     pub(crate) now: i64,
-    /// The command is not that of a record, but one that asks for what an event says: nobody knows what client_id it had.
+    /// The command was derived from an event: its client_id is not known.
     pub(crate) is_of_event: bool,
 }
 
@@ -31,7 +31,7 @@ impl StateBefore<'_> {
         self.group.filter(|_| !self.is_forgotten)?.member(uid)
     }
 
-    /// Whether a user who posts himself cannot begin a conversation any more (PROTOCOL S14).
+    /// Whether a user who posts a command has reached the limit of conversations begun in a day (PROTOCOL S14).
     pub(super) fn has_begun_enough(&self, user: UserId, by_user: bool) -> bool {
         let limit = self.rules.new_conversations_per_day;
         by_user && limit > 0 && self.begun.of(user, self.now) >= limit

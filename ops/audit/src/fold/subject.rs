@@ -17,7 +17,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Those of which an event may change something. A direct conversation is one of them: see [`Self::sides`].
+    /// The subjects for which an event may change something. A direct conversation is one subject: see [`Self::sides`].
     pub(crate) fn of_event(event: &Event) -> Vec<Self> {
         let gid = match event.conversation() {
             Some(ConversationId::Direct(id)) => return vec![Self::Contact(id.lo(), id.hi())],
@@ -44,7 +44,7 @@ impl Subject {
         [Self::Group(gid)].into_iter().chain(members).collect()
     }
 
-    /// Of a contact also what the peer sees.
+    /// The subject; for a contact also what the peer sees.
     pub(crate) fn sides(self) -> impl Iterator<Item = Self> {
         let other = match self {
             Self::Contact(uid, peer) if uid != peer => Some(Self::Contact(peer, uid)),

@@ -1,6 +1,6 @@
 use schemas::event::SourceOffset;
 
-/// The highest source offset so far. Readers take a record only if its own is above (PROTOCOL S10).
+/// The highest source offset so far. Readers accept a record only if its own source offset is above it (PROTOCOL S10).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watermark(Option<SourceOffset>);
 
@@ -11,14 +11,14 @@ impl Watermark {
         offset: -1,
     }));
 
-    /// For a log whose beginning is gone: its first record is taken whatever its source offset is.
+    /// For a log whose beginning is gone: its first record is accepted whatever its source offset is.
     pub(crate) const UNKNOWN: Self = Self(None);
 
     pub(crate) fn get(self) -> Option<SourceOffset> {
         self.0
     }
 
-    /// Rises to `source` if that is above; returns whether it is.
+    /// Rises to `source` if that is higher; returns whether it is.
     pub(crate) fn rise_to(&mut self, source: SourceOffset) -> bool {
         let is_above = match self.0 {
             None => true,

@@ -94,7 +94,7 @@ async fn a_refusal_without_a_dead_letter_is_found() {
         .await;
 }
 
-/// That retention deleted older ones is no excuse.
+/// Retention deleted older dead letters, which is no excuse.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recent_refusal_is_missed_where_no_dead_letter_is_left() {
     let env = TestEnv::with_story().await;

@@ -1,4 +1,4 @@
-//! One thing is broken by hand in a store, found, and mended.
+//! Breaks one thing by hand in a store; the audit finds it, and it is mended.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     test_env::{Harm, TestEnv},
 };
 
-// 1000 and 1001: messages and read positions in partition 17, contacts in 40 and 41. 7 and 40: partition 47; contacts in 7 and 40.
+// 1000 and 1001: messages and read positions in partition 17, contacts in tables 40 and 41. 7 and 40: partition 47; contacts in tables 7 and 40.
 const IN_MYSQL: [Harm; 16] = [
     Harm {
         area: Area::Messages,
@@ -127,7 +127,7 @@ const IN_MYSQL: [Harm; 16] = [
     },
 ];
 
-// 1000, whose nick is Anne, and 40, both in user_40 of database 1.
+// The profiles of 1000, whose nick is Anne, and of 40 are both in user_40 of database 1.
 const OF_PROFILES: [Harm; 7] = [
     Harm {
         area: Area::Profiles,
@@ -180,7 +180,7 @@ const OF_PROFILES: [Harm; 7] = [
     },
 ];
 
-// Contacts of 1000 are in database 1, those of 1001, too; of 7 in database 0.
+// Contacts of 1000 and of 1001 are in database 1; those of 7 are in database 0.
 const OF_CHANGES: [Harm; 16] = [
     Harm {
         area: Area::Contacts,
@@ -303,7 +303,7 @@ async fn whatever_is_wrong_after_changes_is_found() {
     env.assert_finds_each(&OF_CHANGES).await;
     env.assert_finds_each(&OF_PROFILES).await;
     env.assert_sound().await;
-    // Who clears a history or deletes a contact has read it.
+    // A user who clears a history or deletes a contact has read it.
     env.sql("UPDATE {p}0.read_chat_mid_17 SET pcMid = 3 WHERE uid = 1001")
         .await;
     env.assert_finds(
@@ -411,7 +411,7 @@ async fn whatever_is_wrong_in_redis_is_found() {
         .await;
     env.redis(&["HDEL", "pc-1000", "40"]).await;
 
-    // A state that is wrong, with the view that follows from it.
+    // A wrong state, with the view that follows from it.
     env.redis(&["HSET", "state-7", "40", "4,1,0"]).await;
     env.redis(&["HSET", "pc-7", "40", "3"]).await;
     env.redis(&["HSET", "mobile-7", "40", "4"]).await;
@@ -461,10 +461,10 @@ async fn counts_that_cannot_be_compared_are_a_difference_where_they_are_shown() 
     let what = "cannot be compared: Redis is without the watermark of partition 19";
     env.assert_finds(Area::UnreadViews, Kind::Missing, what)
         .await;
-    // So it is for each of them.
+    // The result is the same for each of the two users.
     let of_one = env.audit_of(Scope::User(user(1000))).await;
     assert_eq!(of_one.differences(), 1, "{of_one}");
-    // Nobody is shown anything.
+    // No user is shown any count.
     for uid in [1000, 1001, 7, 40] {
         for kind in ["state", "pc", "mobile"] {
             env.redis(&["DEL", &format!("{kind}-{uid}")]).await;
@@ -495,7 +495,7 @@ async fn a_scope_sees_its_own_and_nothing_else() {
         0
     );
     assert_eq!(differences(Scope::User(user(1000))).await, 3);
-    // The message is theirs as well, the contact and the count are not.
+    // The message belongs to these users as well; the contact and the count do not.
     assert_eq!(differences(Scope::User(user(1001))).await, 1);
     assert_eq!(differences(Scope::User(user(40))).await, 0);
 }
@@ -503,7 +503,7 @@ async fn a_scope_sees_its_own_and_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_position_whose_ordinal_is_being_looked_up_is_no_difference() {
     let env = TestEnv::with_story().await;
-    // As after an ack that came while the audit ran.
+    // The state after an ack that came while the audit ran.
     env.sql("INSERT INTO {p}0.unresolved_read SELECT 'contacts', uid, peer, 'pc', pc_read_mid, 47, 1000000 FROM {p}0.contact_7 WHERE peer = 40")
         .await;
     env.sql("UPDATE {p}0.contact_7 SET pc_read_n = NULL WHERE peer = 40")

@@ -1,4 +1,4 @@
-//! Each cell of every table is broken by hand, and each table gets a row too many; the audit finds it, or docs/PROMISES.md says why not.
+//! Breaks each cell of every table by hand, and adds an extra row to each table; the audit finds it, or docs/PROMISES.md says why not.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const NOT_COMPARED: [&str; 4] = [
     "schema_version",
 ];
 
-/// A row that is copied with other values is one too many. `unresolved_read` has none to copy, and a test of its own.
+/// How a copied row becomes an extra one. `unresolved_read` has no row to copy, and its own test.
 const STRAYS: [(&str, &str); 12] = [
     ("chat_msg", "id = id + 1000000"),
     ("contact", "peer = peer + 6400"),
@@ -33,7 +33,7 @@ const STRAYS: [(&str, &str); 12] = [
 
 /// A table of one database that has rows, and its columns.
 struct Table {
-    /// Without its number.
+    /// The name without its number.
     stem: String,
     name: String,
     columns: Vec<Column>,
@@ -46,13 +46,13 @@ struct Column {
 }
 
 impl Column {
-    /// Other values than the one that is there.
+    /// Values other than the present one.
     fn others(&self) -> Vec<String> {
         let Self { name, kind, .. } = self;
         let mut others = match kind.as_str() {
             "varchar" | "text" => vec![
                 format!("CONCAT(COALESCE(`{name}`, ''), 'x')"),
-                // The collation ignores it.
+                // The collation ignores a trailing space.
                 format!("CONCAT(COALESCE(`{name}`, ''), ' ')"),
             ],
             "datetime" => vec![format!(
@@ -64,7 +64,7 @@ impl Column {
             ],
             "tinyint" if name == "partition_no" => vec![format!("`{name}` + 64")],
             "tinyint" => vec![format!("`{name}` + 1")],
-            // The key of no other row.
+            // A key that no other row has.
             "int" | "bigint" => vec![format!("COALESCE(`{name}`, 0) + 7000")],
             other => panic!("{name} is of type {other}, which this test does not know"),
         };
@@ -95,7 +95,7 @@ impl Tables {
             .map(drop)
     }
 
-    /// One table of each kind: of those that exist 64 times the first with rows.
+    /// One table of each kind; of those that exist 64 times, the first with rows.
     async fn with_rows(&mut self) -> Vec<Table> {
         let sql = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
                    WHERE TABLE_SCHEMA LIKE CONCAT(REPLACE(?, '_', '\\\\_'), '_') ORDER BY 1, 2";
@@ -150,7 +150,7 @@ impl Tables {
             .collect()
     }
 
-    /// Where the rows of a table are kept: beside the databases of the store.
+    /// Where the rows of a table are kept: in a separate database.
     fn kept(&self, table: &Table) -> String {
         format!("{}kept.{}", self.prefix, table.stem)
     }
@@ -173,7 +173,7 @@ impl Tables {
 
     async fn restore(&mut self, table: &Table) {
         let (kept, name) = (self.kept(table), &table.name);
-        // Generated columns take no value, and say so in vain.
+        // Generated columns take no value; IGNORE silences their errors.
         let sql = format!("DELETE FROM {name}; INSERT IGNORE INTO {name} SELECT * FROM {kept}");
         self.run(&sql).await.unwrap();
     }
@@ -186,7 +186,7 @@ impl Tables {
 
 async fn with_everything() -> TestEnv {
     let env = add_groups(TestEnv::with_changes().await).await;
-    // As if earlier months had been dropped.
+    // The state as if earlier months had been dropped.
     for database in 0..2 {
         let sql = format!(
             "INSERT INTO {{p}}{database}.retention VALUES ('chat_msg', DATE_FORMAT(UTC_TIMESTAMP(), '%Y-%m-01'))"
@@ -197,7 +197,7 @@ async fn with_everything() -> TestEnv {
     env
 }
 
-/// What is broken in a table at a time.
+/// One change that breaks a table.
 struct Harm {
     cell: String,
     sql: String,
@@ -222,7 +222,7 @@ impl Table {
         columns.iter().flat_map(of_column).collect()
     }
 
-    /// Where the audit says that something is wrong with it.
+    /// The area in which the audit reports a difference in this table.
     fn area(&self) -> Area {
         match self.stem.as_str() {
             "chat_msg" => Area::Messages,
@@ -243,7 +243,7 @@ impl Table {
 }
 
 impl Tables {
-    /// Whether something was broken: not every column takes every value.
+    /// Whether the table was broken: not every column takes every value.
     async fn harm(&mut self, harm: &Harm) -> bool {
         let outcome = self.run(&harm.sql).await;
         if let Err(error) = &outcome {
@@ -263,7 +263,7 @@ async fn each_cell_that_is_compared_is_found_where_it_is_another() {
         sql.keep(table).await;
     }
     let mut found = BTreeSet::new();
-    // What these say decides how much of the others is compared.
+    // These two tables decide how much of the others is compared.
     let is_alone = |table: &&Table| ["resume_offset", "retention"].contains(&&*table.stem);
     let (alone, others): (Vec<&Table>, Vec<&Table>) = tables.iter().partition(is_alone);
     for some in [&alone[..1], &alone[1..], &others] {
@@ -279,7 +279,7 @@ async fn each_cell_that_is_compared_is_found_where_it_is_another() {
     env.assert_sound().await;
 }
 
-/// One cell of each of these tables at a time.
+/// Breaks one cell in each of these tables at a time.
 async fn harm_each_cell(
     env: &TestEnv,
     sql: &mut Tables,
@@ -345,7 +345,7 @@ async fn a_row_too_many_is_found_in_each_table() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_keeps_counts_away_and_that_no_read_position_needs_is_found() {
     let env = TestEnv::with_story().await;
-    // 1000 has read mid 4 of 1001 on mobile, with its ordinal; 17 is their partition.
+    // 1000 has read mid 4 of 1001 on mobile, with its ordinal; their partition is 17.
     for (row, what) in [
         (
             "'contacts', 1000, 1001, 'mobile', 4, 17, 0",
@@ -379,7 +379,7 @@ async fn a_row_that_keeps_counts_away_and_that_no_read_position_needs_is_found()
             .await;
         env.sql("DELETE FROM {p}1.unresolved_read").await;
     }
-    // A position that waits for the messages up to an offset that no projection has reached.
+    // A position that waits for messages up to an offset that no projection has reached.
     env.sql("UPDATE {p}1.contact_40 SET mobile_read_n = NULL WHERE peer = 1001")
         .await;
     env.sql("INSERT INTO {p}1.unresolved_read VALUES ('contacts', 1000, 1001, 'mobile', 4, 17, 1000000)")

@@ -1,11 +1,11 @@
-//! What an event in a group changes in the tables, by the hand of the test.
+//! The changes of an event in a group to the tables, written by the test.
 
 use message_store::{ConversationRows, GroupMemberRow, LastMessage, Membership, SettingsAt};
 use schemas::{Change, ConversationId, GroupId, Mid, TimestampMs, event::Body};
 
 use crate::story::LoggedEvent;
 
-/// What becomes of the group; its messages and their changes are rows as outside groups.
+/// Applies an event to the rows of the group; the rows of messages and their changes are as outside groups.
 pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupId, body: &Body) {
     if let Body::ReadPosition(_) = body {
         return;

@@ -16,10 +16,10 @@ use crate::{
     test_env::{Harm, TestEnv},
 };
 
-/// In partition 8. The memberships of 1000 are in table 40, of 1001 in 41, of 1002 in 42, of 7 in 7.
+/// A group in partition 8. The memberships of 1000 are in table 40, those of 1001 in 41, of 1002 in 42, of 7 in 7.
 const GID: i64 = 5_000;
 
-/// What is said and done in a group; every event is right.
+/// The events of a group; every event is right.
 struct Group<'a> {
     env: &'a mut TestEnv,
     gid: i64,
@@ -202,7 +202,7 @@ async fn with_groups() -> TestEnv {
     add_groups(TestEnv::new().await).await
 }
 
-/// A group in which everything happens, and one that was dissolved.
+/// Adds a group in which everything happens, and one that was dissolved.
 pub async fn add_groups(mut env: TestEnv) -> TestEnv {
     for partition in [8, 9] {
         let partition = partition.try_into().unwrap();
@@ -272,7 +272,7 @@ async fn groups_are_none_and_were_compared() {
     assert_eq!(compared(&report, Area::Hidden), 1);
     // 2 controls, 6 messages, 6 changes of them, a read position, and 8 changes of groups.
     assert_eq!(report.inbound.sequenced, 23);
-    // Of one user: in each group a row of the group and one of the user.
+    // For one user: in each group a row of the group and one of the user.
     let report = env.audit_of(Scope::User(user(1_001))).await;
     assert_eq!(report.differences(), 0, "{report}");
     assert_eq!(compared(&report, Area::GroupMembers), 2);
@@ -280,7 +280,7 @@ async fn groups_are_none_and_were_compared() {
     assert_eq!(compared(&report, Area::GroupMessages), 0);
 }
 
-// The tables of the groups are in database 0, and so is what 7 has; the others' are in 1.
+// The tables of the groups and of user 7 are in database 0, those of the other users in 1.
 const HARMS: [Harm; 24] = [
     different(
         Area::GroupMessages,
@@ -488,7 +488,7 @@ async fn whatever_is_wrong_of_groups_is_found() {
     .await;
 }
 
-/// Whole tables at first, then the rows that later events change.
+/// Whole tables are compared first, then the rows that later events change.
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
     let mut env = with_groups().await;
@@ -498,19 +498,19 @@ async fn tables_of_groups_that_are_built_beside_the_live_ones_are_compared() {
     // 5 messages, 6 changes, the group and its 4 members.
     let check = audit.messages(of_group).await.unwrap();
     assert_eq!((check.compared, check.differences()), (16, 0), "{check:?}");
-    // In two groups.
+    // The memberships in two groups.
     let check = audit.contacts(of_user).await.unwrap();
     assert_eq!((check.compared, check.differences()), (2, 0), "{check:?}");
     audit.begin_tail();
 
-    // Not by an event: it is not looked at again.
+    // No event changed this row, so it is not compared again.
     env.sql("UPDATE {p}0.group_member_8 SET muted = 1 WHERE uid = 1002")
         .await;
     let (send, message) = sent(GID, 1_000, "later", "later", 6);
     env.story.in_group(send, message).await;
     env.catch_up().await;
     env.fold(&mut audit).await;
-    // The message, the group, and what it has of the sender.
+    // The message, the group, and the group's row of the sender.
     let check = audit.messages(of_group).await.unwrap();
     assert_eq!((check.compared, check.differences()), (3, 0), "{check:?}");
     env.sql("UPDATE {p}0.group_8 SET last_srcid = 7; UPDATE {p}1.membership_40 SET own_last_mid = 5 WHERE gid = 5000")
@@ -560,7 +560,7 @@ async fn who_left_long_ago_may_be_forgotten() {
         "{report}"
     );
 
-    // Who is a member, or left just now, is missed, and so is a row above the offset.
+    // A missing row of a member, or of a user who left just now, is found, and so is one above the offset.
     for (table, uid) in [("1.membership_42", 1_002), ("1.membership_40", 1_000)] {
         let keep = format!("CREATE TABLE {{p}}1.kept AS SELECT * FROM {{p}}{table}");
         env.sql(&keep).await;
@@ -578,7 +578,7 @@ async fn who_left_long_ago_may_be_forgotten() {
         .await;
     env.assert_finds(Area::Memberships, Kind::Missing, "1001")
         .await;
-    // One that covers what was said just now is none that a janitor set.
+    // A janitor never sets an offset that covers events of just now.
     let high = format!(
         "UPDATE {{p}}1.resume_offset SET forgotten_below = {} WHERE sink = 'contacts' AND partition_no = 8",
         old + 1
@@ -596,7 +596,7 @@ async fn months_of_groups_that_were_dropped_are_no_difference() {
     group.send(1_000, "hello").await;
     group.change_message(1_001, 1, Change::Hide).await;
     let later = TimestampMs(now().0 + 40 * 24 * 3_600_000);
-    // The newest month there is.
+    // A message in the newest month.
     let send = env.story.command(1_001, 1_000, "some weeks later");
     let cause = env.story.post(Command::Send(send.clone())).await;
     let message = env.story.number(&send);
@@ -614,7 +614,7 @@ async fn months_of_groups_that_were_dropped_are_no_difference() {
     assert!(store.drop_months(month, later).await.unwrap() > 0);
     let after = env.assert_sound().await;
     assert_eq!(compared(&after, Area::GroupMessages), 1);
-    // A row above them that is gone is missed as ever.
+    // A missing row of a later month is still found.
     let name = month.to_string().replace('-', "");
     env.sql(&format!(
         "ALTER TABLE {{p}}0.group_msg_8 TRUNCATE PARTITION p{name}"

@@ -1,4 +1,4 @@
-//! A small environment that is consistent, and then is not: the audit says zero, and then finds it.
+//! A small environment that is first consistent and then not: the audit finds no difference, and then finds each.
 
 #![expect(clippy::unwrap_used, reason = "a failed step of a test ends the test")]
 

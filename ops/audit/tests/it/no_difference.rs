@@ -1,4 +1,4 @@
-//! What is no difference.
+//! States that are not a difference.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn a_consistent_world_has_no_difference_and_everything_was_compared() {
     assert_eq!((inbound.without_effect, inbound.dead_letters), (2, 1));
     assert_eq!((inbound.pending, inbound.unverifiable), (0, 0));
     assert!(report.unchecked.is_empty(), "{report}");
-    // A program reads the same.
+    // The JSON report has the same number.
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["differences"], 0);
 }
@@ -47,10 +47,10 @@ async fn changes_of_every_kind_are_none_and_were_compared() {
     assert_eq!(compared(&report, Area::Messages), 12);
     assert_eq!(compared(&report, Area::Changes), 9);
     assert_eq!(compared(&report, Area::Hidden), 1);
-    // Of 937, who has not said anything, there is no row, and nothing to compare but that.
+    // 937 has said nothing, so there is no row, and only that is compared.
     assert_eq!(compared(&report, Area::Contacts), 6);
     assert_eq!(report.inbound.sequenced, 31);
-    // A message brings the deleted contact back, and what was recalled stays so.
+    // A message brings the deleted contact back, and a recalled message stays recalled.
     env.story.send(40, 7, "are you there?").await;
     env.story.change(40, 7, 5, Change::Recall).await;
     env.catch_up().await;
@@ -67,7 +67,7 @@ async fn a_former_owners_repeats_and_pending_records_are_none() {
     let pending = env.story.command(1000, 1001, "not sequenced yet");
     env.story.post(Command::Send(pending)).await;
     env.catch_up().await;
-    // Whoever waits is not told that all is well while a sequencer is stopped.
+    // With a wait, the audit does not report success while a sequencer is stopped.
     let patience = Some(Duration::from_secs(1));
     let late = env.try_audit(Scope::All, patience).await.unwrap_err();
     assert!(
@@ -96,7 +96,7 @@ async fn keys_that_are_gone_are_named_and_no_difference() {
     assert_eq!(of_one.unchecked, [said]);
 }
 
-/// Nobody is shown their counts yet, so there is nothing to compare.
+/// Users who are being rebuilt are shown no counts yet, so there is nothing to compare.
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_are_being_rebuilt_are_named_and_no_difference() {
     let env = TestEnv::with_story().await;
@@ -110,7 +110,7 @@ async fn users_who_are_being_rebuilt_are_named_and_no_difference() {
     assert_eq!(report.check(Area::UnreadStates).unwrap().compared, 2);
     let said = "unread counts of 2 users, whose states are being rebuilt: 7, 1000";
     assert_eq!(report.unchecked, [said]);
-    // So it is where one of them is asked for.
+    // The same holds for an audit of one of them.
     let of_one = env.audit_of(Scope::User(user(7))).await;
     let said = "unread counts of 1 users, whose states are being rebuilt: 7";
     assert_eq!(of_one.unchecked, [said]);
@@ -127,12 +127,12 @@ async fn who_is_behind_is_waited_for_and_named() {
     assert!(matches!(error, AuditError::Behind { .. }), "{error}");
     let behind = "of chat.events is there up to offset";
     assert!(error.to_string().contains(behind), "{error}");
-    // Without waiting, what all have passed is compared, and the rest is named.
+    // Without waiting, the audit compares what all projections have passed, and names the rest.
     let report = env.try_audit(Scope::All, None).await.unwrap();
     assert_eq!(report.differences(), 0, "{report}");
     assert!(report.to_string().contains("the last 1 events"), "{report}");
     assert_eq!(report.not_compared, [], "{report}");
-    // Of another partition that has events none can be compared.
+    // This partition has events, but none that can be compared.
     let other = 60.try_into().unwrap();
     let junk = env.story.post_junk(other).await;
     env.story.refuse(junk, b"junk", Reason::Malformed).await;
@@ -163,7 +163,7 @@ async fn what_retention_took_is_named() {
             .contains("partition 17 of chat.events before 3"),
         "{report}"
     );
-    // What caused the three events that are gone.
+    // The causes of the three deleted events.
     assert_eq!(report.inbound.unverifiable, 3, "{report}");
 }
 
@@ -172,7 +172,7 @@ async fn dead_letters_that_were_deleted_are_named_in_one_line() {
     let mut env = TestEnv::with_story().await;
     let admin = Admin::new(&env.kafka).unwrap();
     for number in [3, 4, 60] {
-        // No event is before it: it may be as old as the log.
+        // No event is before the junk: it may be as old as the log.
         let partition = Partition::try_from(number).unwrap();
         let junk = env.story.append_junk(partition).await;
         env.story.refuse(junk, b"junk", Reason::Malformed).await;
@@ -205,11 +205,11 @@ async fn months_that_were_dropped_are_named_and_no_difference() {
     let compared = |report: &Report| report.check(Area::Messages).unwrap().compared;
     assert!(compared(&before) > 1, "{before}");
     assert_eq!(compared(&after), 1, "{after}");
-    // One line, although every table is without them.
+    // One line, although every table lacks these months.
     let said = format!("messages before {month} of all partitions, which were dropped");
     assert_eq!(after.unchecked, [said]);
 
-    // A row above them that is gone is missed as ever.
+    // A missing row of a later month is still found.
     let name = month.to_string().replace('-', "");
     let sql = format!("ALTER TABLE {{p}}0.chat_msg_17 TRUNCATE PARTITION p{name}");
     env.sql(&sql).await;

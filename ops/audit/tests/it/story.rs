@@ -1,4 +1,4 @@
-//! What was said: appended to `chat.inbound` and `chat.events` as a sequencer would, and kept for the stores.
+//! The story of a test: appended to `chat.inbound` and `chat.events` as a sequencer would, and kept for the stores.
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -26,11 +26,11 @@ pub struct Story {
     kafka: KafkaConfig,
     appender: Appender,
     mids: BTreeMap<ConversationId, Mid>,
-    /// Who sent each message of a conversation.
+    /// The senders of the messages of a conversation.
     senders: BTreeMap<ConversationId, Vec<UserId>>,
     chgs: BTreeMap<ConversationId, Chg>,
     flags: BTreeMap<(UserId, UserId), ContactFlags>,
-    /// The events in order, progress too.
+    /// The events in order, progress included.
     pub events: Vec<LoggedEvent>,
     /// How far ahead the log's clock is from now on, milliseconds.
     pub ahead_ms: i64,
@@ -79,7 +79,7 @@ impl Story {
         }
     }
 
-    /// A send that is sequenced; its command, for repeating it.
+    /// Appends a send that is sequenced; returns the command, so that a test can repeat it.
     pub async fn send(&mut self, srcid: i64, destid: i64, msg: &str) -> SendMessage {
         let command = self.command(srcid, destid, msg);
         let cause = self.post(Command::Send(command.clone())).await;
@@ -88,7 +88,7 @@ impl Story {
         command
     }
 
-    /// The next message of its conversation.
+    /// The next message of the send's conversation.
     pub fn number(&mut self, send: &SendMessage) -> Message {
         let id = send.conversation();
         let mid = self.mids.entry(id).or_default();
@@ -124,7 +124,7 @@ impl Story {
         self.tell(cause, Body::ReadPosition(position)).await;
     }
 
-    /// Rule version 3 begins in a partition.
+    /// Begins rule version 3 in a partition.
     pub async fn begin_version_3(&mut self, partition: Partition) {
         let control = Control {
             rule_version: Some(3),
@@ -171,13 +171,13 @@ impl Story {
         self.tell(cause, Body::MessageChange(change)).await;
     }
 
-    /// Something that is asked for in a group, and done.
+    /// Appends a command in a group and its event.
     pub async fn in_group(&mut self, asked: Command, body: Body) {
         let cause = self.post(asked).await;
         self.tell(cause, body).await;
     }
 
-    /// A profile that is set.
+    /// Sets a profile.
     pub async fn profile(&mut self, uid: i64, nick: &str) {
         let profile = Profile {
             uid: user(uid),
@@ -189,7 +189,7 @@ impl Story {
         self.tell(cause, Body::Profile(profile)).await;
     }
 
-    /// A change of a contact: the flags that are set from now on, or that it is deleted.
+    /// Changes a contact: sets its flags from now on, or deletes it.
     pub async fn contact(&mut self, uid: i64, peer: i64, set: Option<fn(&mut ContactFlags)>) {
         let (uid, peer) = (user(uid), user(peer));
         let flags = self.flags.entry((uid, peer)).or_default();
@@ -254,7 +254,7 @@ impl Story {
         (partition, offset)
     }
 
-    /// Puts bytes on `chat.inbound` that are no command.
+    /// Puts bytes on `chat.inbound` that are not a command.
     pub async fn post_junk(&self, partition: Partition) -> (Partition, i64) {
         let offset = self
             .put(Topic::Inbound, partition, b"junk", None, &[])
@@ -276,13 +276,13 @@ impl Story {
             .await;
     }
 
-    /// Puts the event on `chat.events` that a record of `chat.inbound` causes.
+    /// Puts the event that a record of `chat.inbound` causes on `chat.events`.
     pub async fn tell(&mut self, cause: (Partition, i64), body: Body) {
         let ts = TimestampMs(now().0 + self.ahead_ms);
         self.tell_at(cause, ts, body).await;
     }
 
-    /// The same at a time of the test's choice.
+    /// The same, at a given time.
     pub async fn tell_at(
         &mut self,
         (partition, cause): (Partition, i64),
@@ -311,7 +311,7 @@ impl Story {
         });
     }
 
-    /// Everything up to `cause` was answered for.
+    /// Appends progress: everything up to `cause` has its outcome.
     pub async fn progress(&mut self, cause: (Partition, i64)) {
         self.tell(cause, Body::Progress).await;
     }
@@ -323,7 +323,7 @@ impl Story {
             .await
     }
 
-    /// Puts bytes on `chat.events` that are no event.
+    /// Puts bytes on `chat.events` that are not an event.
     pub async fn append_junk(&self, partition: Partition) -> (Partition, i64) {
         let offset = self.put(Topic::Events, partition, b"junk", None, &[]).await;
         (partition, offset)

@@ -1,4 +1,4 @@
-//! A deployment of its own, whose stores follow the story by the hand of the test.
+//! A separate deployment whose stores the test fills from the story.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ use crate::{
     story::{LoggedEvent, Story, now, user},
 };
 
-/// What is done, how it is undone, and what the audit says in between.
+/// A change that breaks a store, its repair, and what the audit finds in between.
 pub struct Harm {
     pub area: Area,
     pub kind: Kind,
@@ -95,7 +95,7 @@ impl TestEnv {
         }
     }
 
-    /// A few users who talk and read, in both databases, with a note to oneself and each kind of silence.
+    /// A few users who talk and read, in both databases, with a note to oneself and each kind of record without an event.
     pub async fn with_story() -> Self {
         let mut env = Self::new().await;
         let story = &mut env.story;
@@ -115,7 +115,7 @@ impl TestEnv {
         env
     }
 
-    /// The users 1000 and 1001 change what they said and see in every way, and 7 and 40 their contacts.
+    /// 1000 and 1001 change their messages and views in every way, and 7 and 40 their contacts.
     pub async fn with_changes() -> Self {
         let mut env = Self::new().await;
         let story = &mut env.story;
@@ -141,7 +141,7 @@ impl TestEnv {
         story.change(1000, 1001, 8, edit("the last answer")).await;
         let pinned = |flags: &mut ContactFlags| (flags.pinned, flags.muted) = (true, true);
         story.contact(1000, 1001, Some(pinned)).await;
-        // With whom nobody has talked.
+        // A contact with whom nobody has talked.
         story
             .contact(1000, 937, Some(|flags| flags.blocked = true))
             .await;
@@ -157,7 +157,7 @@ impl TestEnv {
         env
     }
 
-    /// A repeat, acks that move nothing, junk: all answered for, none with an event.
+    /// A repeat, acks that move nothing, junk: each has its outcome, none has an event.
     async fn be_silent(&mut self) {
         use schemas::command::Command;
 
@@ -174,7 +174,7 @@ impl TestEnv {
         self.story.progress(last).await;
     }
 
-    /// Writes to every store what was appended since the last time.
+    /// Writes everything that was appended since the last call to every store.
     pub async fn catch_up(&mut self) {
         let logged: Vec<LoggedEvent> = self.story.events[self.projected..].to_vec();
         self.projected = self.story.events.len();
@@ -346,7 +346,7 @@ impl TestEnv {
         moves
     }
 
-    /// What an event changes in the contacts of its users.
+    /// The changes of an event to the contacts of its users.
     fn contacts_of(&self, LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<ContactDelta> {
         let Some(ConversationId::Direct(id)) = event.conversation() else {
             return Vec::new();
@@ -490,14 +490,14 @@ impl TestEnv {
         audit::run(&self.sources, &options, |_| {}).await
     }
 
-    /// The audit finds one difference, of this kind, in this area.
+    /// Asserts that the audit finds one difference, of this kind, in this area.
     pub async fn assert_finds(&self, area: Area, kind: Kind, what: &str) {
         let report = self.audit().await;
         assert_eq!(report.differences(), 1, "{report}");
         assert_first(&report, area, kind, what);
     }
 
-    /// The audit finds each of these, and nothing else. An audit takes a second, so one finds a harm of every area.
+    /// Asserts that the audit finds each of these, and nothing else. An audit takes a second, so one audit finds one harm of every area.
     pub async fn assert_finds_each(&self, harms: &[Harm]) {
         let mut left: Vec<&Harm> = harms.iter().collect();
         while !left.is_empty() {
@@ -524,7 +524,7 @@ impl TestEnv {
         report
     }
 
-    /// Without waiting for a projection that is behind.
+    /// An audit that does not wait for a slow projection.
     pub async fn audit_for_a_moment(&self) -> Report {
         self.try_audit(Scope::All, None).await.unwrap()
     }
@@ -534,7 +534,7 @@ impl TestEnv {
         sqlx::MySqlConnection::connect(url).await.unwrap()
     }
 
-    /// A statement in which `{p}` stands for the prefix of the databases' names.
+    /// Runs a statement in which `{p}` stands for the prefix of the database names.
     pub async fn sql(&self, statement: &str) {
         let mut connection = self.connect().await;
         let sql = statement.replace("{p}", &self.database_prefix);
@@ -545,10 +545,10 @@ impl TestEnv {
         connection.close().await.unwrap();
     }
 
-    /// A command to Redis; the key, its second word, is without prefix.
+    /// Runs a command on Redis; the key, its second word, is without the prefix.
     pub async fn redis(&self, command: &[&str]) {
         let client = redis::Client::open(TestServers::shared().redis_url.as_str()).unwrap();
-        // Its own half a second is too short where the machine is busy.
+        // The default of half a second is too short if the machine is busy.
         let config =
             redis::AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(20)));
         let connection = client.get_multiplexed_async_connection_with_config(&config);
@@ -560,7 +560,7 @@ impl TestEnv {
     }
 }
 
-/// The first difference in this area is of this kind.
+/// Asserts that the first difference in this area is of this kind.
 fn assert_first(report: &Report, area: Area, kind: Kind, what: &str) {
     let finding = &report.check(area).unwrap().examples[0];
     assert_eq!(finding.kind, kind, "{report}");
@@ -594,7 +594,7 @@ fn contacts_of_message(
     }
 }
 
-/// Of who made it first.
+/// The contact of the user who made the change is first.
 fn contacts_of_change(
     id: DirectConversation,
     ts: TimestampMs,

@@ -1,4 +1,4 @@
-//! The audit of a system that does not stand still.
+//! The audit of a system that is running.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicI64, Ordering},
@@ -10,7 +10,7 @@ use schemas::{Change, ContactFlags, DeviceClass};
 
 use crate::test_env::TestEnv;
 
-/// Of the newest message, and of one from before.
+/// Changes the newest message and an earlier one.
 async fn change_what_was_said(env: &mut TestEnv, mid: i64) {
     let edit = |msg: &str| Change::Edit(msg.to_owned());
     let story = &mut env.story;
@@ -50,7 +50,7 @@ async fn what_goes_on_meanwhile_is_no_difference() {
     };
     let look = async {
         let mut audits = 0;
-        // Several audits, and enough goes on meanwhile, however fast this machine does either.
+        // Several audits, with enough traffic meanwhile, however fast this machine does either.
         while audits < 5 || said.load(Ordering::Relaxed) <= 20 {
             audits += 1;
             let report = audit::run(&sources, &options, |_| {}).await.unwrap();

@@ -138,7 +138,7 @@ impl From<GroupSettings> for proto::GroupSettings {
     }
 }
 
-/// Of who is no member any more there is none.
+/// The role in an event; `None` for a user who is no longer a member.
 fn role_of_event(role: i32) -> Result<Option<GroupRole>, Malformed> {
     match (role, GroupRole::from_proto(role)) {
         (0, _) => Ok(None),

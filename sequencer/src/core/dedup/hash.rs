@@ -1,5 +1,5 @@
-//! The hashes of a send or another command. Of a send they cover its fields, and of another command [`schemas::Command::content`], the same bytes in
-//! every version of the program: not the record as it came, whose encoding may differ for equal fields.
+//! The hashes of sends and of other commands. The hash of a send covers its fields; that of another command covers [`schemas::Command::content`], the
+//! same bytes in every version of the program. It does not cover the record's bytes, whose encoding may differ for equal fields.
 
 use std::{hash::Hasher as _, mem};
 
@@ -12,7 +12,7 @@ use super::{RepeatId, SendFields, number_of};
 /// a fixed length, so that different triples have different encodings.
 pub(super) struct KeyedId(SipHasher13);
 
-/// Set in the author's number where the id is not that of a send. No uid has this bit.
+/// This bit in the author's number marks the id of a command that is not a send. No uid has it.
 const IS_COMMAND: u64 = 1 << 63;
 
 impl KeyedId {
@@ -21,13 +21,13 @@ impl KeyedId {
         Self::of(key, author, number_of(send.to), send.client_msg_id.as_str())
     }
 
-    /// Of a command other than a send: 0, which is no user, stands where there is none.
+    /// The id of a command other than a send. 0, which is not a uid, stands for an absent author or recipient.
     pub(super) fn of_command(key: &HashKey, scope: CommandScope, id: RepeatId<'_>) -> Self {
         let author = scope.author.map_or(0, |uid| uid.get().cast_unsigned()) | IS_COMMAND;
         let to = scope.to.map_or(0, number_of);
         match id {
             RepeatId::Given(id) => Self::of(key, author, to, id.as_str()),
-            // No id has a NUL.
+            // An id never contains NUL.
             RepeatId::Hide(mid) => Self::of(key, author, to, &format!("\0hide{mid}")),
             RepeatId::Clear(mid) => Self::of(key, author, to, &format!("\0clear{mid}")),
         }
@@ -47,13 +47,13 @@ impl KeyedId {
         [hash.h1 as u32, (hash.h1 >> 32) as u32, hash.h2 as u32]
     }
 
-    /// The first 32 bits of the hash that goes on over the text.
+    /// The first 32 bits of the hash, continued over the text.
     pub(super) fn payload_hash(mut self, msg: &str) -> u32 {
         self.0.write(msg.as_bytes());
         self.0.finish128().h1 as u32
     }
 
-    /// The same over what a command asks for. A NUL, which no id has, separates the two.
+    /// The first 32 bits of the hash, continued over the command's content. A NUL, which no id has, separates the two.
     pub(super) fn content_hash(mut self, content: &[u8]) -> u32 {
         self.0.write(&[0]);
         self.0.write(content);
@@ -65,7 +65,7 @@ impl KeyedId {
 pub(super) fn unkeyed(send: SendFields<'_>) -> [u8; 16] {
     let [lo, hi] = match send.to.conversation_with(send.srcid) {
         ConversationId::Direct(direct) => [direct.lo().get(), direct.hi().get()],
-        // 0 is no user.
+        // 0 is not a uid.
         ConversationId::Group(gid) => [0, gid.get()],
     };
     let [lo, hi] = [lo, hi].map(i64::to_le_bytes);
@@ -126,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Every owner of a partition, on whatever machine, has to have the same hashes: these came from another implementation.
+    /// Every owner of a partition must have the same hashes on any machine: these values came from another implementation.
     #[test]
     fn hashes_are_the_same_everywhere() {
         let client_msg_id: ClientMsgId = "measured-1".to_owned().try_into().unwrap();

@@ -10,7 +10,7 @@ pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
 
     fn key(&self) -> Self::Key;
 
-    /// Even in its high and in its low bits, also for keys that somebody chose.
+    /// Evenly distributed in its high and in its low bits, also for keys that somebody chose.
     fn hash(key: &Self::Key) -> u64;
 }
 
@@ -30,11 +30,11 @@ pub(super) struct IndexedQueue<E> {
 }
 
 const NUMBERS: u32 = 1 << 24;
-/// Beyond this the table is built again, for as many entries as there are then: between 45 and 80 percent of the slots are used, which makes
-/// 5 to 8.9 bytes for each entry.
+/// If more slots are used, the table is built again for the entries of that moment: between 45 and 80 percent of the slots are used, which makes 5 to
+/// 8.9 bytes for each entry.
 const MAX_USED_PERCENT: usize = 80;
 const NEW_TABLE_PERCENT: usize = 45;
-/// How many entries a partition may have. Ten million are about 300 MB; those that senders have of their own come to a few times as much at the very most.
+/// How many entries a partition may have. Ten million are about 300 MB; the senders' own entries come to a few times as much at most.
 pub(in crate::core) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 const _: () = assert!(*DEDUP_MAX_ENTRIES.end() < NUMBERS as i64);
 
@@ -54,13 +54,13 @@ fn slot(number: u32, hash: u64) -> u32 {
     ((number % NUMBERS) << 8) | u32::from(tag(hash))
 }
 
-/// Never 0, so that no used slot is.
+/// Never 0, so that a used slot is never 0.
 fn tag(hash: u64) -> u8 {
     hash as u8 | 1
 }
 
 impl<E: Entry> IndexedQueue<E> {
-    /// In the order in which they came.
+    /// The entries in the order in which they came.
     pub(super) fn entries(&self) -> &ChunkedQueue<E> {
         &self.entries
     }
@@ -88,7 +88,7 @@ impl<E: Entry> IndexedQueue<E> {
         self.entries.push_back(entry);
     }
 
-    /// Removes the oldest while they are more than `most` or not live.
+    /// Removes the oldest entries while there are more than `most` or the oldest is not live.
     pub(super) fn evict(&mut self, most: usize, is_live: impl Fn(&E) -> bool) {
         while let Some(oldest) = self.entries.front() {
             if is_live(oldest) && self.entries.len() <= most {
@@ -133,7 +133,7 @@ impl<E: Entry> IndexedQueue<E> {
         }
     }
 
-    /// The position in the queue of a slot's entry, which is above its end if the entry was removed.
+    /// The position of a slot's entry in the queue. It is above the end of the queue if the entry was removed.
     fn position(&self, slot: u32) -> usize {
         ((slot >> 8).wrapping_sub(self.first) % NUMBERS) as usize
     }
@@ -155,14 +155,14 @@ impl<E: Entry> IndexedQueue<E> {
 
 enum Search<'a, E> {
     Found(&'a E),
-    /// It belongs into the slot `free`.
+    /// The key belongs in the slot `free`.
     Absent {
         free: usize,
     },
 }
 
 impl<E: Entry> From<ChunkedQueue<E>> for IndexedQueue<E> {
-    /// Each entry has another key.
+    /// The entries must have different keys.
     fn from(entries: ChunkedQueue<E>) -> Self {
         let mut queue = Self {
             entries,
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// An entry whose hash is its key's, so that a test can aim.
+    /// An entry whose hash is its key, so that a test can choose the slot.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Plain(u64);
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     proptest! {
-        /// Keys that share their places, their tags, or both.
+        /// Keys that share their slots, their tags, or both.
         #[test]
         fn it_is_a_queue_with_an_index(
             first in prop::sample::select(&[0, NUMBERS - 60][..]),
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// The numbers go round more than once, and slots that were left free come to mean other entries.
+    /// The numbers wrap around more than once, and free slots come to stand for other entries.
     #[test]
     fn the_table_stays_as_it_is_while_entries_come_and_go() {
         const MOST: usize = 3_000;

@@ -1,7 +1,8 @@
-//! The sends that were sequenced from rule version 2 on, and other commands from rule version 4 on. A sender who sends a lot ends no window but his own.
+//! The sends that were sequenced from rule version 2 on, and other commands from rule version 4 on. Heavy sending shortens only the sender's own
+//! window.
 //!
 //! The entries that all senders share go in rounds: in each, a sixty-fourth of them is new, and one sender adds at most a sixty-fourth of
-//! `dedup_max_per_sender`. His further sends in that round are remembered by themselves.
+//! `dedup_max_per_sender`. A sender's further entries in that round are kept separately.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ const ROUNDS: i64 = 64;
 pub(in crate::core) struct KeyedEntry {
     key: [u32; 3],
     payload_hash: u32,
-    /// The low bits of its log time. The others follow, since no entry is 49 days older than the clock of its state, or a second more.
+    /// The low bits of its log time. The other bits follow, since no entry is more than 49 days and a second older than the state's clock.
     ts: u32,
 }
 
@@ -77,7 +78,7 @@ impl KeyedEntry {
         )
     }
 
-    /// Its log time, in a state with this clock.
+    /// The entry's log time, in a state with this clock.
     fn ts(&self, clock: TimestampMs) -> TimestampMs {
         let age = (clock.0 as u32).wrapping_sub(self.ts);
         TimestampMs(clock.0.saturating_sub(age.into()))
@@ -92,7 +93,7 @@ pub(super) struct KeyedDedup {
     round: HashMap<UserId, u32>,
     /// The sum of `round`.
     added_in_round: i64,
-    /// What else there is of a sender. Whatever is expired goes with the first event of the next second of log time.
+    /// Each sender's entries beyond the shared ones. Expired entries are removed with the first event of the next second of log time.
     own: BTreeMap<UserId, IndexedQueue<KeyedEntry>>,
 }
 
@@ -146,7 +147,7 @@ impl KeyedDedup {
         ))
     }
 
-    /// The same of another command.
+    /// The same for another command.
     pub(super) fn find_command(
         &self,
         key: &HashKey,
@@ -194,14 +195,14 @@ impl KeyedDedup {
         self.add(command.scope.author, entry, now, rules);
     }
 
-    /// An operator, who is no author, has no share.
+    /// Without an author, as for an operator's command, there is no share.
     fn add(&mut self, author: Option<UserId>, entry: KeyedEntry, now: TimestampMs, rules: &Rules) {
         let Some(author) = author.filter(|author| !self.try_take_share(*author, rules)) else {
             self.shared.insert(entry);
             return;
         };
         let own = self.own.entry(author).or_default();
-        // An expired entry with this key would be in the way.
+        // An expired entry with this key would block the new one.
         own.evict(usize::MAX, |entry| entry.is_live(now, now, rules));
         own.insert(entry);
         let senders = self.own.len();
@@ -241,7 +242,7 @@ impl KeyedDedup {
     }
 }
 
-/// How many entries of their own a sender has at most, of so many who have some (PROTOCOL S3 says how many that makes together).
+/// The maximum number of a sender's own entries if `senders` senders have some (PROTOCOL S3 gives the total).
 fn max_own(rules: &Rules, senders: usize) -> usize {
     let of_one = rules.dedup_max_per_sender.max(1) as usize;
     of_one.min((max_entries(rules) / senders).max(1))

@@ -24,7 +24,7 @@ use self::{
 };
 use super::chunked_queue::ChunkedQueue;
 
-/// The fields that a repeat has in common with what it repeats.
+/// The fields that a repeat shares with the original.
 #[derive(Clone, Copy)]
 pub(super) struct SendFields<'a> {
     srcid: UserId,
@@ -33,23 +33,23 @@ pub(super) struct SendFields<'a> {
     msg: &'a str,
 }
 
-/// The fields that a repeat of a command other than a send has in common with what it repeats.
+/// The fields that a repeat of a command other than a send shares with the original.
 #[derive(Clone, Copy)]
 pub(super) struct CommandFields<'a> {
     pub(super) scope: CommandScope,
     pub(super) id: RepeatId<'a>,
-    /// A hash of what it asks for; 0 where the id says that.
+    /// A hash of what the command asks for; 0 if the id says that.
     pub(super) content: u32,
 }
 
-/// By what a repeat is recognised within its scope.
+/// How a repeat is recognised within its scope.
 #[derive(Clone, Copy)]
 pub(super) enum RepeatId<'a> {
-    /// The id that the command has.
+    /// The command's id.
     Given(&'a CommandId),
-    /// Hiding this message is the same whatever its id.
+    /// Hiding this message is the same command whatever its id.
     Hide(Mid),
-    /// So is clearing a group's history up to this message.
+    /// The same for clearing a group's history up to this message.
     Clear(Mid),
 }
 
@@ -62,7 +62,7 @@ impl<'a> CommandFields<'a> {
         }
     }
 
-    /// Of a change to what one user sees: `None` where a repeat is found otherwise (PROTOCOL C5).
+    /// For a change to what one user sees: `None` if a repeat is found otherwise (PROTOCOL C5).
     pub(super) fn of_view(by: UserId, to: Recipient, mid: Mid, change: &Change) -> Option<Self> {
         let id = match (change, to) {
             (Change::Hide, _) => RepeatId::Hide(mid),
@@ -80,7 +80,7 @@ impl<'a> CommandFields<'a> {
     }
 }
 
-/// Another number for each user and each group.
+/// A different number for each user and each group.
 fn number_of(to: Recipient) -> u64 {
     match to {
         Recipient::User(uid) => uid.get().cast_unsigned(),
@@ -136,7 +136,7 @@ impl Entry for UnkeyedEntry {
         self.key
     }
 
-    /// Anybody can compute the key, so this process hashes it once more with a seed of its own.
+    /// Anybody can compute the key, so this process hashes it again with its own random seed.
     fn hash(key: &Self::Key) -> u64 {
         static SEEDED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
         std::hash::BuildHasher::hash_one(&*SEEDED, key)
@@ -152,7 +152,7 @@ fn is_live(ts: TimestampMs, now: TimestampMs, window_ms: i64) -> bool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Dedup {
     unkeyed: IndexedQueue<UnkeyedEntry>,
-    /// All younger than the unkeyed ones.
+    /// All are younger than the unkeyed ones.
     keyed: KeyedDedup,
 }
 
@@ -161,9 +161,9 @@ pub(super) struct Dedup {
 pub(super) struct DedupEntries {
     pub(super) unkeyed: ChunkedQueue<UnkeyedEntry>,
     pub(super) keyed: ChunkedQueue<KeyedEntry>,
-    /// How many keyed ones each sender has added in this round.
+    /// How many keyed entries each sender has added in this round.
     pub(super) round: HashMap<UserId, u32>,
-    /// What else there is of a sender.
+    /// Each sender's entries beyond the shared ones.
     pub(super) own: BTreeMap<UserId, ChunkedQueue<KeyedEntry>>,
 }
 
@@ -199,7 +199,7 @@ impl Dedup {
         self.unkeyed.entries().len() + self.keyed.len()
     }
 
-    /// Whether a send is known at `now`, in a state with this clock. An entry that is expired does not count, evicted or not.
+    /// Whether a send is known at `now`, in a state with this clock. An expired entry is not known, evicted or not.
     pub(super) fn find(
         &self,
         send: SendFields<'_>,
@@ -226,7 +226,7 @@ impl Dedup {
         known(self.keyed.find_command(key, command, clock), now, rules)
     }
 
-    /// Adds the command that was sequenced at `now`. Without a key, which every version that has ids has, nothing is remembered.
+    /// Adds the command that was sequenced at `now`. Without a hash key nothing is remembered; every version with ids has one.
     pub(super) fn insert_command(
         &mut self,
         command: CommandFields<'_>,
@@ -275,7 +275,7 @@ impl Dedup {
     }
 }
 
-/// What an entry says, by its time and whether its content is the same.
+/// What a live entry, found with its time, makes of a command: a repeat if the content is the same, otherwise a conflict.
 fn known(found: Option<(TimestampMs, bool)>, now: TimestampMs, rules: &Rules) -> Option<Known> {
     let (_, same) = found.filter(|(ts, _)| is_live(*ts, now, rules.dedup_window_ms))?;
     Some(if same { Known::Repeat } else { Known::Conflict })

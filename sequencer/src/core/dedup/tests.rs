@@ -128,7 +128,7 @@ fn the_oldest_go_when_there_are_too_many() {
     }
 }
 
-/// What was sequenced under version 1 is recognised until it expires, and counts.
+/// Entries of version 1 are recognised until they expire, and count towards the maximum.
 #[test]
 fn entries_of_version_1_live_on() {
     let [version_1, version_2] = rules(10, 5);
@@ -201,7 +201,7 @@ fn a_sender_ends_no_window_but_his_own() {
         }
     }
     assert_eq!(remembered.known_of(2, of_others, &rules), of_others);
-    // His share of the rounds, and what he has of his own.
+    // The sender's share of the rounds, and the sender's own entries.
     let known = remembered.known_of(9, greedy, &rules);
     assert!((640..=1_280).contains(&known), "{known}");
     assert!(remembered.dedup.len() <= 6_400 + 640);

@@ -1,4 +1,4 @@
-//! Groups in a snapshot: in pieces, so that none needs a large piece of memory.
+//! Groups in a snapshot, split into pieces so that none needs a large piece of memory.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ fn write_member((uid, member): &(&UserId, &Member)) -> proto::GroupMemberState {
     }
 }
 
-/// Takes the next piece of a group in.
+/// Adds the next piece of a group.
 pub(super) fn read_group(
     groups: &mut HashMap<GroupId, Box<Group>>,
     memberships: &mut Memberships,

@@ -11,7 +11,7 @@ use crate::core::{Decision, test_log::TestLog};
 
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// In partition 5.
+/// A gid in partition 5.
 fn chosen(number: i64) -> GroupId {
     GroupId::try_from(5 + 64 * number).unwrap()
 }
@@ -121,7 +121,7 @@ fn nobody_takes_the_gid_of_another_users_client_id() {
     let own = || create(Some("family"), &[2], false);
     assert_eq!(log.change(gid, 1, own()), "event");
     assert_eq!(log.change(gid, 1, own()), "nothing");
-    // What a service chooses is nobody's own.
+    // A user may not choose a gid that a service chooses.
     assert_eq!(
         log.change(chosen(0), 1, create(None, &[], false)),
         "wrong-gid"
@@ -146,9 +146,9 @@ fn a_user_makes_so_many_users_members_in_a_day() {
         "too-many-memberships"
     );
     assert_eq!(log.change(gid, 1, add(&[4, 5, 6])), "event");
-    // Those who are members already are no new ones.
+    // Users who are members already are not new.
     assert_eq!(log.change(gid, 1, add(&[4, 5, 6])), "nothing");
-    // What is removed is not given back.
+    // A removal does not lower the count.
     assert_eq!(
         log.change(gid, 1, GroupAction::Remove(users(&[6]))),
         "event"
@@ -170,7 +170,7 @@ fn others_make_a_user_a_member_of_so_many_groups() {
         let created = log.by_service(chosen(number as i64), owner, create(None, &[], true));
         assert_eq!(created, "event");
     }
-    // That he joins himself does not count.
+    // A membership that the user began does not count.
     assert_eq!(log.change(chosen(0), 2, GroupAction::Join), "event");
     for (number, owner) in [(1, 1), (2, 5)] {
         assert_eq!(log.change(chosen(number), owner, add(&[2])), "event");
@@ -179,7 +179,7 @@ fn others_make_a_user_a_member_of_so_many_groups() {
         log.change(chosen(3), 6, add(&[3, 2])),
         "too-many-memberships"
     );
-    // Nor is one that has ended: also of a group that has ended.
+    // A membership in a dissolved group counts until the user leaves.
     assert_eq!(log.change(chosen(1), 1, GroupAction::Dissolve), "event");
     assert_eq!(log.change(chosen(3), 6, add(&[2])), "too-many-memberships");
     assert_eq!(log.change(chosen(1), 2, GroupAction::Leave), "event");
@@ -200,7 +200,7 @@ fn one_user_makes_another_a_member_of_a_tenth_of_them() {
         assert_eq!(log.change(chosen(number), 1, add(&[2])), "event");
     }
     assert_eq!(log.change(chosen(2), 1, add(&[2])), "too-many-memberships");
-    // Somebody else may, a service too, and so may he whose share was given back.
+    // Another user may add, and a service too, and so may a user whose share is free again.
     assert_eq!(log.change(chosen(3), 5, add(&[2])), "event");
     assert_eq!(log.by_service(chosen(2), 1, add(&[2])), "event");
     for number in [0, 1] {
@@ -246,7 +246,7 @@ fn who_left_by_himself_is_not_put_back_until_he_joins() {
         "event"
     );
     assert_eq!(log.change(gid, 1, add(&[2])), "event");
-    // Three are remembered, which is as many as it may have members.
+    // Three leavers are remembered: as many as the group may have members.
     for uid in [2, 4, 5, 6] {
         log.change(gid, uid, GroupAction::Join);
         assert_eq!(log.change(gid, uid, GroupAction::Leave), "event");
@@ -275,7 +275,7 @@ fn a_dissolved_group_is_cleared_up_and_left() {
         assert_eq!(log.send(gid, by), "not-a-member");
         let edit = Change::Edit("later".to_owned());
         assert_eq!(log.change_message(gid, by, edit), "not-a-member");
-        // It was hidden before: a repeat says nothing of the group.
+        // The message was hidden before: a repeat reveals nothing about the group.
         assert_eq!(log.change_message(gid, by, Change::Hide), "nothing");
     }
     assert_eq!(log.change_message(gid, 1, Change::Recall), "event");

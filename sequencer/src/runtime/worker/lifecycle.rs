@@ -1,4 +1,4 @@
-//! How a partition comes to this process, works here, halts and leaves.
+//! How a partition comes to this process, works, halts and leaves.
 
 use std::{
     sync::Arc,
@@ -55,7 +55,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Drops a partition that cannot go on, until it is loaded again after `retry_in`, if that is given.
+    /// Drops a partition that cannot go on. It is loaded again after `retry_in`, if given.
     pub(super) fn halt(
         &mut self,
         partition: Partition,
@@ -79,7 +79,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Loads a partition again, which compares the log with what was sequenced from it.
+    /// Loads a partition again. The load compares the log with what was sequenced from it.
     pub(super) fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
         if let Some(Phase::Working(_)) = self.partitions.get(partition) {
             tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");

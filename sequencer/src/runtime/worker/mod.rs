@@ -42,8 +42,8 @@ pub(crate) struct Worker {
     shell_config: ShellConfig,
     runtime: tokio::runtime::Handle,
     began: Instant,
-    /// Milliseconds since then, at the beginning of this round: a round is short, and reading the clock for every record would cost more
-    /// than the timers need.
+    /// Milliseconds since `began`, at the beginning of this round: a round is short, and reading the clock for every record would cost more than the
+    /// timers need.
     now_ms: u64,
     group: Group,
     starts: Starts,
@@ -94,8 +94,8 @@ impl Worker {
         })
     }
 
-    /// Works until `soft` is cancelled, then waits for records in flight. Leaves the group also after an error, so that other members need
-    /// not wait for the session to time out.
+    /// Works until `soft` is cancelled, then waits for records in flight. Leaves the group even after an error, so that other members need not wait
+    /// for the session timeout.
     ///
     /// # Errors
     /// A [`HaltReason`] that ends the process, or a failure of Kafka.
@@ -108,7 +108,7 @@ impl Worker {
             runtime,
             ..
         } = self;
-        // Nothing is produced any more when others may have the partitions, and no guard is left when the last revoke comes.
+        // When others may have the partitions, nothing is produced any more; and when the last revoke comes, no guard is left.
         drop(effects);
         drop(partitions);
         group.leave(&runtime);
@@ -247,7 +247,7 @@ impl Worker {
         else {
             return Ok(());
         };
-        // Also if the shell is gone: no event may follow one that was lost.
+        // Even if the shell is gone: no event may follow a lost one.
         let failed = of_shell.iter().find_map(|one| one.outcome.as_ref().err());
         if let Some(failed) = failed {
             return Err(HaltReason::AppendFailed(failed.clone()))
@@ -319,7 +319,7 @@ impl Worker {
             self.restart(partition)?;
         }
         if let Some((partition, why)) = out_of_range {
-            // What it has decided is still appended, so it is not halted here.
+            // The partition is not halted here, because its decisions are still to be appended.
             self.fetcher.stop(partition)?;
             self.drive(partition, None, |shell, now, io| {
                 shell.on_out_of_range(why, now, io)
@@ -349,7 +349,7 @@ impl Worker {
             .collect()
     }
 
-    /// Calls a shell (of this generation, where one is given) and does what it returns.
+    /// Calls the partition's shell (only one of this generation, if given) and carries out its next action.
     fn drive(
         &mut self,
         partition: Partition,
@@ -387,7 +387,7 @@ impl Worker {
                 let retry_in = (!reason.needs_restart()).then_some(HaltedPartitions::RETRY);
                 self.halt(partition, before, reason.to_string(), retry_in)
             }
-            // It is leaving in any case.
+            // The partition is leaving in any case.
             NextAction::Halt(_) => {
                 self.finish_leaving(partition);
                 Ok(())

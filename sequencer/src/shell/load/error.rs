@@ -1,6 +1,6 @@
 use schemas::{Partition, event::UnknownRules};
 
-/// Why a partition cannot be started: it is halted with this message, and looked at again from time to time.
+/// Why a partition cannot start: it is halted with this message and loaded again from time to time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The beginning of the log is gone and no snapshot replaces it.

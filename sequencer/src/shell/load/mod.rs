@@ -24,7 +24,7 @@ pub struct EventRecord<'a> {
     pub offset: i64,
     /// Its CreateTime.
     pub ts: TimestampMs,
-    /// Its value; empty where it had none.
+    /// Its value; empty if it had none.
     pub value: &'a [u8],
 }
 
@@ -50,9 +50,9 @@ pub struct Loaded {
     pub last: Source,
     /// The end of the log, up to which it was folded.
     pub events_end: i64,
-    /// The source of the last record before `events_end`; `None` where there is none.
+    /// The source of the last record before `events_end`; `None` if there is none.
     pub before_end: Option<Source>,
-    /// The highest leader epoch of `chat.inbound` for which it was checked; `None` for that of the first record read.
+    /// The highest leader epoch of `chat.inbound` for which the log was checked; `None` for that of the first record read.
     pub inbound_leader_epoch: Option<i32>,
     /// How many events were folded after the snapshot.
     pub folded: u64,
@@ -63,7 +63,7 @@ pub struct Loaded {
 pub struct Loader {
     partition: Partition,
     events: OffsetRange,
-    /// `None` where the check of `chat.inbound` is left out.
+    /// `None` if `chat.inbound` is not checked.
     inbound: Option<OffsetRange>,
     candidates: VecDeque<StoredSnapshot>,
     phase: Phase,
@@ -100,7 +100,7 @@ impl Loader {
     /// Starts with the snapshots found, newest first, as [`Assembler`](super::Assembler) returns them.
     ///
     /// # Errors
-    /// [`LoadError`] where a log lost records.
+    /// [`LoadError`] if a log lost records.
     pub fn new(
         partition: Partition,
         events: OffsetRange,
@@ -139,7 +139,7 @@ impl Loader {
         Ok(loader)
     }
 
-    /// The input that it needs next.
+    /// The input that the loader needs next.
     #[must_use]
     pub fn request(&self) -> LoadRequest {
         match &self.phase {
@@ -150,7 +150,7 @@ impl Loader {
         }
     }
 
-    /// Takes the record of [`LoadRequest::RecordBeforeSnapshot`]. Unless the snapshot names the same source, it is skipped.
+    /// Takes the record of [`LoadRequest::RecordBeforeSnapshot`]. If it lacks the source that the snapshot names, the snapshot is skipped.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -190,7 +190,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Takes the leader epoch of [`LoadRequest::InboundLeaderEpoch`]; `None` where the record is no longer retained.
+    /// Takes the leader epoch of [`LoadRequest::InboundLeaderEpoch`]; `None` if the record is no longer retained.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -227,7 +227,7 @@ impl Loader {
         })
     }
 
-    /// Continues with the next snapshot that can be used, or folds the log from its beginning.
+    /// Continues with the next usable snapshot, or folds the log from its beginning.
     fn next_candidate(&mut self) -> Result<(), LoadError> {
         while let Some(candidate) = self.candidates.pop_front() {
             let Some(fold) = Fold::after(candidate)? else {
@@ -312,7 +312,7 @@ impl Default for Fold {
 }
 
 impl Fold {
-    /// The fold that continues after a snapshot; `None` where the snapshot is invalid.
+    /// The fold that continues after a snapshot; `None` if the snapshot is invalid.
     fn after(candidate: StoredSnapshot) -> Result<Option<Self>, LoadError> {
         let restored = match candidate.read() {
             Ok(restored) => restored,

@@ -1,4 +1,4 @@
-//! What a start makes of logs and snapshots, good and bad.
+//! Starts from good and bad logs and snapshots.
 
 use prost::Message as _;
 use schemas::{
@@ -57,7 +57,7 @@ fn log(length: i64) -> Vec<Event> {
     (0..length).map(message).collect()
 }
 
-/// The snapshot behind the first `length` records.
+/// The snapshot after the first `length` records.
 fn snapshot_of(log: &[Event], length: i64) -> SequencerSnapshot {
     let mut state = State::default();
     for event in &log[..length as usize] {
@@ -205,7 +205,7 @@ fn an_inbound_log_that_is_another_halts() {
             found: 6
         })
     );
-    // All that was sequenced may be gone, and nothing else need be there.
+    // All sequenced records may be gone, even if there is no later record.
     assert!(load(&log, 0, (range(9, 9), 6), vec![]).is_ok());
 }
 
@@ -251,7 +251,7 @@ fn junk_is_passed_over_and_a_gap_or_a_newer_program_halts() {
     let newer = [event(0, Body::Control(newer))];
     let halted = Err(UnknownRules::Version(KNOWN_RULE_VERSION + 1).into());
     assert_eq!(load(&newer, 0, INBOUND, vec![]), halted);
-    // Whatever a field means then.
+    // Whatever the field means in that version.
     let mut snapshot = snapshot_of(&newer, 1);
     snapshot.rules.as_mut().unwrap().hash_key = vec![7; 32];
     assert_eq!(load(&newer, 0, INBOUND, vec![snapshot.clone()]), halted);

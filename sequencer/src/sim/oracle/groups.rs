@@ -1,4 +1,4 @@
-//! What is expected in groups. Everything is looked up in the list of events so far.
+//! The expected results in groups. Everything is looked up in the list of events so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use schemas::{
 
 use super::{DAY_MS, Oracle};
 
-/// Nothing where a command changes nothing.
+/// `None` if a command changes nothing.
 type Answer = Result<Option<Body>, Reason>;
 type Changed = Result<Option<GroupChange>, Reason>;
 type Members = BTreeMap<UserId, (GroupRole, bool)>;
@@ -44,7 +44,7 @@ impl Oracle {
         self.rules.rule_version >= 4
     }
 
-    /// From version 4 on strangers hear one reason.
+    /// From version 4 on strangers get one reason for everything.
     fn for_strangers<T>(
         &self,
         gid: GroupId,
@@ -67,7 +67,7 @@ impl Oracle {
         })
     }
 
-    /// What users may make of others, from version 4 on.
+    /// Applies the limits on adding others, from version 4 on.
     fn limited(&self, ts: i64, by_user: bool, change: Option<GroupChange>) -> Changed {
         let Some(change) = change else {
             return Ok(None);
@@ -110,8 +110,8 @@ impl Oracle {
         })
     }
 
-    /// Who made somebody a member of the groups in which he is one because others made him one since version 4, or was one today until others removed
-    /// him.
+    /// The users who added `uid` to groups since version 4: one for each such group that `uid` is still in, or from which others removed
+    /// `uid` today.
     fn groups_by_others(&self, uid: UserId, ts: i64) -> Vec<UserId> {
         let mut last: BTreeMap<GroupId, UserId> = BTreeMap::new();
         let mut removed = Vec::new();
@@ -132,7 +132,7 @@ impl Oracle {
         last.into_values().chain(removed).collect()
     }
 
-    /// Who left by himself since version 4 and did not join again, the last ones that are remembered.
+    /// The users who left voluntarily since version 4 and did not join again; only the last ones that are remembered.
     fn leavers(&self, gid: GroupId) -> Vec<UserId> {
         let (mut leavers, mut most) = (Vec::new(), 0);
         for (index, event) in self.events.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Oracle {
         })
     }
 
-    /// Who sent each message.
+    /// The sender of each message.
     fn sent_in(&self, gid: GroupId) -> impl Iterator<Item = UserId> {
         self.in_group(gid).filter_map(|body| match body {
             Body::Message(message) => Some(message.srcid),
@@ -192,7 +192,7 @@ impl Oracle {
         })
     }
 
-    /// The settings of a group that there is.
+    /// The settings of a group, if it exists and was not dissolved.
     fn settings(&self, gid: GroupId) -> Result<GroupSettings, Reason> {
         let last = self.group_changes(gid).last();
         let settings = last.ok_or(Reason::UnknownGroup)?.settings.clone();
@@ -202,7 +202,7 @@ impl Oracle {
         Ok(settings)
     }
 
-    /// Those of a group that was dissolved before version 4 are forgotten.
+    /// The members. Those of a group that was dissolved before version 4 are forgotten.
     fn members(&self, gid: GroupId) -> Members {
         let mut members = Members::new();
         if self.is_forgotten(gid) {
@@ -289,7 +289,7 @@ impl Oracle {
         self.for_strangers(gid, by, self.change_as_member(ts, gid, asked))
     }
 
-    /// In a dissolved group, from version 4 on.
+    /// The role of a user who may still change messages in a dissolved group, from version 4 on.
     fn in_dissolved_group(
         &self,
         gid: GroupId,
@@ -325,7 +325,7 @@ impl Oracle {
         };
         let author = self.sent_in(gid).nth(target.get() as usize - 1);
         let author = author.ok_or(Reason::UnknownMessage)?;
-        // Who wrote older messages is not remembered, nor whether they were recalled.
+        // The authors of older messages are not remembered, nor whether the messages were recalled.
         let is_known =
             self.sent_in(gid).count() as i64 - target.get() < 4_096 && !self.is_forgotten(gid);
         let changes = || {
@@ -450,7 +450,7 @@ impl Oracle {
         self.changed((gid, by), GroupChangeKind::Join, settings, members)
     }
 
-    /// Those who were muted when they left.
+    /// The users who were muted when they left.
     fn muted_who_left(&self, gid: GroupId) -> BTreeSet<UserId> {
         let all = self.group_changes(gid).flat_map(|change| &change.members);
         let last: BTreeMap<UserId, &GroupMember> = all.map(|one| (one.uid, one)).collect();

@@ -1,4 +1,4 @@
-//! What each server's container is made of: the image, and the settings of the native server in the image's own terms.
+//! The container of each server: the image, and the settings of the native server in the image's own terms.
 
 use testcontainers_modules::kafka::apache::Kafka;
 use testcontainers_modules::mariadb::Mariadb;
@@ -12,7 +12,7 @@ const KAFKA_TAG: &str = "4.3.1";
 const REDIS_TAG: &str = "7";
 const MARIADB_TAG: &str = "10.11";
 
-// Where the servers listen inside their containers.
+// The ports of the servers inside their containers.
 pub(super) const KAFKA_PORT: u16 = 9092;
 pub(super) const REDIS_PORT: u16 = 6379;
 pub(super) const MARIADB_PORT: u16 = 3306;
@@ -20,7 +20,7 @@ pub(super) const MARIADB_PORT: u16 = 3306;
 const MARIADB_USER: &str = include_str!("../../../../compose/mariadb-user.sql");
 
 pub(super) fn kafka() -> ContainerRequest<Kafka> {
-    // testcontainers sets these: it adds a listener for itself.
+    // testcontainers sets these, since it adds a listener for itself.
     const OF_THE_IMAGE: [&str; 6] = [
         "process.roles",
         "controller.listener.names",
@@ -71,8 +71,8 @@ pub(super) fn mariadb() -> ContainerRequest<Mariadb> {
         .with_cmd(options.collect::<Vec<_>>())
 }
 
-/// The settings of a native server's template that hold in a container too: not the given ones, and none with a port
-/// or a path that is still to be filled in.
+/// The settings of a native server's template that also hold in a container: all except those of the image, and those with a port or a path that is
+/// still to be filled in.
 fn settings<'a>(
     config: &'a str,
     of_the_image: &'a [&str],

@@ -1,4 +1,4 @@
-//! `make chaos`: faults drawn from a seed, and the table of what became of them.
+//! `make chaos`: faults drawn from a seed, and the table of the results.
 
 use std::{
     env,
@@ -52,8 +52,8 @@ fn main() -> ExitCode {
     run_chaos(args)
 }
 
-/// Runs this program again in a mount namespace, where that is possible: full file systems need mounts, and those are gone
-/// with the last process of the namespace, whatever ends it. Returns where that was done before, or cannot be.
+/// Runs this program again in a mount namespace, if possible: full file systems need mounts, which disappear with the last process of the namespace,
+/// however it ends. Returns if that was done before, or is not possible.
 fn get_mounts_of_its_own() {
     if env::var_os(ENV_MOUNTS).is_some() {
         return;

@@ -1,4 +1,4 @@
-//! `make hostile`: what accounts within every limit can cost others.
+//! `make hostile`: what accounts that keep within every limit can cost others.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -1,4 +1,4 @@
-//! `make pressure`: what memory and time it takes when a store is away, and when one conversation is most of the traffic.
+//! `make pressure`: memory and time while a store is away, and while one conversation has most of the traffic.
 
 use std::{process::ExitCode, time::Duration};
 

@@ -14,8 +14,8 @@ const AHEAD_S: i64 = 48 * 24 * HOUR_S;
 /// 49 days, the longest: a post that is retried after a clock has jumped ahead is a repeat.
 pub(super) const DEDUP_WINDOW_MS: &str = "4233600000";
 
-/// A broker's clock is ahead, and so is the log's from then on in the partitions that it leads. Kafka waits by the wall clock: once it is
-/// set back, the broker does nothing until that time comes again, or it is restarted.
+/// A broker's clock is ahead, and so is the log's from then on in the partitions that it leads. Kafka waits by the wall clock: once the clock is set
+/// back, the broker does nothing until that time comes again, or until it is restarted.
 pub(super) async fn ahead(victim: &mut Victim<'_>) -> Result<u64> {
     let broker = victim.one_of(&BROKERS);
     victim.env.set_clock(broker, AHEAD_S)?;
@@ -27,8 +27,8 @@ pub(super) async fn ahead(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// Every clock jumps somewhere else, twice, and then back to the right time. Those of brokers and of a Redis Cluster do not: what they do
-/// at a time that has become far off, they would not do.
+/// Every clock jumps, twice, and then back to the right time. Clocks of brokers and of a Redis Cluster do not jump: work that is due at a time now
+/// far off would not be done.
 pub(super) async fn jump(victim: &mut Victim<'_>) -> Result<u64> {
     let one_redis = !victim.condition.redis_cluster;
     let redis = redis::SERVERS.into_iter().filter(|_| one_redis);

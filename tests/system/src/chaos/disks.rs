@@ -50,7 +50,7 @@ impl Disks {
 impl Drop for Disks {
     fn drop(&mut self) {
         for dir in [&self.kafka, &self.mariadb] {
-            // Servers are still there; lazily it goes with the last of them.
+            // Servers are still running there: a lazy unmount happens when the last of them ends.
             let unmounted = Command::new("umount").arg("--lazy").arg(dir).status();
             if !unmounted.is_ok_and(|status| status.success()) {
                 eprintln!("{} is still mounted", dir.display());
@@ -59,7 +59,7 @@ impl Drop for Disks {
     }
 }
 
-/// Whether this process may mount: it is root, in a mount namespace of its own perhaps.
+/// Whether this process may mount: whether it is root, possibly in a mount namespace of its own.
 pub(super) fn can_mount() -> bool {
     let Ok(dir) = tempfile::tempdir() else {
         return false;
@@ -104,7 +104,7 @@ pub(super) async fn fill_kafka(victim: &mut Victim<'_>) -> Result<u64> {
     fs::remove_file(&filler)?;
     going_on?;
     if victim.env.pid(BROKER).is_some() {
-        // Nothing tells it that there is space again.
+        // The broker does not notice that there is space again.
         victim.env.end(BROKER, Signal::TERM).await?;
     }
     victim.env.start_servers().await?;
@@ -122,7 +122,7 @@ pub(super) async fn fill_mariadb(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// Writes a file until no byte more fits.
+/// Writes a file until not one more byte fits.
 async fn fill(path: &Path) -> Result<()> {
     let path = path.to_owned();
     spawn_blocking(move || {

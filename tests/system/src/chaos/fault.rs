@@ -1,4 +1,4 @@
-//! What can be done to a cluster, and undone: one row a fault.
+//! The faults of a cluster, which can be undone: one row for each.
 
 use std::{fmt, str::FromStr};
 
@@ -11,22 +11,22 @@ use super::{
 };
 use crate::SHARED_OUT;
 
-/// How many times it was injected.
+/// Returns how many times the fault was injected.
 pub(super) type Injection<'a> = LocalBoxFuture<'a, Result<u64>>;
 
 /// A fault, from its beginning until it is healed.
 #[derive(Clone, Copy)]
 pub struct Fault {
-    /// Its name on the command line and in tables.
+    /// The fault's name on the command line and in tables.
     pub name: &'static str,
-    /// What is done.
+    /// The description of the fault.
     pub what: &'static str,
-    /// What it cannot do without.
+    /// The requirement of the fault.
     pub(super) needs: Need,
     pub(super) inject: for<'a> fn(&'a mut Victim<'_>) -> Injection<'a>,
 }
 
-/// What not every machine or run has.
+/// Requirements that not every machine or run meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
@@ -42,7 +42,7 @@ pub(super) enum Need {
 
 macro_rules! faults {
     ($($name:literal, $what:literal, $need:ident, $inject:expr;)*) => {
-        /// All of them.
+        /// All faults.
         pub const FAULTS: &[Fault] = &[$(Fault {
             name: $name,
             what: $what,

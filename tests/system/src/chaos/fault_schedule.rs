@@ -1,4 +1,4 @@
-//! Every fault as often as any other, in an order that the seed decides.
+//! A schedule with every fault equally often, in an order that the seed decides.
 
 use rand::{rngs::StdRng, seq::SliceRandom as _};
 
@@ -10,7 +10,7 @@ pub(super) struct FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// Of one fault or more.
+    /// A schedule of at least one fault.
     pub(super) fn new(faults: &[Fault]) -> Self {
         Self {
             all: faults.to_vec(),

@@ -1,4 +1,4 @@
-//! What is kept of a run that fails: what was done when, beside the logs, and the topics themselves.
+//! The records of a failed run: what was done and when, beside the logs, and the topics themselves.
 
 use std::{cell::RefCell, fs::File, io::Write as _, time::Instant};
 
@@ -35,7 +35,7 @@ impl<'a, S: Fn(&str)> Journal<'a, S> {
         }
     }
 
-    /// Writes every record of the topics beside the logs, as `tidemark tail --json` shows them.
+    /// Writes every record of the topics into files beside the logs, as `tidemark tail --json` shows them.
     pub(super) async fn keep_topics(&self) {
         for topic in TOPICS {
             let args = ["tail", topic, "--from", "earliest", "--no-follow", "--json"];

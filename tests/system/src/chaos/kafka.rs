@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::victim::Victim;
 
 pub(super) const BROKERS: [&str; 3] = ["kafka", "kafka-2", "kafka-3"];
-/// How long sends find nobody.
+/// How long sends find no broker.
 const NOBODY: Duration = Duration::from_secs(3);
 
 pub(super) async fn kill(victim: &mut Victim<'_>) -> Result<u64> {

@@ -5,10 +5,9 @@ use anyhow::Result;
 use super::victim::Victim;
 
 pub(super) const SERVERS: [&str; 2] = ["mariadb", "mariadb-2"];
-/// Accepted posts while a server is away, and again while it is caught up.
+/// How many posts are accepted while a server is away, and again while it is caught up.
 const BEHIND: u64 = 1_000;
-/// A connection with the right to write to a read-only server would go on writing, and so would one from before the right
-/// was taken.
+/// A connection with the right to write to a read-only server would go on writing. So would a connection from before the right was revoked.
 const NO_WRITES: &str = "REVOKE READ ONLY ADMIN ON *.* FROM 'tidemark'@'127.0.0.1'; \
     SET GLOBAL read_only = 1; KILL USER 'tidemark'@'127.0.0.1'";
 const WRITES: &str = "SET GLOBAL read_only = 0";
@@ -25,7 +24,7 @@ pub(super) async fn kill(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// It is away until the projections go on without it, and caught up beside the other one.
+/// The server is away until the projections continue without it, and is then caught up beside the other one.
 pub(super) async fn come_back(victim: &mut Victim<'_>) -> Result<u64> {
     let server = victim.one_of(&SERVERS);
     victim.kill(server).await?;

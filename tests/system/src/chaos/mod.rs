@@ -58,36 +58,36 @@ const CLUSTER: Settings = Settings {
 
 /// Groups of users that write and read at the same time.
 const GROUPS: u64 = 6;
-/// Accepted posts before a fault: it strikes a system at work.
+/// How many posts are accepted before a fault, so that it strikes a system at work.
 const BETWEEN: u64 = 100;
 /// Faults between two judgements: an audit of everything takes a while.
 const ROUND: usize = 10;
-/// How long faults begin once the version before is gone.
+/// How long faults begin after the previous version is gone.
 const LAST: Duration = Duration::from_secs(60);
 
-/// What a run is like.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Draws the order of faults and all that is random about them.
     pub seed: u64,
     /// No fault begins after this time.
     pub length: Duration,
-    /// Which faults; each as often as any other.
+    /// The faults; each is injected equally often.
     pub faults: Vec<Fault>,
     /// How many devices of each user are connected.
     pub devices: usize,
     /// A Redis Cluster of three masters and three replicas, instead of one Redis with a replica.
     pub redis_cluster: bool,
-    /// A program of the version before, which knows rule version 2: the cluster begins with it, the second process of every service runs this
-    /// program, and after the last round all do, and the rule version is raised.
+    /// A program of the previous version, which knows rule version 2. The cluster begins with it, and the second process of every service runs it.
+    /// After the last round all processes run the present program, and the rule version is raised.
     pub before: Option<PathBuf>,
 }
 
 /// Runs a cluster of its own with two processes of every service, strikes it, and judges. `print` is called with each line of progress.
 ///
 /// # Errors
-/// A judgement is against it, or something does not recover: the text says what and where the logs are. Or no fault is
-/// left of those that this machine can inflict.
+/// If a judgement fails, or something does not recover: the text says what, and where the logs are. Or if this machine can inflict none of the
+/// faults.
 pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
     let faults = possible(options, &print);
     ensure!(!faults.is_empty(), "no fault is left");
@@ -114,7 +114,7 @@ pub async fn run(options: &Options, print: impl Fn(&str)) -> Result<Report> {
             };
             journal.log(&format!("until then:\n{}", run.report));
             journal.log(&format!("{error:#}"));
-            // Small file systems are still mounted: what is kept may be on them.
+            // Small file systems are still mounted, and may have topics and logs that are to be kept.
             journal.keep_topics().await;
             let history = env.save_logs(&format!("chaos-{}", options.seed));
             Err(error.context(format!("seed {}; its history: {history}", options.seed)))
@@ -126,7 +126,7 @@ fn needs(faults: &[Fault], need: Need) -> bool {
     faults.iter().any(|fault| fault.needs == need)
 }
 
-/// Those that this machine can inflict on such a cluster.
+/// The faults that this machine can inflict on such a cluster.
 fn possible(options: &Options, print: &impl Fn(&str)) -> Vec<Fault> {
     let lacking = |need, is_there: &dyn Fn() -> bool, why: &str| {
         let lacks = needs(&options.faults, need) && !is_there();
@@ -185,7 +185,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         }
     }
 
-    /// What the faults need, and the second process of every service.
+    /// Sets up the requirements of the faults, and the second process of every service.
     async fn set_up(&mut self, faults: &[Fault]) -> Result<()> {
         let env = self.env;
         if needs(faults, Need::Disks) {
@@ -224,21 +224,21 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         Ok(())
     }
 
-    /// Traffic, faults that begin within `length` after `begun`, and the judgement.
+    /// One round: traffic, faults that begin within `length` after `begun`, and the judgement.
     async fn round(&mut self, begun: Instant, length: Duration) -> Result<()> {
         let seed = self.rng.random();
         let mut load = match self.condition.before {
             Some(_) => Load::of_version_2(self.env, GROUPS, seed),
             None => Load::seeded(self.env, GROUPS, seed),
         };
-        // The version before has no gateway.
+        // The previous version has no gateway.
         let each = self.options.devices;
         let devices = match self.condition.before {
             None if each > 0 => Some(Devices::start(self.env, load.users(), each, seed)?),
             _ => None,
         };
         load.grows_by(BETWEEN).await?;
-        // What a recovery is compared with.
+        // The baseline for the recoveries.
         self.recover(None, 1, &load, load.accepted()).await?;
         for _ in 0..ROUND {
             if begun.elapsed() < length {
@@ -252,7 +252,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
             let counts = counts.context("judging the devices")?;
             self.report.judged_devices(counts);
         }
-        // What the version before has written is audited once it is gone.
+        // The rows that the previous version has written are audited once it is gone.
         let judged = match self.condition.before {
             Some(_) => finished.verify().await,
             None => finished.judge(self.env).await,
@@ -281,7 +281,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         self.recover(Some(&fault), injected, load, before).await
     }
 
-    /// Waits until everything passes; `before` posts were accepted when the fault began.
+    /// Waits until messages pass everything; `before` posts were accepted when the fault began.
     async fn recover(
         &mut self,
         fault: Option<&Fault>,

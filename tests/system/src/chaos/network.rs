@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::victim::Victim;
 use crate::{Proxy, until};
 
-/// Longer than anybody waits for an answer of a broker before another is asked.
+/// Longer than any client waits for an answer of a broker before it asks another one.
 const HANGS: Duration = Duration::from_secs(12);
 
 pub(super) async fn hang_broker(victim: &mut Victim<'_>) -> Result<u64> {
@@ -34,7 +34,7 @@ async fn hang(proxy: &Proxy) -> Result<u64> {
     Ok(1)
 }
 
-/// What it had appended when it died arrives when its successor has gone on for a while.
+/// A batch that a sequencer had sent before it died arrives after its successor has worked for a while.
 pub(super) async fn late_batch(victim: &mut Victim<'_>) -> Result<u64> {
     let late = victim.either("sequencer");
     let successor = match late.as_str() {

@@ -1,4 +1,4 @@
-//! Group offsets, which say how far projections lag and nothing else; and resume offsets, which say where they go on.
+//! Faults of group offsets, which only show how far projections lag, and of resume offsets, which say where they resume.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -64,7 +64,7 @@ const GROUPS: Change = &[
     "projector-mysql-contacts",
 ];
 
-/// An operator's mistake: the partition halts, and the others go on.
+/// An operator's mistake: the partition halts, and the others continue.
 pub(super) async fn halt(victim: &mut Victim<'_>) -> Result<u64> {
     let partition = victim.rng.random_range(0..64);
     let database = partition / 16;

@@ -1,4 +1,4 @@
-//! Records that no service of ours would write.
+//! Records that our services would not write.
 
 use anyhow::Result;
 use schemas::{DirectConversation, topics::Topic};

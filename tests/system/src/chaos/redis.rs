@@ -1,4 +1,4 @@
-//! Faults of the one Redis in charge; the other one is its replica.
+//! Faults of the one Redis that is the primary; the other one is its replica.
 
 use anyhow::Result;
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use crate::TestEnv;
 
 pub(super) const SERVERS: [&str; 2] = ["redis", "redis-2"];
 
-/// Makes the one that is not in charge follow the other.
+/// Makes the other Redis a replica of the primary.
 pub(super) async fn replicate(env: &TestEnv, condition: &Condition) -> Result<()> {
     let (first, second) = (condition.redis, 1 - condition.redis);
     let primary = env.redis_node(first);
@@ -30,7 +30,7 @@ pub(super) async fn flush(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// The replica is stopped while the primary goes on, so that it lags.
+/// The replica is stopped while the primary continues, so that the replica lags.
 pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     let (old, new) = (victim.condition.redis, 1 - victim.condition.redis);
     let replica = SERVERS[usize::from(new)];

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::victim::Victim;
 use crate::{Redis, until};
 
-/// A master and its replica are three apart, whichever of them is the master.
+/// A master and its replica are three apart, whichever of the two is the master.
 const NODES: [&str; 6] = [
     "redis", "redis-2", "redis-3", "redis-4", "redis-5", "redis-6",
 ];
@@ -20,7 +20,7 @@ struct Node {
     server: Redis,
 }
 
-/// A master that one of three draws, and its replica.
+/// Draws one of three masters, with its replica.
 async fn draw(victim: &mut Victim<'_>) -> Result<(Node, Node)> {
     let pair = victim.rng.random_range(0..PAIRS);
     let [first, second] = [pair, pair + PAIRS].map(|index| Node {
@@ -52,14 +52,14 @@ async fn are_a_pair(one: Node, other: Node) -> Result<()> {
     .await
 }
 
-/// Starts what was killed of the two, after a while.
+/// Starts the killed ones of the two servers, after a while.
 async fn start_again(victim: &mut Victim<'_>, master: Node, replica: Node) -> Result<()> {
     victim.meanwhile().await?;
     victim.env.start_servers().await?;
     are_a_pair(master, replica).await
 }
 
-/// Nobody has their slots until they are back.
+/// Until the two are back, no server has their slots.
 pub(super) async fn kill_pair(victim: &mut Victim<'_>) -> Result<u64> {
     let (master, replica) = draw(victim).await?;
     victim.kill(replica.name).await?;
@@ -74,7 +74,7 @@ pub(super) async fn flush(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// The replica takes over without what its master was told last.
+/// The replica takes over without the last writes of its master.
 pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     let (master, replica) = draw(victim).await?;
     replica.server.stop_replication().await?;
@@ -86,7 +86,7 @@ pub(super) async fn fail_over(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// Until it hears of the other, it takes writes that will be lost.
+/// Until the paused master hears of the new one, it takes writes that will be lost.
 pub(super) async fn pause_master(victim: &mut Victim<'_>) -> Result<u64> {
     let (master, replica) = draw(victim).await?;
     victim.env.signal(master.name, Signal::STOP)?;

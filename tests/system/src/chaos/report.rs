@@ -1,4 +1,4 @@
-//! What a run did and found, as a table.
+//! The results of a run, as a table.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -8,20 +8,20 @@ use crate::DeviceCounts;
 /// A fault that was healed and recovered from.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovery {
-    /// What was done this time: processes killed or restarted one after the other, say.
+    /// How much was done this time, for example how many processes were killed or restarted one after the other.
     pub injected: u64,
-    /// Events that were accepted from its beginning until everything passed again.
+    /// How many events were accepted from the beginning of the fault until messages passed everything again.
     pub accepted: u64,
-    /// How long after it was healed a message through every partition was counted and readable.
+    /// How long it took, after the fault was healed, until a message through every partition was counted and readable.
     pub recovered_in: Duration,
 }
 
-/// What happened so far. The first loss, double, gap or difference ends a run with an error, so that what was judged has none.
+/// What happened so far. The first loss, double, gap or difference ends a run with an error, so the rounds that were judged have none.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// By name; `(none)` for no fault at all, which the others are compared with.
+    /// The recoveries by fault; `(none)` for no fault at all, as the baseline.
     recoveries: BTreeMap<&'static str, Vec<Recovery>>,
-    /// Those that are not judged yet.
+    /// The recoveries that are not judged yet.
     pending: Vec<(&'static str, Recovery)>,
     judgements: u64,
     messages: usize,
@@ -34,7 +34,7 @@ impl Report {
         self.pending.push((name, recovery));
     }
 
-    /// Everything until now was in order.
+    /// Everything so far was in order.
     pub(super) fn judged(&mut self, messages: usize) {
         for (name, recovery) in self.pending.drain(..) {
             self.recoveries.entry(name).or_default().push(recovery);
@@ -43,7 +43,7 @@ impl Report {
         self.messages += messages;
     }
 
-    /// Every device knew what the stores have.
+    /// Every device had the same state as the stores.
     pub(super) fn judged_devices(&mut self, counts: DeviceCounts) {
         self.devices += counts;
     }

@@ -42,7 +42,7 @@ pub(super) async fn restart(victim: &mut Victim<'_>, services: &[&str]) -> Resul
     Ok(names.len() as u64)
 }
 
-/// Each process changes between this program and the version before, where there is one: an upgrade, or its undoing.
+/// Each process changes between this program and the previous version, if one is given: an upgrade, or its undoing.
 pub(super) async fn upgrade(victim: &mut Victim<'_>) -> Result<u64> {
     let names = both(&SERVICES);
     for name in &names {

@@ -1,4 +1,4 @@
-//! Snapshots of the sequencer that are gone, or not what they should be.
+//! Snapshots of the sequencer that are missing or wrong.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -18,7 +18,7 @@ pub(super) async fn delete(victim: &mut Victim<'_>) -> Result<u64> {
     Ok(1)
 }
 
-/// Instead of the newest of each partition there are its half and one of another version; here and there junk, too.
+/// Replaces the newest snapshot of each partition by half of it and by one of another version; in some partitions adds junk, too.
 pub(super) async fn spoil(victim: &mut Victim<'_>) -> Result<u64> {
     let names = kill_sequencers(victim).await?;
     let events = &victim.env.events;

@@ -1,4 +1,4 @@
-//! The version before, and how its services are replaced by those of this one.
+//! The previous version, and how its services are replaced by the present ones.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{Load, SERVICES, Settings, TestEnv};
 
 const MEANWHILE: u64 = 100;
 
-/// Starts a cluster under the program of the version before: its topics, its schema, its services.
+/// Starts a cluster under the program of the previous version: its topics, its schema, its services.
 pub(super) async fn start_before(settings: &Settings, before: &Path) -> Result<TestEnv> {
     let env = TestEnv::start_servers_only(settings).await?;
     for apply in ["topics", "db"] {
@@ -24,7 +24,7 @@ pub(super) async fn start_before(settings: &Settings, before: &Path) -> Result<T
             "{apply} apply of the version before fails"
         );
     }
-    // The version before may have no gateway.
+    // The previous version may have no gateway.
     for service in SERVICES.into_iter().filter(|name| *name != "gateway") {
         env.change_program(service, before);
     }
@@ -32,7 +32,7 @@ pub(super) async fn start_before(settings: &Settings, before: &Path) -> Result<T
     Ok(env)
 }
 
-/// Brings topics and schema up to date under traffic, while only the version before runs.
+/// Brings topics and schema up to date under traffic, while only the previous version runs.
 pub(super) async fn apply_schema(env: &TestEnv) -> Result<()> {
     let mut load = Load::of_version_2(env, GROUPS, 0);
     load.grows_by(MEANWHILE).await?;
@@ -43,7 +43,7 @@ pub(super) async fn apply_schema(env: &TestEnv) -> Result<()> {
     load.finish().await?.verify().await
 }
 
-/// Has every process run this program, one after the other under traffic, and raises the rule version.
+/// Makes every process run this program, one after the other under traffic, and raises the rule version.
 pub(super) async fn complete(env: &TestEnv, before: &Path) -> Result<()> {
     let mut load = Load::of_version_2(env, GROUPS, 0);
     load.grows_by(MEANWHILE).await?;
@@ -56,7 +56,7 @@ pub(super) async fn complete(env: &TestEnv, before: &Path) -> Result<()> {
         load.grows_by(MEANWHILE).await?;
     }
     load.check().await?;
-    // The version before changes rows without their new columns.
+    // The previous version changes rows without their new columns.
     env.tidemark(&["rebuild", "contacts"]).await?.expect(0)?;
     let raise = ["rules", "set", "--rule-version", "4"];
     env.tidemark(&raise).await?.expect(0)?;

@@ -1,4 +1,4 @@
-//! The cluster under fault, and what faults have in common.
+//! The cluster under a fault, and the code that faults share.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::time::sleep;
 use super::disks::Disks;
 use crate::{Load, TestEnv};
 
-/// Accepted posts while something is down.
+/// How many posts are accepted while something is down.
 const MEANWHILE: u64 = 50;
-/// Longer than sessions of consumer groups (10 s) and of brokers (9 s): others take over.
+/// Longer than the sessions of consumer groups (10 s) and of brokers (9 s): others take over.
 const ASLEEP: Duration = Duration::from_secs(12);
 
 /// A cluster at work.
@@ -23,21 +23,21 @@ pub(super) struct Victim<'a> {
     pub(super) condition: &'a mut Condition,
 }
 
-/// What lasts from one fault to the next.
+/// The state that lasts from one fault to the next.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// Which Redis is in charge, from 0, where it is no cluster.
+    /// Which Redis is the primary, from 0, unless Redis is a cluster.
     pub(super) redis: u16,
     /// Whether Redis is a cluster.
     pub(super) redis_cluster: bool,
-    /// Small file systems, where they can be had.
+    /// Small file systems, if they can be mounted.
     pub(super) disks: Option<Disks>,
-    /// The program of the version before, while it is in use.
+    /// The program of the previous version, while it is in use.
     pub(super) before: Option<PathBuf>,
 }
 
 impl Victim<'_> {
-    /// The name of one of two.
+    /// The name of one of the two instances of a service.
     pub(super) fn either(&mut self, kind: &str) -> String {
         match self.rng.random() {
             true => kind.to_owned(),
@@ -49,7 +49,7 @@ impl Victim<'_> {
         names.choose(self.rng).copied().unwrap_or_default()
     }
 
-    /// Lets some posts be accepted.
+    /// Waits until some posts are accepted.
     pub(super) async fn meanwhile(&mut self) -> Result<()> {
         self.load.grows_by(MEANWHILE).await
     }
@@ -58,7 +58,7 @@ impl Victim<'_> {
         self.env.end(name, Signal::KILL).await
     }
 
-    /// SIGSTOP until its sessions have expired, then SIGCONT.
+    /// Sends SIGSTOP, waits until the process's sessions have expired, and sends SIGCONT.
     pub(super) async fn pause(&mut self, name: &str) -> Result<()> {
         self.env.signal(name, Signal::STOP)?;
         let going_on = self.given_up().await;

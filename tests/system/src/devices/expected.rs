@@ -1,6 +1,6 @@
-//! What a device of a load's user must know, by all but its SDK: by the REST API, as JSON, and by the load's model, which is a fold of what was accepted.
-//! From there it goes on to the log: the same judgement compares pages, counts and flags with that model (`FinishedLoad::verify`), and the tables that they
-//! are read from with the audit's own fold of the log. A device keeps no profiles.
+//! The state that a device of a load's user must have, from everything but the device's SDK: from the REST API, as JSON, and from the load's model,
+//! which is a fold of the accepted events. The chain continues to the log: the same judgement compares pages, counts and flags with that model
+//! (`FinishedLoad::verify`), and the tables from which they are read with the audit's own fold of the log. A device keeps no profiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Client, Model};
 
-/// What is compared of a group's settings, with the same names on both sides.
+/// The compared fields of a group's settings, which have the same names on both sides.
 const OF_GROUP: [&str; 7] = [
     "name",
     "role",
@@ -21,10 +21,10 @@ const OF_GROUP: [&str; 7] = [
     "whole_history",
     "join_mid",
 ];
-/// A read position that is so far below the newest message may come without the count that belongs to it (PROTOCOL R5).
+/// A read position that is further below the newest message than this may come without its count (PROTOCOL R5).
 const COUNTED: i64 = 128;
 
-/// Where a device differs from what it must know.
+/// The differences between a device's state and the expected one.
 pub(super) async fn differences(
     state: &DeviceState,
     client: &Client,
@@ -54,13 +54,13 @@ pub(super) async fn differences(
     Ok(differences)
 }
 
-/// A chat without what only fetching needs, and what counts are made of.
+/// A chat without the fields that only fetching needs, and those from which counts are computed.
 fn known(chat: &Chat) -> Result<Value> {
     let mut chat = serde_json::to_value(chat)?;
     for own in ["fetched", "fetched_own_pos", "known_to"] {
         chat[own].take();
     }
-    // Absent in a row.
+    // The field is absent in a row.
     if chat["own_pos"] == 0 {
         chat["own_pos"].take();
     }
@@ -90,7 +90,7 @@ async fn rows(client: &Client, model: &Model, uid: i64) -> Result<BTreeMap<Recip
         .into_iter()
         .filter_map(|row| Some((row["peer"].as_str()?.parse().ok()?, row)));
     let mut listed: BTreeMap<i64, Value> = listed.collect();
-    // A contact without messages is in no list.
+    // A contact without messages is not in any list.
     for peer in model.peers(uid) {
         let nothing = json!({"last_mid": 0, "chg": 0, "read_mid": PerDevice::<i64>::default()});
         listed.entry(peer).or_insert(nothing);
@@ -104,7 +104,8 @@ async fn rows(client: &Client, model: &Model, uid: i64) -> Result<BTreeMap<Recip
     Ok(rows)
 }
 
-/// What the model has comes from there; it does not have what devices write themselves, which has no flags and nothing unread.
+/// A chat with a user: values that the model has come from the model. It lacks the messages that devices themselves write; such a chat has no flags
+/// and nothing unread.
 fn with_user(model: &Model, uid: i64, peer: i64, row: &Value) -> Value {
     let flags = model.flags(uid, peer).into_iter();
     let flags: BTreeMap<&str, bool> = flags.map(|flag| (flag, true)).collect();
@@ -119,7 +120,8 @@ fn with_user(model: &Model, uid: i64, peer: i64, row: &Value) -> Value {
     })
 }
 
-/// Adds the messages. The number of the last change counts what only others see, too, so a device has it or a lower one that nothing it must know of is above.
+/// Adds the messages. The number of the last change also counts changes that only other users see, so a device may have a lower number if there is no
+/// change above it that the device must know.
 async fn complete(
     client: &Client,
     uid: i64,
@@ -146,7 +148,7 @@ async fn complete(
         .into_iter()
         .map(|item| (item["mid"].to_string(), item));
     chat["messages"] = by_mid.collect::<Map<_, _>>().into();
-    // Who has joined a group again may know nothing of before; the messages say what is hidden.
+    // A user who has joined a group again may know nothing from before; the messages show what is hidden.
     if matches!(key, Recipient::Group(_)) && found["own_pos"].is_null() {
         chat["own_pos"].take();
     }
@@ -161,7 +163,7 @@ async fn complete(
     Ok(())
 }
 
-/// Takes a count that a device cannot have for the right one.
+/// Accepts a missing count that a device cannot have.
 fn excuse_uncounted(found: &mut Value, expected: &Value) {
     let last_mid = expected["last_mid"].as_i64();
     for class in DeviceClass::ALL.map(DeviceClass::as_str) {
@@ -173,7 +175,7 @@ fn excuse_uncounted(found: &mut Value, expected: &Value) {
     }
 }
 
-/// Names every field that differs. What is absent, null or false is the same.
+/// Names every field that differs. Absent, null and false are equal.
 fn compare(at: &str, found: &Value, expected: &Value, differences: &mut Vec<String>) {
     let is_nothing = |value: &Value| value.is_null() || *value == false;
     match (found, expected) {

@@ -1,5 +1,6 @@
-//! Devices of the users of a load, which are connected through gateways while things break. Each user's write to somebody whom nobody else knows. In the
-//! end each knows what it must ([`expected`](super::expected)), and what it has sent is there once.
+//! Devices of the users of a load, connected through gateways while faults happen. The devices of each user write to another user whom no other user
+//! writes to. In the end each device must have the expected state ([`expected`](super::expected)), and each message that it has sent must exist
+//! exactly once.
 
 use std::{fmt, ops::AddAssign, time::Duration};
 
@@ -16,31 +17,31 @@ use crate::{
 
 /// How long a device listens between two messages, at most.
 const LISTENS_MS: u64 = 4_000;
-/// Nothing comes for so long: it has everything, perhaps.
+/// If nothing comes for this long, the device may have everything.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Devices at work.
 pub struct Devices {
     client: Client,
     running: TestDevices<TidemarkDevice>,
-    /// Each user and the one to whom that user's devices write.
+    /// Each user, and the user to whom the first user's devices write.
     pairs: Vec<(UserId, UserId)>,
 }
 
-/// What devices did.
+/// The activity of devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
-    /// How many there were.
+    /// How many devices there were.
     pub devices: u64,
     /// How often a connection was made.
     pub connections: u64,
-    /// How many messages they sent, all of which have their number.
+    /// How many messages they sent; each got its number.
     pub sent: u64,
-    /// How often they said that something is read.
+    /// How often they reported a read position.
     pub reads: u64,
     /// How often a device had to sync.
     pub syncs: u64,
-    /// How often one fetched everything, but for the first time.
+    /// How often a device fetched everything, except for the first time.
     pub full_syncs: u64,
 }
 
@@ -73,10 +74,10 @@ impl fmt::Display for DeviceCounts {
 }
 
 impl Devices {
-    /// Starts so many devices of each user. They connect to all gateways there are.
+    /// Starts `each` devices of each user. They connect to all gateways.
     ///
     /// # Errors
-    /// No gateway runs.
+    /// If no gateway runs.
     pub fn start(
         env: &TestEnv,
         users: impl IntoIterator<Item = i64>,
@@ -102,10 +103,10 @@ impl Devices {
         })
     }
 
-    /// Lets every device come to rest, and compares what it knows, and what became of what it has sent. Nobody else writes meanwhile.
+    /// Lets every device come to rest, and compares its state, and the messages that it has sent. There must be no other traffic meanwhile.
     ///
     /// # Errors
-    /// A difference, or a device that was turned away.
+    /// If there is a difference, or a device was refused.
     pub async fn judge(self, load: &FinishedLoad) -> Result<DeviceCounts> {
         let mut rested = self.running.rest().await?;
         let settled = rested.iter_mut().map(async |one| {
@@ -122,7 +123,7 @@ impl Devices {
             let devices = devices.filter(|device| device.state().uid() == uid);
             verify_sent(&self.client, (uid, stranger), devices.collect()).await?;
         }
-        // Nothing here raises an epoch, and nobody is away for a month.
+        // No epoch is raised here, and no device is away for a month.
         ensure!(all.full_syncs == 0, "a token was lost: {all}");
         Ok(all)
     }
@@ -152,8 +153,8 @@ async fn settle(device: &mut TidemarkDevice, client: &Client, model: &Model) -> 
     }
 }
 
-/// What a user's devices have sent is in the history once, under the number that they were told, and nothing else is; and what they have said to be read
-/// is.
+/// Checks that the history has exactly the messages that a user's devices have sent, each once and with the number that the device was told, and that
+/// the user's read positions are those that the devices have reported.
 async fn verify_sent(
     client: &Client,
     (uid, stranger): (UserId, UserId),

@@ -1,4 +1,4 @@
-//! Devices that send, drop and come back, and then stay connected until nothing comes any more.
+//! Devices that send, drop their connections and come back, and then stay connected until nothing more comes.
 
 mod expected;
 mod load_devices;
@@ -21,19 +21,19 @@ use crate::TIMEOUT;
 
 /// How long a device is away, or does not read, at most.
 const AWAY_MS: u64 = 3_000;
-/// One in so many times it drops its connection, and as often it does not read.
+/// Once in this many times a device drops its connection, and once in as many it does not read.
 const DROPS: u32 = 5;
-/// In the calm phase each sends so many, while all stay connected.
+/// How many messages each device sends in the calm phase, in which all stay connected.
 const CALM_SENDS: usize = 5;
-/// Nothing comes for so long: everything has come.
+/// If nothing comes for this long, everything has come.
 pub(crate) const QUIET: Duration = Duration::from_secs(3);
 
-/// A device, which does what the system's own clients do when they connect.
+/// A device that connects in the same way as the system's own clients.
 pub(crate) trait Device: Send + 'static {
-    /// Connects if need be, and takes what comes until that time. Whether there was something.
+    /// Connects if necessary, and takes frames until that time. Returns whether there were any.
     fn listen(&mut self, until: Instant) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Loses the connection; what the device knows and has yet to say stays.
+    /// Drops the connection; the device keeps its state and its unsent messages.
     fn drop_connection(&mut self) -> Result<()>;
 
     /// Sends a message, now or at the next connection, until it is answered.
@@ -43,22 +43,22 @@ pub(crate) trait Device: Send + 'static {
         text: String,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Says that what it has of a chat is read, where the system's devices are compared in that.
+    /// Reports that everything the device has of a chat is read, if the system's devices are compared in that.
     fn read(&mut self, _chat: ConversationId) {}
 
-    /// What has no answer.
+    /// The number of messages without an answer.
     fn unanswered(&self) -> usize;
 
-    /// Fetches what the device knows to be missing, as a user who opens every chat.
+    /// Fetches everything that the device knows to be missing, like a user who opens every chat.
     fn open_all(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What devices are to do.
+/// The phase of the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Come and go.
+    /// They come and go.
     Chaos,
-    /// Stay.
+    /// They stay connected.
     Calm,
 }
 
@@ -71,12 +71,12 @@ pub(crate) struct TestDevices<D> {
 /// A device that has come to rest.
 pub(crate) struct Rested<D> {
     pub(crate) device: D,
-    /// How often it dropped its connection.
+    /// How often the device dropped its connection.
     pub(crate) drops: u64,
 }
 
 impl<D: Device> TestDevices<D> {
-    /// Each device writes to its chats, and listens at most so long between two messages.
+    /// Each device writes to its chats, and listens at most `listens_ms` between two messages.
     pub(crate) fn start(
         devices: Vec<(D, Vec<ConversationId>)>,
         listens_ms: u64,
@@ -99,7 +99,7 @@ impl<D: Device> TestDevices<D> {
         Self { stage, running }
     }
 
-    /// Waits until all have come to rest.
+    /// Waits until all devices have come to rest.
     pub(crate) async fn rest(mut self) -> Result<Vec<Rested<D>>> {
         self.stage.send_replace(Stage::Calm);
         let mut rested = Vec::new();
@@ -135,7 +135,7 @@ impl<D: Device> TestDevice<D> {
                 _ => {}
             }
         }
-        // What cannot be opened then is for the comparison: it may be what the user does not have.
+        // A chat that cannot be opened by then is left to the comparison: the user may not have it.
         let deadline = Instant::now() + TIMEOUT;
         while self.device.open_all().await.is_err() && Instant::now() < deadline {
             self.device.listen(Instant::now() + QUIET).await?;
@@ -143,7 +143,7 @@ impl<D: Device> TestDevice<D> {
         for _ in 0..CALM_SENDS {
             self.send_one().await?;
         }
-        // What a device has yet to send goes out one after the other: it may take longer than this, but not without progress.
+        // A device sends its messages one after the other, which may take longer than this, but not without progress.
         let mut left = usize::MAX;
         let mut deadline = Instant::now() + TIMEOUT;
         while self.device.listen(Instant::now() + QUIET).await? || self.device.unanswered() > 0 {

@@ -1,4 +1,4 @@
-//! A device of Tidemark, on the client that comes with it.
+//! A device of Tidemark, on Tidemark's own client.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,31 +16,31 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{Device, DeviceCounts};
 use crate::TestEnv;
 
-/// How long after a fetch that failed.
+/// How long after a failed fetch it is repeated.
 const AGAIN_AFTER: Duration = Duration::from_millis(300);
-/// How much of its history an error has.
+/// How many of the last updates an error shows.
 const HISTORY: usize = 12;
 
 pub(crate) struct TidemarkDevice {
     client: Client,
     settings: DeviceSettings,
     device: ClientDevice,
-    /// It says what is read, and fetches only what its user opens; or it says nothing of that, and fetches after each sync.
+    /// Whether the device reports read positions, and fetches only chats that its user opens; otherwise it reports none, and fetches after each sync.
     reads: bool,
-    /// A sync has brought heads: their messages are to be fetched.
+    /// Whether a sync has brought heads, whose messages are to be fetched.
     has_to_fetch: bool,
     /// Messages without an answer, by their texts, which are their ids.
     sent: BTreeMap<String, ConversationId>,
-    /// What was answered, with its number.
+    /// The answered messages, with their numbers.
     acknowledged: Vec<(ConversationId, String, Option<Mid>)>,
     last_read: Mid,
     counts: DeviceCounts,
-    /// What happened last but for messages.
+    /// The last updates, except messages.
     history: VecDeque<String>,
 }
 
 impl TidemarkDevice {
-    /// It knows nothing yet. Its gateways are all there are, from `first` on.
+    /// A device that knows nothing yet. It may use all gateways, starting with `first`.
     pub(crate) fn new(
         env: &TestEnv,
         uid: UserId,
@@ -86,12 +86,12 @@ impl TidemarkDevice {
         self.settings.class
     }
 
-    /// What was answered: where it is, its id, and its number.
+    /// The answered messages: conversation, id, and number.
     pub(crate) fn answers(&self) -> &[(ConversationId, String, Option<Mid>)] {
         &self.acknowledged
     }
 
-    /// Up to where it has said that something is read; it has one chat.
+    /// The last read position that the device has reported; it has one chat.
     pub(crate) fn last_read(&self) -> Mid {
         self.last_read
     }
@@ -108,7 +108,7 @@ impl TidemarkDevice {
         }
     }
 
-    /// One that knows nothing but what a sync returns, and what is fetched then.
+    /// A device that has only the result of a sync, and of the fetches after it.
     async fn fresh(&self) -> Result<ClientDevice> {
         let mut state = DeviceState::new(self.state().uid());
         while state.take_sync(self.client.sync(state.uid(), state.token(), None).await?) {}
@@ -149,7 +149,7 @@ impl TidemarkDevice {
     }
 
     async fn step(&mut self) -> Result<bool> {
-        // Dropped before its end, the next call fetches again.
+        // If this is dropped before its end, the next call fetches again.
         if self.has_to_fetch {
             match fetch_all(&mut self.device).await {
                 Ok(()) => self.has_to_fetch = false,
@@ -169,7 +169,7 @@ impl TidemarkDevice {
         }
     }
 
-    /// What it has of a chat.
+    /// A chat in the state of the device.
     pub(crate) fn chat(&self, chat: ConversationId) -> Option<&client::device::Chat> {
         self.state().chats().get(&self.recipient(chat))
     }
@@ -197,7 +197,7 @@ impl Device for TidemarkDevice {
         Ok(heard)
     }
 
-    /// As if the program was killed and started again with what it had stored. It goes to another gateway, where there is one.
+    /// As if the program was killed, and started again with its stored state. The device goes to another gateway, if there is one.
     fn drop_connection(&mut self) -> Result<()> {
         let stored = serde_json::to_string(&(self.device.state(), self.device.outbox()))?;
         let (state, outbox) = serde_json::from_str(&stored)?;

@@ -1,4 +1,4 @@
-//! Accounts: users with tokens and connections of their own, and where they call.
+//! Accounts: users with tokens and connections of their own, and the ports that they call.
 
 use access::test_issuer::{SECRET, SigningKey, claims};
 use anyhow::Result;
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::{TestEnv, new_users};
 
-/// Where accounts call, and who measures.
+/// The ports that accounts call, and the users of the measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub(super) ingest: u16,
     pub(super) query: u16,
     pub(super) gateway: u16,
-    /// The account that measures writes to this one, which reads and has a device.
+    /// The user to whom the measuring account writes, and who reads and has a device.
     pub(super) friend: i64,
     pub(super) measuring: i64,
 }
@@ -32,7 +32,7 @@ impl Stage {
     }
 }
 
-/// A user who is logged in.
+/// A logged-in user.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
     pub(super) uid: i64,
@@ -42,13 +42,13 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Somebody new.
+    /// An account of a new user.
     pub(super) fn new(stage: &Stage) -> Result<Self> {
         let [uid] = new_users();
         Self::of(stage, uid)
     }
 
-    /// That user.
+    /// An account of that user.
     pub(super) fn of(stage: &Stage, uid: i64) -> Result<Self> {
         Ok(Self {
             uid,
@@ -58,7 +58,7 @@ impl Account {
         })
     }
 
-    /// Posts JSON to ingest. Returns the status and the body, which is null if it is no JSON.
+    /// Posts JSON to ingest. Returns the status and the body, which is null if it is not JSON.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<(u16, Value)> {
         let url = format!("http://127.0.0.1:{}{path}", self.stage.ingest);
         self.call(self.http.post(url).json(body)).await
@@ -72,12 +72,12 @@ impl Account {
             .await
     }
 
-    /// Asks query-api.
+    /// Queries query-api.
     pub(super) async fn get(&self, path: &str) -> Result<(u16, Value)> {
         self.get_at(self.stage.query, path).await
     }
 
-    /// Asks the service on a port.
+    /// Queries the service on a port.
     pub(super) async fn get_at(&self, port: u16, path: &str) -> Result<(u16, Value)> {
         self.call(self.http.get(format!("http://127.0.0.1:{port}{path}")))
             .await

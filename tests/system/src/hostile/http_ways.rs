@@ -1,4 +1,4 @@
-//! Ways that take places: of bodies, batches, connections and calls that wait.
+//! Ways that use up places: of bodies, batches, connections and waiting calls.
 
 use std::{iter, time::Duration};
 
@@ -12,14 +12,14 @@ use tokio::{
 
 use super::account::{Account, Stage};
 
-/// How long a connection of an attacker is kept, unless the service ends it.
+/// How long an attacker keeps a connection, unless the service ends it.
 const KEPT: Duration = Duration::from_secs(10);
-/// Calls of an account at a time.
+/// How many calls of an account run at a time.
 const AT_ONCE: usize = 16;
-/// Between two of them, so that all together are 50 a second.
+/// The pause between two calls, so that all together make 50 a second.
 const PAUSE: Duration = Duration::from_millis(320);
 
-/// An attack that is refused for what it says costs nobody anything, and shows nothing.
+/// Fails if an attack is refused for its content: such an attack costs nothing, and shows nothing.
 fn expect_taken(status: u16) -> Result<()> {
     ensure!(
         ![400, 401, 403, 404, 415].contains(&status),
@@ -28,7 +28,7 @@ fn expect_taken(status: u16) -> Result<()> {
     Ok(())
 }
 
-/// Writes to a port, then waits until the service ends the connection or [`KEPT`] is over; again and again.
+/// Writes to a port, then waits until the service ends the connection or [`KEPT`] is over; repeats this.
 async fn keep_saying(port: u16, text: String) -> Result<()> {
     loop {
         let saying = async {
@@ -38,7 +38,7 @@ async fn keep_saying(port: u16, text: String) -> Result<()> {
             stream.read_to_end(&mut answer).await?;
             std::io::Result::Ok(answer)
         };
-        // Whatever ends it, it begins again; not faster than any client could.
+        // However it ends, it begins again, but not faster than any client could.
         if let Ok(Ok(answer)) = timeout(KEPT, saying).await {
             let status = answer
                 .strip_prefix(b"HTTP/1.1 ")
@@ -84,7 +84,7 @@ pub(super) async fn silent_connections(stage: Stage) -> Result<()> {
     all(ports.map(|port| (port, String::new()))).await
 }
 
-/// Calls of an account at once, again after they are answered, as often as `auth.user_limits` lets a user call.
+/// Makes several calls of an account at once, and repeats them when they are answered, as often as `auth.user_limits` allows.
 pub(super) async fn call_at_once(account: &Account, port: u16, path: &str) -> Result<()> {
     let call = async || {
         loop {
@@ -110,7 +110,7 @@ pub(super) async fn waits(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     Ok(())
 }
 
-/// Each call is left before its answer is there.
+/// Each call is abandoned before its answer comes.
 pub(super) async fn presence(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let uids: Vec<String> = (1..=100).map(|uid: u32| uid.to_string()).collect();
     let path = format!("/v1/presence?uid={}", uids.join(","));

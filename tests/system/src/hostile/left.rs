@@ -1,4 +1,4 @@
-//! What is left behind: rows, keys and bytes, which docs/SECURITY.md limits for each way.
+//! The remains of an attack: rows, keys and bytes, which docs/SECURITY.md limits for each way.
 
 use std::{fmt, time::Duration};
 
@@ -8,24 +8,24 @@ use tokio::time::{Instant, sleep};
 
 use crate::{SERVICES, TIMEOUT, TestEnv, service::resident_kib};
 
-/// The rows of all tables.
+/// Counts the rows of all tables.
 const COUNT_ROWS: &str = r"SET SESSION group_concat_max_len = 1 << 24;
     SELECT GROUP_CONCAT('SELECT COUNT(*) AS n FROM ', TABLE_SCHEMA, '.', TABLE_NAME SEPARATOR ' UNION ALL ')
     INTO @counts FROM information_schema.TABLES WHERE TABLE_SCHEMA LIKE 'im\_%';
     EXECUTE IMMEDIATE CONCAT('SELECT SUM(n) FROM (', @counts, ') AS counts')";
-/// Everything is written when no more rows than this come in a second.
+/// Everything is written once no more rows than this are added in a second.
 const SETTLED_ROWS: u64 = 100;
 
-/// How much there is of what stays.
+/// The amount of what stays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left {
-    /// In all tables.
+    /// The rows of all tables.
     pub(super) rows: u64,
-    /// Of Redis.
+    /// The keys of Redis.
     pub(super) keys: u64,
-    /// What Redis has in them, KiB.
+    /// The memory of Redis's keys, KiB.
     pub(super) redis_kib: u64,
-    /// Of commands, events and dead letters, KiB.
+    /// The size of commands, events and dead letters, KiB.
     pub(super) log_kib: u64,
     /// The state of all services: their resident memory, MiB.
     pub(super) resident_mib: u64,
@@ -40,7 +40,7 @@ impl Left {
         resident_mib: 0,
     };
 
-    /// What the measuring account leaves in so many seconds, and what servers and services take for themselves.
+    /// The remains of the measuring account in `seconds`, and what servers and services take for themselves.
     pub(super) fn anyway(seconds: u64) -> Self {
         Self {
             rows: 20 + 25 * seconds,
@@ -51,7 +51,7 @@ impl Left {
         }
     }
 
-    /// What is there once the projections have written what is on the log.
+    /// The amount once the projections have written everything on the log.
     pub(super) async fn settled(env: &TestEnv) -> Result<Self> {
         let deadline = Instant::now() + TIMEOUT;
         let mut before = Self::now(env).await?;
@@ -90,7 +90,7 @@ impl Left {
         })
     }
 
-    /// Each of it by such a function.
+    /// Combines each value with that of `other`.
     pub(super) fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             rows: of(self.rows, other.rows),
@@ -101,7 +101,7 @@ impl Left {
         }
     }
 
-    /// What there is more of than there may be.
+    /// The first value that exceeds its limit.
     pub(super) fn above(self, most: Self) -> Option<String> {
         let all = self.parts().into_iter().zip(most.parts());
         let mut above = all.filter(|((_, left), (_, most))| left > most);

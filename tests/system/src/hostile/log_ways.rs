@@ -1,4 +1,4 @@
-//! Ways that put something on the log: groups, changes and messages.
+//! Ways that fill the log: groups, changes and messages.
 
 use std::{
     iter::{self, repeat},
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::new_users;
 
-/// As often as `auth.user_limits` lets a user post.
+/// The rate at which `auth.user_limits` lets a user post.
 const POST_EVERY: Duration = Duration::from_millis(20);
 
-/// Posts one body after the other at the rate that a user has, whatever is answered.
+/// Posts one body after the other at the rate that a user has, whatever the answers.
 async fn post_each(
     account: &Account,
     path: &str,
@@ -33,7 +33,7 @@ async fn post_each(
     Ok(())
 }
 
-/// A group of an account with these, by its number. Waits if the account is above its rate.
+/// Creates a group of an account with these members, and returns its gid. Waits if the account is above its rate.
 pub(super) async fn group_of(
     account: &Account,
     client_id: &str,
@@ -75,7 +75,7 @@ pub(super) async fn members(_: Stage, accounts: Vec<Account>) -> Result<()> {
     change_members(&accounts[0], &gid, &new_users::<1_000>(), false).await
 }
 
-/// Adds users to a group and removes them again and again, and gives it a name after each where `renames`.
+/// Repeatedly adds users to a group and removes them, and renames the group after each if `renames`.
 pub(super) async fn change_members(
     account: &Account,
     gid: &str,
@@ -94,7 +94,7 @@ pub(super) async fn change_members(
     post_each(account, &path, changes.into_iter().cycle()).await
 }
 
-/// Five messages a second.
+/// Sends five messages a second.
 pub(super) async fn write_to_group(account: &Account, gid: &str) -> Result<()> {
     let mut tick = interval(10 * POST_EVERY);
     loop {
@@ -117,7 +117,7 @@ pub(super) async fn memberships(stage: Stage, accounts: Vec<Account>) -> Result<
     Ok(())
 }
 
-/// To the same user again and again, under an id that is another message's.
+/// Sends repeatedly to the same user, with an id that belongs to another message.
 pub(super) async fn dead_letters(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let conflicts = |account: Account| {
         let friend = stage.friend.to_string();
@@ -131,8 +131,8 @@ pub(super) async fn dead_letters(stage: Stage, accounts: Vec<Account>) -> Result
     Ok(())
 }
 
-/// Each account asks, 16 times at once, what became of a recall that was one before, whose answer has to be looked for among the dead letters of its
-/// partition, of which the account makes as many as it may.
+/// Each account asks, 16 times at once, for the outcome of a repeated recall. The answer has to be searched for among the dead letters of the
+/// recall's partition, of which the account makes as many as it may.
 pub(super) async fn look_ups(stage: Stage, accounts: Vec<Account>) -> Result<()> {
     let asking = |account: Account| {
         let stage = stage.clone();
@@ -154,7 +154,7 @@ pub(super) async fn look_ups(stage: Stage, accounts: Vec<Account>) -> Result<()>
     Ok(())
 }
 
-/// Each account writes to one that nobody else knows, so many bytes at a time.
+/// Each account writes to a user who has no other traffic, `bytes` at a time.
 pub(super) async fn messages(accounts: Vec<Account>, bytes: usize) -> Result<()> {
     let messages = |account: Account| async move {
         let [to] = new_users();
@@ -167,7 +167,7 @@ pub(super) async fn messages(accounts: Vec<Account>, bytes: usize) -> Result<()>
     Ok(())
 }
 
-/// So many groups of an account with these.
+/// Creates `count` groups of an account with these members.
 pub(super) async fn groups_of(account: &Account, count: usize, members: &[i64]) -> Result<()> {
     for number in 0..count {
         group_of(account, &format!("{number}"), members).await?;

@@ -1,4 +1,4 @@
-//! What accounts within every limit can cost others: each way in turn beside one account that measures, then all at once.
+//! The cost, for others, of accounts that keep within every limit: each way in turn beside one account that measures, then all at once.
 
 mod account;
 mod http_ways;
@@ -23,12 +23,12 @@ use self::{
 };
 use crate::{Settings, TestEnv};
 
-/// For how long each way is measured while nobody attacks.
+/// How long each way is measured without an attack.
 const QUIET: Duration = Duration::from_secs(8);
-/// A broker that has just started is ten times as slow as it is later: so long it takes what [`WARMING`] accounts post.
+/// How long [`WARMING`] accounts post at first: a broker that has just started is ten times as slow as it is later.
 const WARM_UP: Duration = Duration::from_secs(30);
 const WARMING: usize = 10;
-/// Groups of the measuring account and its friend, in nearly all partitions.
+/// How many groups the measuring account shares with its friend, in nearly all partitions.
 const GROUPS: usize = 200;
 /// How many times as long the 99th of a hundred calls of the measuring account may take during an attack.
 const FACTOR: f64 = 3.0;
@@ -38,44 +38,45 @@ const FLOOR_MS: f64 = 150.0;
 /// One way in which accounts may try to cost others something.
 #[derive(Debug)]
 pub struct Way {
-    /// For `--only`.
+    /// The name for `--only`.
     pub name: &'static str,
-    /// What they do, for people.
+    /// A description of the way, for people.
     pub what: &'static str,
     act: Act,
-    /// What docs/SECURITY.md lets them leave behind in so many seconds.
+    /// The most that docs/SECURITY.md lets them leave behind in this many seconds.
     most: fn(u64) -> Left,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// So many accounts do something until they are ended.
+    /// This many accounts attack until they are stopped.
     Attack(
         usize,
         fn(Stage, Vec<Account>) -> BoxFuture<'static, Result<()>>,
     ),
-    /// A server or a service is away within the time. What needs it is judged by this; of the measuring account only its posts are.
+    /// A server or a service is away for some of the time. The outage itself judges what needs that server or service; of the measuring account only
+    /// the posts are judged.
     Outage(fn(&TestEnv, Stage, Duration) -> LocalBoxFuture<'_, Result<()>>),
 }
 
-/// How many events so many accounts may post in so many seconds (`auth.user_limits`), each of up to a KiB.
+/// How many events `accounts` accounts may post in `seconds` seconds (`auth.user_limits`), each of up to a KiB.
 const fn events(accounts: u64, seconds: u64) -> u64 {
     accounts * (500 + 50 * seconds)
 }
 
-/// On the log an event is a command, what is decided of it, and what both are named by.
+/// On the log an event takes its command, its result, and the names of both.
 const fn log_kib(accounts: u64, seconds: u64) -> u64 {
     3 * events(accounts, seconds)
 }
 
-/// Memberships that an account makes in a partition in a day, as rows of the group and of the member (`new_memberships_per_day`).
+/// How many memberships an account creates in a partition in a day, as rows of the group and of the member (`new_memberships_per_day`).
 const MEMBERSHIPS: u64 = 1_000;
-/// Groups of all partitions that others make two users members of (`max_memberships_by_others`).
+/// How many memberships others give to two users in groups of all partitions (`max_memberships_by_others`).
 const MEMBERSHIPS_BY_OTHERS: u64 = 64 * 100;
-/// Devices of a user that the janitor leaves, and as many whom he may know before it comes.
+/// How many devices of a user there may be: those that the janitor leaves, and as many that are added before it comes.
 const DEVICES: u64 = 2 * 100;
 
-/// Every way that is tried.
+/// All ways.
 pub const WAYS: &[Way] = &[
     Way {
         name: "bodies",
@@ -270,22 +271,22 @@ pub const WAYS: &[Way] = &[
     },
 ];
 
-/// How ways are tried.
+/// The options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// For how long each.
+    /// How long each way is tried.
     pub length: Duration,
-    /// For how long all of them at once, afterwards.
+    /// How long all ways are tried at once, afterwards.
     pub together: Option<Duration>,
-    /// Whether the measuring account may not wait much longer than before. If not, it only may not be refused: whoever else uses this machine
-    /// makes it wait, too.
+    /// Whether the measuring account must not wait much longer than before. If not, it only must not be refused: other programs on this machine would
+    /// make it wait, too.
     pub timed: bool,
 }
 
-/// Runs ways one after the other on one stack with authentication and default limits, and prints what was measured of each.
+/// Runs ways one after the other on one stack with authentication and default limits, and prints the measurements of each.
 ///
 /// # Errors
-/// The measuring account was refused, or waited too long; or the audit finds a difference.
+/// If the measuring account was refused, or waited too long, or the audit finds a difference.
 pub async fn run(ways: &[&Way], options: Options) -> Result<()> {
     let env = TestEnv::start(Settings {
         authenticated: true,
@@ -304,7 +305,7 @@ pub async fn run(ways: &[&Way], options: Options) -> Result<()> {
 pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()> {
     let stage = Stage::new(env)?;
     let observer = Observer::start(&stage).await?;
-    // As most accounts, those who measure have groups: what is read of these is not read for the first time during an attack.
+    // Like most accounts, the measuring ones have groups: data that is read of these must not be read for the first time during an attack.
     let owner = Account::of(&stage, stage.measuring)?;
     log_ways::groups_of(&owner, GROUPS, &[stage.friend]).await?;
     let warming = (0..WARMING).map(|_| Account::new(&stage));
@@ -323,7 +324,7 @@ pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()
         tried.push(("all of them", attacks.copied().collect(), length));
     }
     for (name, ways, length) in tried {
-        // Of all at once, the attackers alone take more than the cores that there are.
+        // With all ways at once, the attackers alone take more than all cores.
         let timed = options.timed && ways.len() == 1;
         let tried = Tried::run(env, &stage, &observer, name, &ways, length).await?;
         println!("{tried}");
@@ -338,7 +339,7 @@ pub async fn run_on(env: &TestEnv, ways: &[&Way], options: Options) -> Result<()
     Ok(())
 }
 
-/// What became of one way, or of several at once.
+/// The result of one way, or of several at once.
 struct Tried {
     name: String,
     before: Measured,
@@ -346,7 +347,7 @@ struct Tried {
     after: Measured,
     left: Left,
     most: Left,
-    /// Of the measuring account's calls its posts are judged alone.
+    /// Whether this is an outage: then, of the measuring account's calls, only its posts are judged.
     is_outage: bool,
 }
 
@@ -394,10 +395,10 @@ impl Tried {
     }
 }
 
-/// Does all of it at once, for so long.
+/// Does all of it at once, for `length`.
 ///
 /// # Errors
-/// An attack fails by itself; or what an outage makes of devices is not what it should be.
+/// If an attack itself fails, or an outage affects devices in a wrong way.
 async fn attack(env: &TestEnv, stage: &Stage, ways: &[&Way], length: Duration) -> Result<()> {
     let mut attacks = JoinSet::new();
     let mut outages = Vec::new();

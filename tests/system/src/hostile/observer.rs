@@ -1,4 +1,4 @@
-//! The account that measures: it writes to a friend, whose device listens, and who reads.
+//! The account that measures: it writes to a friend, who reads and whose device listens.
 
 use std::{
     collections::HashMap,
@@ -22,17 +22,17 @@ use super::{
 };
 use crate::Percentiles;
 
-/// Below what a user may do, so that whoever is refused was refused for what others do.
+/// Below the limit of a user: if a post is refused, other accounts are the cause.
 const POST_EVERY: Duration = Duration::from_millis(50);
 const READ_EVERY: Duration = Duration::from_millis(50);
-/// Of so many posts one is a batch of one line.
+/// One in this many posts is a batch of one line.
 const POSTS_FOR_A_BATCH: u64 = 10;
-/// What takes longer counts as refused.
+/// A call that takes longer counts as refused.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many of the newest messages an update may be of.
+/// How many of the newest messages an update may cover.
 const NEWEST: usize = 50;
 
-/// Measures until it is ended.
+/// Measures until it is dropped.
 pub(super) struct Observer {
     samples: Arc<Mutex<Samples>>,
     tasks: JoinSet<Result<()>>,
@@ -45,20 +45,20 @@ struct Samples {
     read_ms: Vec<f64>,
     refused_posts: Vec<String>,
     refused: Vec<String>,
-    /// Messages that the device has not been told, by their texts.
+    /// Messages that have not reached the device, by their texts.
     sent: HashMap<String, Instant>,
-    /// Where the newest message is, as a path says it.
+    /// The position of the newest message, as in a path.
     newest: Option<String>,
 }
 
-/// What was measured since the last look.
+/// The measurements since the last look.
 pub(super) struct Measured {
     accepted: Percentiles,
     event: Percentiles,
     read: Percentiles,
-    /// Answers to posts that are no success, and posts without an answer in time.
+    /// Answers to posts that are not successes, and posts without an answer in time.
     refused_posts: Vec<String>,
-    /// The same of reads, and what the device was not told.
+    /// The same for reads, and messages that did not reach the device.
     refused: Vec<String>,
 }
 
@@ -83,10 +83,10 @@ impl Observer {
         Ok(Self { samples, tasks })
     }
 
-    /// What was measured since the last look.
+    /// The measurements since the last look.
     ///
     /// # Errors
-    /// It could not be measured: a message was not told for long.
+    /// If measuring failed: a message did not reach the device for too long.
     pub(super) fn take(&self) -> Result<Measured> {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sent = mem::take(&mut samples.sent);
@@ -113,13 +113,13 @@ impl Observer {
 }
 
 impl Measured {
-    /// What was refused, of its posts at least.
+    /// A refused call; only of posts, if `only_posts`.
     pub(super) fn refused(&self, only_posts: bool) -> Option<&String> {
         let others = self.refused.iter().filter(|_| !only_posts);
         self.refused_posts.iter().chain(others).next()
     }
 
-    /// What took too long, compared with before.
+    /// A call that took too long, compared with before.
     pub(super) fn slower(&self, before: &Self, only_posts: bool) -> Option<String> {
         let all = [
             ("accepted", &self.accepted, &before.accepted),
@@ -131,7 +131,7 @@ impl Measured {
             .take(judged)
             .find_map(|(what, during, before)| {
                 let most = (FACTOR * before.p99).max(FLOOR_MS);
-                // Without a p99 there were too few to say that it was in time.
+                // Without a p99 there were too few calls to say that they were in time.
                 let is_slow = during.p99.is_nan() || during.p99 > most;
                 is_slow.then(|| {
                     format!(
@@ -198,7 +198,7 @@ async fn write(writer: Account, friend: i64, samples: Arc<Mutex<Samples>>) -> Re
     Ok(())
 }
 
-/// What a client does when it is opened: counts, the list, what is new, what became of a message, and a probe of the gateway.
+/// The calls of a client that is opened: counts, the list, what is new, the outcome of a message, and a probe of the gateway.
 async fn read(friend: Account, gateway: u16, samples: Arc<Mutex<Samples>>) -> Result<()> {
     let mut tick = interval(READ_EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -261,7 +261,7 @@ async fn listen(mut device: Device, writer: i64, samples: Arc<Mutex<Samples>>) -
                     .into_iter()
                     .flat_map(|chat| chat.messages.values().rev());
                 note(&samples, |samples| {
-                    // One update may be of several messages.
+                    // One update may cover several messages.
                     for text in newest.take(NEWEST).map(|message| &message.msg) {
                         if let Some(sent) = samples.sent.remove(text) {
                             samples.event_ms.push((now - sent).as_secs_f64() * 1e3);

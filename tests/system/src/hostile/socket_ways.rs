@@ -1,4 +1,4 @@
-//! Ways over the gateway's sockets.
+//! Ways through the gateway's sockets.
 
 use std::time::Duration;
 
@@ -27,19 +27,19 @@ use crate::{TestEnv, new_users};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// How many groups each of the accounts makes, with both as members: what its rate lets it make at once.
+/// How many groups each of the accounts makes, with both as members: as many as its rate allows at once.
 const GROUPS: usize = 150;
-/// What a user may connect at a gateway.
+/// How many connections a user may have at a gateway.
 const CONNECTIONS: usize = 8;
-/// After a connection that the gateway did not take.
+/// The pause after a connection that the gateway did not take.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How many devices say hello at a time while MySQL is silent.
 const STRANGERS: usize = 16;
-/// Two seconds (PROTOCOL W3), and what a busy machine takes to say so.
+/// Two seconds (PROTOCOL W3), and some more on a busy machine.
 const HELLO_ANSWERED: Duration = Duration::from_secs(3);
 /// How many devices are connected when a gateway is killed.
 const MEMBERS: usize = 100;
-/// Of so many who come back one at most has to sync.
+/// At most one in this many returning devices has to sync.
 const ONE_IN: usize = 10;
 
 /// Says hello as a device, as soon as the gateway takes the connection.
@@ -74,7 +74,7 @@ fn hello(device: &str, since: Option<&str>) -> Message {
     frame(&json!({ "type": "hello", "device": device, "since": since }))
 }
 
-/// The token of somebody who has synced.
+/// The token of a user who has just synced.
 async fn token(account: &Account) -> Result<String> {
     let path = format!("/v1/users/{}/sync", account.uid);
     let (status, sync) = account.get(&path).await?;
@@ -82,7 +82,7 @@ async fn token(account: &Account) -> Result<String> {
     token.with_context(|| format!("a sync is answered {status}: {sync}"))
 }
 
-/// Says hello, then resumes with what a sync returned as long as the gateway lets it; and begins again.
+/// Says hello, then resumes with the token of a sync as long as the gateway allows it; then begins again.
 async fn resume(stage: &Stage, account: &Account, device: &str) -> Result<()> {
     let token = token(account).await?;
     loop {
@@ -118,7 +118,7 @@ pub(super) async fn devices(stage: Stage, accounts: Vec<Account>) -> Result<()> 
     let account = accounts.first().context("an account connects")?;
     for number in 0_u64.. {
         let mut socket = say_hello(&stage, account, &format!("{number}")).await;
-        // The answer is awaited, so that the device is one that the gateway knows.
+        // The answer is awaited, so that the gateway knows the device.
         if let Some(Ok(Message::Text(answer))) = socket.next().await {
             let answer: Value = serde_json::from_str(&answer)?;
             let is_known = ["welcome", "sync_required"]
@@ -130,7 +130,7 @@ pub(super) async fn devices(stage: Stage, accounts: Vec<Account>) -> Result<()> 
     Ok(())
 }
 
-/// A device of an account that has its stream.
+/// A device of an account that is connected and receives events.
 async fn connected(account: &Account) -> Result<Device> {
     let mut device = account.device("member")?;
     while device.next().await? != Update::Connected {}
@@ -141,7 +141,7 @@ async fn all_connected(accounts: &[Account]) -> Result<Vec<Device>> {
     try_join_all(accounts.iter().map(connected)).await
 }
 
-/// Whatever happens in its groups, the device keeps its stream.
+/// Fails if the device loses its stream because of events in its groups.
 async fn stays(mut device: Device) -> Result<()> {
     loop {
         match device.next().await? {
@@ -191,7 +191,7 @@ pub(super) async fn hello_without_mysql(
     failed.map_or(Ok(()), |failed| failed.map(drop))
 }
 
-/// Whether a device has to sync when it comes back.
+/// Waits until a device has come back. Returns whether it had to sync.
 async fn syncs_afterwards(mut device: Device) -> Result<bool> {
     let (mut is_gone, mut has_synced) = (false, false);
     loop {

@@ -1,5 +1,5 @@
-//! The same devices on Tidemark and on a peer: they send, drop and come back while the server is killed, and what each has in the end is compared with
-//! what was acknowledged.
+//! The same devices on Tidemark and on a peer: they send, drop and come back while the server is killed. In the end, the messages of each device are
+//! compared with the acknowledged ones.
 
 mod tally;
 mod tidemark;
@@ -22,7 +22,7 @@ const LISTENS_MS: u64 = 800;
 /// How many others each user writes to, besides the group.
 const PEERS: usize = 3;
 
-/// How long, how many, and which peer.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// For how long devices come and go.
@@ -31,15 +31,15 @@ pub struct Options {
     pub kills: u32,
     /// How many users there are; each has two devices, and all are in one group.
     pub users: usize,
-    /// What devices do follows from it.
+    /// The seed for what the devices do.
     pub seed: u64,
-    /// The program of WuKongIM v3, and what its version is called; Tidemark alone runs without it.
+    /// The program of WuKongIM v3, and the name of its version; without it only Tidemark runs.
     pub wukongim: Option<(PathBuf, String)>,
     /// Whether Tidemark runs.
     pub tidemark: bool,
 }
 
-/// A message, as a device has it: its text is different from that of all others.
+/// A message, as a device has it: its text is unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Had {
     number: i64,
@@ -51,13 +51,13 @@ struct Had {
 trait System: Sized + Sync {
     type Device: PeerDevice;
 
-    /// Starts it, with a group of all users.
+    /// Starts the system, with a group of all users.
     async fn start(options: &Options) -> Result<Self>;
 
     /// A device that knows nothing yet.
     fn device(&self, uid: UserId, class: DeviceClass) -> Result<Self::Device>;
 
-    /// Kills every process of it without a warning, starts them again, and waits until they are ready.
+    /// Kills every process of the system without warning, starts them again, and waits until they are ready.
     async fn kill(&self) -> Result<()>;
 }
 
@@ -65,16 +65,16 @@ trait System: Sized + Sync {
 trait PeerDevice: Device {
     fn uid(&self) -> UserId;
 
-    /// What was answered: accepted for good.
+    /// The answered messages: finally accepted.
     fn acknowledged(&self) -> BTreeSet<(ConversationId, String)>;
 
-    /// What it has of a chat.
+    /// The device's messages of a chat.
     fn messages(&self, chat: ConversationId) -> Vec<Had>;
 
-    /// What is unread of a chat, as the device shows it.
+    /// The unread count of a chat, as the device shows it.
     fn unread(&mut self, chat: ConversationId) -> impl Future<Output = Result<Option<i64>>> + Send;
 
-    /// What is unread, by the system's own rule, of what a device has.
+    /// The unread count of a device's messages, by the system's own rule.
     fn unread_of(chat: ConversationId, all: &[Had]) -> i64;
 }
 
@@ -94,19 +94,19 @@ fn chats_of(users: &[UserId], user: usize) -> Result<Vec<ConversationId>> {
     Ok(direct.chain([group()?.into()]).collect())
 }
 
-/// What became of one system.
+/// The result of one system.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Which one, and its version.
+    /// The name of the system, and its version.
     pub name: String,
-    /// What devices have in the end.
+    /// The comparison of its devices in the end.
     pub tally: Tally,
 }
 
-/// Runs both, or Tidemark alone.
+/// Runs both systems, or Tidemark alone.
 ///
 /// # Errors
-/// One does not start, or does not come to rest.
+/// If a system does not start, or does not come to rest.
 pub async fn run(options: &Options) -> Result<Vec<Outcome>> {
     let mut all = Vec::new();
     if options.tidemark {
@@ -145,7 +145,7 @@ async fn run_one<S: System>(options: &Options) -> Result<Tally> {
     Ok(tally)
 }
 
-/// A table of all of them.
+/// A table of all results.
 pub struct Table<'a>(pub &'a [Outcome]);
 
 impl fmt::Display for Table<'_> {

@@ -1,4 +1,4 @@
-//! What devices have, against what was acknowledged.
+//! Compares the messages of devices with the acknowledged ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ use crate::devices::{Device as _, QUIET, Rested};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub devices: u64,
-    /// How often a device lost its connection, or gave it up.
+    /// How often a device lost or dropped its connection.
     pub drops: u64,
     pub acknowledged: u64,
-    /// Acknowledged messages that a device lacks that is connected and quiet, and opened its chats when it connected last.
+    /// Acknowledged messages missing on a device that is connected and quiet, and opened its chats when it last connected.
     pub missed: u64,
-    /// Those that it lacks after it has opened all chats once more.
+    /// Acknowledged messages still missing after the device has opened all chats once more.
     pub missed_when_opened: u64,
-    /// Those that a device lacks that begins anew: they are gone.
+    /// Acknowledged messages missing on a new device: they are lost.
     pub lost: u64,
     /// Messages that a device has with two numbers.
     pub twice: u64,
-    /// Chats with another unread count than by the system's own rule.
+    /// Chats whose unread count differs from that of the system's own rule.
     pub miscounted: u64,
     texts: BTreeSet<(ConversationId, String)>,
 }
@@ -33,7 +33,7 @@ pub struct Tally {
 type Value = fn(&Tally) -> u64;
 
 impl Tally {
-    /// What a table shows.
+    /// The rows of the table.
     pub const ROWS: [(&'static str, Value); 8] = [
         ("devices", |tally| tally.devices),
         ("connections dropped", |tally| tally.drops),
@@ -47,12 +47,12 @@ impl Tally {
         ("unread counts that are wrong", |tally| tally.miscounted),
     ];
 
-    /// Compares what all have that have come to rest with what was acknowledged to any of them.
+    /// Compares the messages of all devices that have come to rest with those acknowledged to any of them.
     ///
     /// # Errors
-    /// The system does not answer.
+    /// If the system does not answer.
     pub(super) async fn of<D: PeerDevice>(mut rested: Vec<Rested<D>>) -> Result<Self> {
-        // What came while others came to rest.
+        // Takes what came while other devices came to rest.
         let until = Instant::now() + QUIET;
         try_join_all(rested.iter_mut().map(|one| one.device.listen(until))).await?;
         let mut tally = Self::default();
@@ -71,7 +71,7 @@ impl Tally {
         Ok(tally)
     }
 
-    /// The acknowledged messages that a device lacks.
+    /// The number of acknowledged messages that a device lacks.
     fn lacking(&self, device: &impl PeerDevice) -> u64 {
         let mut had: BTreeMap<ConversationId, BTreeSet<String>> = BTreeMap::new();
         let lacks = |(chat, text): &&(ConversationId, String)| {
@@ -102,10 +102,10 @@ impl Tally {
         Ok(())
     }
 
-    /// What devices lack that begin anew.
+    /// Adds the messages that new devices lack.
     ///
     /// # Errors
-    /// The system does not answer.
+    /// If the system does not answer.
     pub(super) async fn add_fresh<S: System>(
         &mut self,
         system: &S,
@@ -120,7 +120,7 @@ impl Tally {
     }
 }
 
-/// All are in the group.
+/// All users are in the group.
 fn has(chat: ConversationId, uid: UserId) -> bool {
     match chat {
         ConversationId::Direct(direct) => direct.has(uid),
@@ -128,7 +128,7 @@ fn has(chat: ConversationId, uid: UserId) -> bool {
     }
 }
 
-/// How many messages are more than once among these.
+/// How many of these messages are there more than once.
 fn twice(all: &[Had]) -> u64 {
     let texts: BTreeSet<&str> = all.iter().map(|message| message.text.as_str()).collect();
     (all.len() - texts.len()) as u64

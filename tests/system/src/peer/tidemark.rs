@@ -83,7 +83,7 @@ impl PeerDevice for TidemarkDevice {
         Ok(self.chat(chat).and_then(|chat| chat.unread[self.class()]))
     }
 
-    /// Nobody says that something is read; who sends to a group has read it up to there.
+    /// The devices report no read positions; a user who sends to a group has read it up to there.
     fn unread_of(chat: ConversationId, all: &[Had]) -> i64 {
         let own_last = all.iter().filter(|message| message.is_own);
         let own_last = own_last.map(|message| message.number).max();

@@ -1,5 +1,5 @@
-//! The frames of WuKongIM's own protocol, version 6, that devices need: a byte with kind and flags, the length of the rest in groups of seven bits, and fields in
-//! big-endian order, texts with two bytes of length.
+//! The frames of WuKongIM's own protocol, version 6, that devices need. A frame has a byte with kind and flags, the length of the rest in groups of
+//! seven bits, and fields in big-endian order; texts have two bytes of length.
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
@@ -16,16 +16,16 @@ const RECV: u8 = 5;
 const RECVACK: u8 = 6;
 const PONG: u8 = 8;
 const DISCONNECT: u8 = 9;
-/// A flag of SEND: it counts as unread.
+/// A flag of SEND: the message counts as unread.
 const RED_DOT: u8 = 2;
-/// A flag of CONNACK: it begins with the server's version.
+/// A flag of CONNACK: the frame begins with the server's version.
 const HAS_VERSION: u8 = 1;
-/// A setting of SEND: the payload is as it is.
+/// A setting of SEND: the payload is not encrypted.
 const NOT_ENCRYPTED: u8 = 1 << 4;
-/// A point of Curve25519, in base64: a session has a key, though no payload is encrypted here.
+/// A point of Curve25519, in base64: a session needs a key, although payloads are not encrypted here.
 const CLIENT_KEY: &str = "CQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
-/// What a device sends.
+/// The frames that a device sends.
 pub(super) enum ToServer<'a> {
     Connect {
         uid: &'a str,
@@ -44,7 +44,7 @@ pub(super) enum ToServer<'a> {
     },
 }
 
-/// What a device gets.
+/// The frames that a device receives.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FromServer {
     ConnAck { reason: u8 },
@@ -92,7 +92,7 @@ impl ToServer<'_> {
                 text(&mut body, client_msg_no);
                 text(&mut body, channel);
                 body.push(*kind);
-                // It does not expire, and has no key of its own.
+                // The message does not expire, and has no key of its own.
                 body.extend(0_u32.to_be_bytes());
                 text(&mut body, "");
                 body.extend(b"hi");
@@ -153,7 +153,7 @@ fn decode(head: u8, body: &[u8]) -> Result<FromServer> {
             if head & HAS_VERSION != 0 {
                 fields.byte()?;
             }
-            // How far the clocks are apart.
+            // The difference between the clocks.
             fields.i64()?;
             FromServer::ConnAck {
                 reason: fields.byte()?,
@@ -173,7 +173,7 @@ fn decode(head: u8, body: &[u8]) -> Result<FromServer> {
             fields.byte()?;
             fields.text()?;
             let (from, channel, kind) = (fields.text()?, fields.text()?, fields.byte()?);
-            // When it expires.
+            // The expiry of the message.
             fields.u32()?;
             FromServer::Recv(Received {
                 client_msg_no: fields.text()?,
@@ -189,7 +189,7 @@ fn decode(head: u8, body: &[u8]) -> Result<FromServer> {
     })
 }
 
-/// A connection to its TCP listener.
+/// A connection to the TCP listener of WuKongIM.
 pub(super) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -209,7 +209,7 @@ impl Connection {
         Ok(self.stream.write_all(&frame.encode()).await?)
     }
 
-    /// The next frame. Dropped before it returns, nothing is lost.
+    /// The next frame. If the call is dropped before it returns, nothing is lost.
     pub(super) async fn next(&mut self) -> Result<FromServer> {
         loop {
             if let Some(frame) = self.take_frame()? {

@@ -1,4 +1,4 @@
-//! How much memory the services take.
+//! The memory of the services.
 
 use std::{collections::BTreeMap, time::Duration};
 

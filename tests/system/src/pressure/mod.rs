@@ -1,5 +1,5 @@
-//! Traffic that does not wait, while a store is away or one conversation is most of it: what is sent, what memory it takes,
-//! how long it takes to catch up.
+//! Traffic that does not wait, while a store is away or one conversation has most of the traffic: the messages sent, the memory used, and the time to
+//! catch up.
 
 mod memory;
 mod probes;
@@ -21,16 +21,16 @@ use self::{
 };
 use crate::{Percentiles, SERVICES, Settings, TestEnv};
 
-/// No service may have more memory resident, whatever is away and for how long, KiB.
+/// The most resident memory of a service, whichever server is away and for how long, KiB.
 const BOUND_KIB: u64 = 256 << 10;
-/// How many times longer the 99th of a hundred of others' messages may take where one conversation is most of the traffic.
+/// How many times longer the 99th of a hundred of other conversations' messages may take if one conversation has most of the traffic.
 const HOT_FACTOR: f64 = 2.0;
 /// How long a store may take to catch up.
 const CATCH_UP: Duration = Duration::from_secs(1_800);
-/// Before anything is measured: a broker that has just started is ten times as slow as it is later.
+/// The time before any measurement: a broker that has just started is ten times as slow as it is later.
 const WARM_UP: Duration = Duration::from_secs(60);
 
-/// What happened while a store was away.
+/// The measurements while a store was away.
 #[derive(Debug)]
 pub struct Outage {
     server: &'static str,
@@ -46,11 +46,10 @@ pub struct Outage {
     audited: u64,
 }
 
-/// Takes a server away under `rate` messages a second, brings it back while they go on, waits until everything is
-/// readable, and audits.
+/// Takes a server away under `rate` messages a second, brings it back while they continue, waits until everything is readable, and audits.
 ///
 /// # Errors
-/// A message was not accepted, a service took too much memory, the store does not catch up, or the audit finds a difference.
+/// If a message was not accepted, a service took too much memory, the store does not catch up, or the audit finds a difference.
 pub async fn outage(server: &'static str, length: Duration, rate: u64) -> Result<Outage> {
     in_test_env(&format!("away-{server}"), async |env| {
         let shape = Shape {
@@ -99,7 +98,7 @@ pub async fn outage(server: &'static str, length: Duration, rate: u64) -> Result
     .await
 }
 
-/// Measures in an environment of its own, whose logs are kept where that fails.
+/// Measures in an environment of its own, whose logs are kept if that fails.
 async fn in_test_env<T>(name: &str, measure: impl AsyncFnOnce(&TestEnv) -> Result<T>) -> Result<T> {
     let env = TestEnv::start(Settings::USUAL).await?;
     let outcome = measure(&env).await;
@@ -151,18 +150,18 @@ impl fmt::Display for Outage {
     }
 }
 
-/// What one busy conversation does to the others.
+/// The effect of one busy conversation on the others.
 pub struct BusyConversation {
     rate: u64,
     even: Readable,
     hot: Readable,
 }
 
-/// Measures how long other conversations' messages take to be readable, at `rate` messages a second all over, and then with
-/// four fifths of them in one conversation.
+/// Measures how long other conversations' messages take to be readable, at `rate` messages a second in all conversations, and then with four fifths
+/// of them in one conversation.
 ///
 /// # Errors
-/// A message is refused, lost or doubled, or the audit finds a difference.
+/// If a message is refused, lost or doubled, or the audit finds a difference.
 pub async fn busy_conversation(length: Duration, rate: u64) -> Result<BusyConversation> {
     in_test_env("hot", async |env| {
         let even = readable(env, rate, 0, length).await?;
@@ -180,7 +179,7 @@ pub async fn busy_conversation(length: Duration, rate: u64) -> Result<BusyConver
     .await
 }
 
-/// How long probes take beside such traffic.
+/// The time that probes take beside such traffic.
 async fn readable(
     env: &TestEnv,
     rate: u64,
@@ -222,11 +221,11 @@ impl fmt::Display for BusyConversation {
     }
 }
 
-/// Sends the first messages of a thousand conversations, 64 at a time, and measures. Until then there is traffic of `rate`
-/// messages a second, so that everything is warm.
+/// Sends the first messages of a thousand conversations, 64 at a time, and measures. Before that there is traffic of `rate` messages a second, so
+/// that everything is warm.
 ///
 /// # Errors
-/// A message is refused, lost or doubled, or the audit finds a difference.
+/// If a message is refused, lost or doubled, or the audit finds a difference.
 pub async fn first_messages(rate: u64) -> Result<FirstMessages> {
     in_test_env("first-messages", async |env| {
         readable(env, rate, 0, Duration::from_secs(1)).await?;
@@ -237,7 +236,7 @@ pub async fn first_messages(rate: u64) -> Result<FirstMessages> {
     .await
 }
 
-/// What a thousand first messages took.
+/// The measurements of a thousand first messages.
 pub struct FirstMessages(Firsts);
 
 impl fmt::Display for FirstMessages {

@@ -1,4 +1,4 @@
-//! How long it takes until a message can be read.
+//! Measures how long it takes until a message can be read.
 
 use std::{
     sync::Arc,
@@ -15,23 +15,23 @@ use tokio::{
 
 use crate::{Client, DeviceClass, Percentiles, new_users};
 
-/// Messages a second of which each is asked for.
+/// Messages a second, each of which is queried.
 const PROBES: u64 = 20;
-/// Of so many first messages one is read back.
+/// One in this many first messages is read back.
 const READ_BACK: usize = 10;
-/// As many conversations take turns, all over the partitions.
+/// How many conversations take turns, in all partitions.
 const CONVERSATIONS: usize = 128;
 
-/// From the time at which each message is due until it is counted in Redis and then until it is in MySQL.
+/// The times from when each message is due until it is counted in Redis, and until it is in MySQL.
 pub(super) struct Readable {
     pub(super) counted: Percentiles,
     pub(super) stored: Percentiles,
 }
 
-/// Sends messages of conversations whose receivers are in Redis, for a while, and asks for each.
+/// Sends messages of conversations whose receivers are in Redis, for a while, and queries each.
 pub(super) async fn run(client: &Client, length: Duration) -> Result<Readable> {
     let pairs: Vec<[i64; 2]> = (0..CONVERSATIONS).map(|_| new_users()).collect();
-    // Who was never asked for is not in Redis.
+    // A user who was never read is not in Redis.
     try_join_all(
         pairs
             .iter()
@@ -81,12 +81,12 @@ async fn probe(
     tokio::try_join!(counted, stored)
 }
 
-/// The first messages of conversations that never were.
+/// The measurements of the first messages of new conversations.
 pub(super) struct Firsts {
     pub(super) count: usize,
     pub(super) took: Duration,
     pub(super) accepted: Percentiles,
-    /// From the answer until it was read back.
+    /// The times from the answer until the message was read back.
     pub(super) readable: Percentiles,
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn firsts(client: &Client, count: usize, at_once: usize) -> Res
     })
 }
 
-/// How long the answer took, how long after it the message was read back, where it is, and when the answer came.
+/// How long the answer took, how long after it the message was read back, the message's position, and when the answer came.
 async fn first(
     client: Client,
     permits: Arc<Semaphore>,

@@ -20,16 +20,16 @@ use crate::{Client, Percentiles, new_users};
 /// Batches a second.
 const BATCHES: u64 = 20;
 const USERS: usize = 2_000;
-/// To how many others each of them writes.
+/// To how many others each user writes.
 const PEERS: usize = 10;
 const TEXT: &str = "a text of about as many bytes as people write to each other, which is not that many; say a hundred";
 
-/// What the traffic is like.
+/// The shape of the traffic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Messages a second.
     pub(super) rate: u64,
-    /// Of a hundred messages, how many are of one conversation.
+    /// How many of a hundred messages are in one conversation.
     pub(super) hot_percent: u32,
 }
 
@@ -47,13 +47,13 @@ struct Counts {
     answered_ms: Vec<f64>,
 }
 
-/// What became of traffic since the last look.
+/// The counts of the traffic since the last look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrafficCounts {
     pub(super) accepted: u64,
     /// Lines that were not accepted, and lines of requests without a whole answer.
     pub(super) refused: u64,
-    /// From the time at which a request was due until its answer was there.
+    /// The times from when a request was due until its answer came.
     pub(super) answered: Percentiles,
 }
 
@@ -75,7 +75,7 @@ impl Traffic {
         }
     }
 
-    /// What became of it since the last look.
+    /// The counts since the last look.
     pub(super) fn take_counts(&self) -> TrafficCounts {
         let counts = mem::take(&mut *locked(&self.counts));
         TrafficCounts {
@@ -85,7 +85,7 @@ impl Traffic {
         }
     }
 
-    /// Ends it, and waits for the answers that are missing.
+    /// Ends the traffic, and waits for the missing answers.
     pub(super) async fn end(mut self) -> Result<TrafficCounts> {
         self.stop.send_replace(true);
         while let Some(ended) = self.batches.join_next().await {
@@ -108,7 +108,7 @@ async fn post_all(
     let users: Box<[i64; USERS]> = Box::new(new_users());
     let mut rng = StdRng::seed_from_u64(users[0].cast_unsigned());
     let mut tick = interval(Duration::from_secs(1) / BATCHES as u32);
-    // What is late is sent at once: the rate stays.
+    // Late requests are sent at once, so that the rate stays.
     tick.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut posts, mut number) = (JoinSet::new(), 0_u64);
     while !*stopped.borrow() {

@@ -1,4 +1,4 @@
-//! What an event that readers take changes, and whether it follows from the log before it.
+//! Applies the events that readers accept, and checks whether they follow from the log before them.
 
 use schemas::{
     ConversationId, DirectConversation, GroupChange, GroupChangeKind, GroupId,
@@ -87,7 +87,7 @@ impl PartitionFold<'_> {
         self.dedup.insert_command(scope, command, clock, &rules);
     }
 
-    /// A conversation begins with its first message or with flags of a contact, a group with its creation (PROTOCOL S14).
+    /// A conversation begins with its first message or with contact flags, a group with its creation (PROTOCOL S14).
     fn note_begun(&mut self, body: &Body) {
         let known = &self.folded.conversations;
         let by = match body {
@@ -121,7 +121,7 @@ impl PartitionFold<'_> {
         change.kind == GroupChangeKind::Create && !self.folded.groups.contains_key(&change.gid)
     }
 
-    /// Whether a change was to be made, or anything in a group, follows from the log before it, whether its cause is retained or not.
+    /// Judges a change, or any event in a group, by the log before it, whether its cause is retained or not.
     fn judge_change(&mut self, at: i64, event: &Event) {
         let Some(command) = answered::command_of(&event.body).filter(|_| self.is_whole()) else {
             return;
@@ -135,7 +135,7 @@ impl PartitionFold<'_> {
                     self.note_event(at, Kind::Different, what);
                 }
             }
-            // That a send was sequenced before is reported for itself.
+            // A repeated send is reported separately.
             Expected::Repeat if is_send => {}
             Expected::Refused(Reason::Conflict) if is_send => {}
             Expected::Refused(reason) => {
@@ -153,7 +153,7 @@ impl PartitionFold<'_> {
         }
     }
 
-    /// From rule version 4 on what concerns its author alone has no number (PROTOCOL C1).
+    /// From rule version 4 on a change that concerns its author alone has no number (PROTOCOL C1).
     fn judge_number(&mut self, at: i64, event: &Event) {
         let Body::MessageChange(change) = &event.body else {
             return;

@@ -167,7 +167,7 @@ fn inbound_that_began_anew_answers_to_the_new_epoch_only() {
         event(0, (0, 5), message("a", one)),
         event(1, (1, -1), Body::Progress),
         event(2, (1, 0), message("b", two)),
-        // A former owner of the old epoch wakes up.
+        // A former owner of the old epoch resumes.
         event(3, (0, 6), message("c", two.next())),
     ];
     let inbound = vec![record(0, Command::Send(send("b")).encode())];
@@ -307,7 +307,7 @@ fn an_event_in_another_partition_is_found_and_passed_over() {
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
     assert_eq!((folded.account.sequenced, folded.account.pending), (1, 0));
     assert_eq!((folded.repeated, folded.messages.digests.len()), (0, 1));
-    // Projections put it into the dead letters, as they do with what is no event.
+    // Projections dead-letter it, as they do with a value that is not an event.
     let dead_lettered = refused(&[(&events()[0], Reason::WrongPartition)]);
     let found = fold_with(events(), inbound(), OfPartition::default(), dead_lettered);
     assert_eq!(found.events.differences(), 0, "{:?}", found.events);
@@ -324,7 +324,7 @@ fn a_younger_record_in_the_place_of_its_cause_is_found() {
     assert!(finding.what.contains("younger"), "{finding:?}");
 }
 
-/// Every kind of record that is refused, under rules that hold from the first record on, and the right reasons.
+/// Every kind of refused record, under rules in force from the first record on, and the right reasons.
 fn refusable() -> (Vec<Record>, Vec<Record>, Vec<(Record, Reason)>) {
     let control = Control {
         max_msg_bytes: Some(5),
@@ -445,7 +445,7 @@ fn a_dead_letter_that_may_be_deleted_is_not_missing() {
             found.inbound
         );
     }
-    // What time junk gives itself does not matter: the event before it tells.
+    // The time of a junk record does not matter: the event before it decides.
     for (begins, differences) in [(1_001, 0), (1_000, 1)] {
         for time in [-1, 1_000, i64::MAX] {
             let mut junk = record(1, b"junk".to_vec());
@@ -485,12 +485,12 @@ fn what_is_not_to_be_refused_must_have_no_dead_letter() {
         .map(|record| (record, Reason::TooLarge))
         .collect();
     let found = fold_refusing(events, inbound.clone(), &letters).inbound;
-    // The second is sequenced as well.
+    // The second record is sequenced as well.
     assert_eq!((found.extra, found.different), (3, 1), "{found:?}");
     assert_eq!(found.differences(), 4);
 }
 
-/// An owner that starts again may append one once more, but the log gives no other reason.
+/// An owner that starts again may append a dead letter twice, but the log gives no other reason.
 #[test]
 fn every_dead_letter_of_a_record_needs_the_right_reason() {
     let junk = record(0, b"junk".to_vec());
@@ -513,7 +513,7 @@ fn every_dead_letter_of_a_record_needs_the_right_reason() {
     }
 }
 
-/// Under the rules of the earlier epoch it was too large; now it is a conflict.
+/// Under the rules of the earlier epoch the record was too large; now it is a conflict.
 #[test]
 fn a_dead_letter_of_an_earlier_epoch_is_not_judged_by_the_later_one() {
     let four_bytes = Rules {

@@ -1,4 +1,4 @@
-//! A device that speaks its protocol.
+//! A device that speaks WuKongIM's protocol.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Its reason for what has succeeded.
+/// The reason code of success.
 const SUCCESS: u8 = 1;
 /// Forward, from a number on.
 const PULL_UP: u64 = 1;
@@ -35,7 +35,7 @@ pub(in crate::peer) struct WuKongImDevice {
     connection: Option<Connection>,
     /// The number of the next send.
     sends: u32,
-    /// What it missed has been pulled since it connected.
+    /// Whether the missed messages have been pulled since it connected.
     is_recovered: bool,
     attempt: Instant,
     chats: BTreeMap<ConversationId, BTreeMap<i64, Had>>,
@@ -66,7 +66,7 @@ impl WuKongImDevice {
         }
     }
 
-    /// What is to be done next; dropped at any point, the next call does it.
+    /// Does the next step; if the call is dropped at any point, the next call does that step.
     async fn step(&mut self) -> Result<bool> {
         if self.connection.is_none() {
             sleep_until(self.attempt).await;
@@ -105,7 +105,7 @@ impl WuKongImDevice {
                 }
             }
             FromServer::Recv(message) => self.receive(message).await?,
-            // What has not succeeded goes out again at the next connection, which is made soon.
+            // A failed send is sent again at the next connection, which is made soon.
             FromServer::ConnAck { .. } | FromServer::SendAck { .. } | FromServer::Disconnect => {
                 self.connection = None;
             }
@@ -164,14 +164,14 @@ impl WuKongImDevice {
         self.write(&send).await;
     }
 
-    /// What cannot be written is lost with the connection, whose end shows where it is read.
+    /// A frame that cannot be written is lost with the connection, whose end shows when it is read.
     async fn write(&mut self, frame: &ToServer<'_>) {
         if let Some(connection) = &mut self.connection {
             let _ = connection.write(frame).await;
         }
     }
 
-    /// Pulls what it missed; where that fails, the connection is made anew.
+    /// Pulls the missed messages; if that fails, the connection is made again.
     async fn recover(&mut self) {
         self.is_recovered = self.open_all().await.is_ok();
         if !self.is_recovered {
@@ -179,7 +179,7 @@ impl WuKongImDevice {
         }
     }
 
-    /// Its conversation list: the newest number and the unread count of each.
+    /// The conversation list: the newest number and the unread count of each conversation.
     async fn conversations(&self) -> Result<BTreeMap<ConversationId, (i64, i64)>> {
         let (mut all, mut cursor) = (BTreeMap::new(), String::new());
         loop {
@@ -202,7 +202,7 @@ impl WuKongImDevice {
         }
     }
 
-    /// Everything from the first number on that the device does not have.
+    /// Pulls all messages from the first number on that the device lacks.
     async fn pull(&mut self, chat: ConversationId, last: i64) -> Result<()> {
         let (channel, kind) = self.channel(chat);
         loop {
@@ -237,7 +237,7 @@ impl Device for WuKongImDevice {
         while let Ok(stepped) = timeout_at(until, self.step()).await {
             heard |= stepped?;
         }
-        // It was dropped in the middle of that.
+        // An earlier call was dropped in the middle of recovering.
         if self.connection.is_some() && !self.is_recovered {
             self.recover().await;
         }
@@ -288,7 +288,7 @@ impl PeerDevice for WuKongImDevice {
         Ok(all.get(&chat).map(|(_, unread)| *unread))
     }
 
-    /// Its v3 takes what one sends as read up to there, of a person, too.
+    /// WuKongIM v3 takes a user's own send as a read up to there, in conversations of two persons, too.
     fn unread_of(_: ConversationId, all: &[Had]) -> i64 {
         let own = all.iter().filter(|message| message.is_own);
         let own_last = own.map(|message| message.number).max().unwrap_or_default();

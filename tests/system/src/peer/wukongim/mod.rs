@@ -1,5 +1,5 @@
-//! WuKongIM v3: one process with its own storage, and devices that speak its own protocol over TCP, and do at each connection what its clients do: list
-//! conversations, and pull what is missing of each. (Its JSON-RPC over WebSocket cannot be used: the version that was looked at has `connect` end the
+//! WuKongIM v3: one process with its own storage, and devices that speak its own protocol over TCP, and, like its clients, list conversations at each
+//! connection and pull the missing messages of each. (The JSON-RPC over WebSocket cannot be used: in the version examined, `connect` ends the
 //! connection as an unsupported frame.)
 
 mod device;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) use self::server::WuKongIm;
 
 const GROUP: &str = "all";
-/// Its channel types.
+/// WuKongIM's channel types.
 const PERSON: u8 = 1;
 const GROUP_TYPE: u8 = 2;
 

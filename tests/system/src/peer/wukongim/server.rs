@@ -1,4 +1,4 @@
-//! Its one process, with its settings.
+//! The one process of WuKongIM, with its settings.
 
 use std::{fs, net::TcpListener, path::PathBuf, process::Stdio};
 
@@ -104,7 +104,7 @@ fn free_ports() -> Result<[u16; 5]> {
     Ok(ports)
 }
 
-/// What its example has, on loopback only and without what is not looked at.
+/// The configuration of its example, on loopback only and without the parts that are not compared.
 fn config([api, tcp, ws, cluster, manager]: &[u16; 5]) -> String {
     format!(
         r#"

@@ -31,7 +31,7 @@ const VERSION_3: Rules = Rules {
 };
 
 impl Log {
-    /// Under rule version 1.
+    /// An empty log under rule version 1.
     pub(super) fn begin() -> Self {
         Self {
             events: Vec::new(),
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// Three messages of 1 and one of 2 under rule version 3.
+    /// A log with three messages of 1 and one of 2 under rule version 3.
     pub(super) fn of_version_3() -> Self {
         let mut log = Self::begin();
         log.begin_version_3(|_| {});
@@ -66,7 +66,7 @@ impl Log {
         });
     }
 
-    /// After [`Self::begin_version_3`].
+    /// Call this after [`Self::begin_version_3`].
     pub(super) fn begin_version_4(&mut self) {
         self.rules = Rules {
             rule_version: 4,
@@ -131,7 +131,7 @@ impl Log {
         self.events.push(sequenced);
     }
 
-    /// A command with an id, whose event names it unless it is told not to.
+    /// Appends a command with an id. Its event names the command if `names_it`.
     pub(super) fn sequence_once(&mut self, value: InboundValue, body: Body, names_it: bool) {
         let command = applied_in_event(&value, &body, &self.rules).filter(|_| names_it);
         self.post_value(value);
@@ -240,7 +240,7 @@ impl Log {
         folded
     }
 
-    /// There is one difference, which says this.
+    /// Asserts that there is one difference, with this text.
     pub(super) fn assert_finds(&self, what: &str) {
         let FoldedPartition {
             events, inbound, ..
@@ -343,7 +343,7 @@ fn read(mid: i64, n: i64) -> LastRead {
     LastRead { mid, n }
 }
 
-/// Where what is asked for is refused, in a log of version 3, and why.
+/// Commands that are refused in a log of version 3, and why.
 fn refusals() -> Vec<(Log, Command, Reason)> {
     let log = Log::of_version_3();
     let with = |change: &dyn Fn(&mut Log)| {
@@ -419,7 +419,7 @@ fn a_change_that_is_to_be_refused_is_not_sequenced() {
         };
         log.change(asked.by.get(), asked.mid.get().min(4), asked.change);
         if reason == Reason::UnknownMessage {
-            // Its number was made right.
+            // `min` made its mid valid.
             continue;
         }
         log.assert_finds(&format!("a change that is to be refused ({reason})"));
@@ -447,7 +447,7 @@ fn what_is_allowed_is_not_refused() {
     log.change(1, 1, Change::Recall);
     log.now += 1;
     log.refuse(asked(1, 2, Change::Recall), Reason::TooLate);
-    // An edit has no window, and who is blocked may recall.
+    // An edit has no window, and a blocked user may recall.
     log.change(1, 2, edit("edited"));
     log.send(1);
     log.contact(2, |c| c.blocked = Some(true), flags(|f| f.blocked = true));
@@ -473,7 +473,7 @@ fn what_was_once_out_of_the_window_stays_out() {
     log.refuse(asked(1, 1, Change::Recall), Reason::TooLate);
     log.change(1, 5, Change::Recall);
     log.assert_sound();
-    // Without a window nothing is remembered.
+    // Without a window no message is remembered.
     log.set_rules(|control| control.recall_window_ms = Some(-1));
     log.send(1);
     log.set_rules(|control| control.recall_window_ms = Some(86_400_000));
@@ -493,11 +493,11 @@ fn of_messages_from_before_version_3_the_newest_128_have_a_known_author() {
     (0..200).for_each(|_| log.send(2));
     log.change(1, 74, Change::Recall);
     log.refuse(asked(1, 72, edit("edited")), Reason::TooOld);
-    // Who clears or hides need not be the author.
+    // A user who clears or hides need not be the author.
     log.change(1, 72, Change::Hide);
     log.assert_sound();
 
-    // With a window, none is recalled.
+    // With a window, none of these is recalled.
     let mut log = Log::begin();
     log.send(1);
     log.begin_version_3(|_| {});
@@ -643,7 +643,7 @@ fn a_cleared_history_and_a_deleted_contact_have_the_right_numbers() {
         Body::MessageChange(event.clone()),
     );
     log.assert_finds("the clear up to 2 in 1,2 has n Some");
-    // Only where the sequencer no longer knew, it says nothing: behind the newest 128 messages.
+    // The event has no n only if the sequencer no longer knew it: beyond the newest 128 messages.
     event.n = None;
     for (more, is_sound) in [(126, false), (127, true)] {
         let mut log = Log::of_version_3();
@@ -694,7 +694,7 @@ fn a_contact_without_messages_counts_as_begun() {
     };
     // The first message begins the conversation, whoever sends it.
     log.refuse(first_send(&log.clone(), 1), Reason::TooManyConversations);
-    // What 2 sets is of a conversation that is there.
+    // What 2 sets belongs to a conversation that exists.
     log.contact(2, |c| c.pinned = Some(true), pinned);
     log.send(2);
     log.assert_sound();
@@ -706,7 +706,7 @@ fn a_contact_without_messages_counts_as_begun() {
     };
     let refused = Command::ChangeContact(stranger(true));
     log.refuse(refused.clone(), Reason::TooManyConversations);
-    // Nothing to refuse where nothing changes.
+    // A command that changes nothing is not refused.
     log.post(Command::ChangeContact(ChangeContact {
         muted: Some(false),
         ..stranger(true)
@@ -748,7 +748,7 @@ fn rule_version_3_begins_with_its_own_rules() {
     log.set_rules(|control| control.delete_for_all = Some(false));
     log.assert_finds("recall_window_ms is not that of its event");
 
-    // Below version 3 they are ignored.
+    // Below version 3 these settings are ignored.
     let mut log = Log::begin();
     let control = Control {
         recall_window_ms: Some(-7),
@@ -759,7 +759,7 @@ fn rule_version_3_begins_with_its_own_rules() {
     log.assert_sound();
 }
 
-/// What is judged by events that are gone is not judged.
+/// What depends on events that are gone is not judged.
 #[test]
 fn a_log_without_its_start_is_judged_by_what_it_has() {
     let log = Log::of_version_3();
@@ -775,7 +775,7 @@ fn a_log_without_its_start_is_judged_by_what_it_has() {
     whole.change(1, 1, Change::Recall);
     whole.change(1, 1, edit("edited"));
     whole.change(1, 3, Change::Hide);
-    // Without the first change its chg is taken as it is.
+    // Without the first change the chg of the second is taken as it is.
     let found = fold(&whole, 6);
     assert_eq!(found.events.differences(), 0, "{:?}", found.events);
     assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);

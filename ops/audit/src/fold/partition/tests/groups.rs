@@ -13,10 +13,10 @@ use super::{
     *,
 };
 
-/// In partition 3.
+/// A gid in partition 3.
 const GID: i64 = 3;
 
-/// The log of the group of 1, who owns it, and 2 and 3, in which everything is right unless a test says otherwise.
+/// The log of a group with owner 1 and members 2 and 3, in which everything is right unless a test says otherwise.
 #[derive(Clone)]
 struct GroupLog {
     log: Log,
@@ -73,7 +73,7 @@ impl GroupLog {
         self.log.sequence(command(by, asked), body);
     }
 
-    /// The next event that says what is asked for.
+    /// The next event for what is asked for.
     fn body_of(&self, by: i64, asked: &Asked) -> Body {
         match asked {
             Asked::Send(client_msg_id) => Body::Message(Message {
@@ -185,7 +185,7 @@ fn first_members() -> [GroupMember; 3] {
     [owner, new(2, GroupRole::Member), new(3, GroupRole::Member)]
 }
 
-/// What a user asks for in the group, reads on pc.
+/// What a user asks for in the group; reads are on pc.
 #[derive(Clone)]
 enum Asked {
     Send(ClientMsgId),
@@ -362,7 +362,7 @@ fn what_happens_in_a_group_is_right() {
     assert!(one.pos > two.changed_at && two.pos > one.pos && one.pos == one.changed_at);
 }
 
-/// Where what is asked for is refused, and why.
+/// Commands that are refused, and why.
 fn refusals() -> Vec<(GroupLog, i64, Asked, Reason)> {
     use GroupAction::{Add, Dissolve, Join, Leave, Mute, Remove, Rename};
 
@@ -515,7 +515,7 @@ fn an_admin_recalls_everything_at_any_time() {
     group.log.now += 120_001;
     (0..4_096).for_each(|_| group.send(3));
     group.change_message(1, 1, Change::Recall);
-    // That it was recalled is not remembered.
+    // The sequencer does not remember that the message was recalled.
     group.change_message(1, 1, Change::Recall);
     group.log.assert_sound();
 }
@@ -575,7 +575,7 @@ fn a_send_that_was_sequenced_stays_a_repeat_for_who_was_removed() {
     group.log.post(sent);
     let folded = group.log.assert_sound();
     assert_eq!(folded.account.repeats, 2);
-    // A send between users with the same id is another one.
+    // A send between users with the same id is a different send.
     group.log.send(1);
     group.log.assert_sound();
 }
@@ -623,7 +623,7 @@ fn a_group_may_have_more_members_than_the_rules_allow_now() {
     group.log.assert_sound();
 }
 
-/// What a change may not say, and what it is found by.
+/// Each wrong field of a change is found.
 #[test]
 fn a_change_of_a_group_has_everything_as_it_is() {
     let group = GroupLog::begin().after(|group| group.send(1));
@@ -655,7 +655,7 @@ fn a_change_of_a_group_has_everything_as_it_is() {
             .log
             .assert_finds(&format!("{field} of an event in a group"));
     }
-    // Whom it leaves out is known from the command only.
+    // Which users are left out follows from the command only.
     let mut short = group.clone();
     let change = short.next_change(1, &adds(), &members[..1]);
     let body = Body::GroupChange(Box::new(change));

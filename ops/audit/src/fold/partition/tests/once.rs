@@ -1,4 +1,4 @@
-//! Commands that are there twice, under rule version 4.
+//! Commands that are on the log twice, under rule version 4.
 
 use schemas::{Change, ContactFlags, command::InboundValue};
 
@@ -13,7 +13,7 @@ fn log() -> Log {
     log
 }
 
-/// User 1 pins the contact, or takes that back.
+/// User 1 pins or unpins the contact.
 fn pin(log: &Log, pinned: bool, id: &str) -> (InboundValue, Body) {
     let ask = match pinned {
         true => |contact: &mut schemas::ChangeContact| contact.pinned = Some(true),

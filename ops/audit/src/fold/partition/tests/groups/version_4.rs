@@ -8,7 +8,7 @@ fn begin() -> GroupLog {
     group
 }
 
-/// The same, posted by the user himself.
+/// The same command, posted by the user.
 fn by_user(by: i64, action: GroupAction) -> Command {
     match command(by, action) {
         Command::ChangeGroup(asked) => Command::ChangeGroup(ChangeGroup {
@@ -97,7 +97,7 @@ fn one_user_makes_so_many_members_and_gets_into_so_many_groups() {
     let add = |uids: &[i64]| GroupAction::Add(users(uids));
     let members = [4, 5].map(|uid| new(uid, GroupRole::Member));
     group.change(1, add(&[4, 5]), |_| {}, &members);
-    // Two today: those of version 3 do not count.
+    // Two were added today: members of version 3 do not count.
     refuse_all(
         &group,
         [(by_user(1, add(&[6, 7])), Reason::TooManyMemberships)],
@@ -110,7 +110,7 @@ fn one_user_makes_so_many_members_and_gets_into_so_many_groups() {
     wrong
         .log
         .assert_finds("sequenced although it is to be refused (too-many-memberships)");
-    // Others have made 4 a member of one group, and that ends with the membership.
+    // Others have made 4 a member of one group; that count ends with the membership.
     let service = |action| command(1, action);
     let other = GroupAction::Create(CreateGroup {
         name: "Dinner".to_owned(),
@@ -141,7 +141,7 @@ fn who_left_by_himself_is_not_put_back() {
     group.change(1, removed, |_| {}, &[now(3, None, false)]);
     let add = |uids: &[i64]| GroupAction::Add(users(uids));
     refuse_all(&group, [(by_user(1, add(&[2, 3])), Reason::HasLeft)]);
-    // Who was removed is, and by a service everybody.
+    // Others may add a user whom others removed, and a service may add anybody.
     for (uid, by_a_user) in [(3, true), (2, false)] {
         let mut right = group.clone();
         let change = right.next_change(1, &add(&[uid]), &[new(uid, GroupRole::Member)]);
@@ -194,7 +194,7 @@ fn a_dissolved_group_is_left_and_cleared_up() {
         group.change(uid, GroupAction::Leave, |_| {}, &[now(uid, None, false)]);
         group.log.post(command(uid, GroupAction::Leave));
     }
-    // The owner recalls from outside, and nobody else.
+    // Only the owner recalls from outside.
     group.change_message(1, 1, Change::Recall);
     let recall = || changing(1, Change::Recall);
     group.log.refuse(command(2, recall()), Reason::NotAMember);
@@ -211,7 +211,7 @@ fn of_a_group_that_was_dissolved_before_its_owner_is_known() {
     let hide = changing(1, Change::Hide);
     group.log.refuse(command(3, hide), Reason::NotAMember);
     group.change_message(1, 1, Change::Recall);
-    // That it was recalled is not remembered.
+    // The sequencer does not remember that the message was recalled.
     group.change_message(1, 1, Change::Recall);
     group.log.assert_sound();
 }
