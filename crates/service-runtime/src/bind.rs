@@ -4,11 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::ListenerPolicy;
 use crate::cors;
 use crate::tls::{ServerTls, TlsConfig, TlsError};
+
+/// How many connections may wait until the service takes them, if the system allows as many: devices that reconnect all at once would have to ask
+/// again after 1, 3 and 7 s.
+const BACKLOG: u32 = 16_384;
 
 /// Section `http`: settings for every listener of a process.
 #[derive(Debug, Clone, Serialize, Deserialize, garde::Validate)]
@@ -127,11 +131,22 @@ impl Listener {
     }
 }
 
+fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match addr {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // As `TcpListener::bind` does.
+    socket.set_reuseaddr(true)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
+}
+
 /// Listens on `addr`, if `policy` allows it; the operator can change the address by `setting` (such as `ingest.listen`). Port 0 takes a free one.
 ///
 /// # Errors
 /// See [`BindError`].
-pub async fn bind_listener(
+pub fn bind_listener(
     setting: &str,
     addr: SocketAddr,
     policy: &impl ListenerPolicy,
@@ -140,16 +155,14 @@ pub async fn bind_listener(
     policy.may_listen(setting, addr)?;
     let setting = setting.to_owned();
     let tls = http.tls.as_ref().map(ServerTls::load).transpose()?;
-    let tcp = TcpListener::bind(addr)
-        .await
-        .map_err(|reason| match reason.kind() {
-            io::ErrorKind::AddrInUse => BindError::PortTaken { setting, addr },
-            _ => BindError::Refused {
-                setting,
-                addr,
-                reason,
-            },
-        })?;
+    let tcp = listen(addr).map_err(|reason| match reason.kind() {
+        io::ErrorKind::AddrInUse => BindError::PortTaken { setting, addr },
+        _ => BindError::Refused {
+            setting,
+            addr,
+            reason,
+        },
+    })?;
     Ok(Listener {
         tcp,
         tls,

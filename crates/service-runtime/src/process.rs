@@ -103,7 +103,7 @@ impl Process {
         api: Router,
         read_bytes_per_s: Option<u32>,
     ) -> Result<SocketAddr, BindError> {
-        let listener = bind_listener(setting, addr, policy, &self.http).await?;
+        let listener = bind_listener(setting, addr, policy, &self.http)?;
         let listener = listener.read_at_most(read_bytes_per_s);
         let addr = listener.local_addr().unwrap_or(addr);
         let api = match policy.answers_anyone() {

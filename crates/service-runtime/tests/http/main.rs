@@ -126,9 +126,7 @@ async fn a_hard_stop_drops_what_is_stuck() {
 async fn only_loopback_unless_allowed() {
     let anywhere: SocketAddr = ([0, 0, 0, 0], 0).into();
     let http = HttpConfig::default();
-    let refused = bind_listener("test.bind", anywhere, &http, &http)
-        .await
-        .unwrap_err();
+    let refused = bind_listener("test.bind", anywhere, &http, &http).unwrap_err();
     assert!(matches!(refused, BindError::NotLoopback { .. }));
     let message = refused.to_string();
     assert!(message.contains("test.bind") && message.contains("http.allow_non_loopback"));
@@ -137,12 +135,9 @@ async fn only_loopback_unless_allowed() {
 #[tokio::test]
 async fn a_taken_port_is_named_with_its_setting() {
     let http = HttpConfig::default();
-    let first = bind_listener("test.bind", any_port(), &http, &http)
-        .await
-        .unwrap();
+    let first = bind_listener("test.bind", any_port(), &http, &http).unwrap();
     let addr = first.local_addr().unwrap();
     let message = bind_listener("test.bind", addr, &http, &http)
-        .await
         .unwrap_err()
         .to_string();
     let port = format!("port {}", addr.port());

@@ -29,7 +29,6 @@ impl Server {
     /// Starts one that reads so many bytes a second of a connection.
     pub async fn start_reading(router: Router, http: HttpConfig, per_s: Option<u32>) -> Self {
         let listener = bind_listener("test.bind", any_port(), &http, &http)
-            .await
             .unwrap()
             .read_at_most(per_s);
         let (addr, shutdown) = (listener.local_addr().unwrap(), Shutdown::new());

@@ -56,7 +56,7 @@ impl Files {
 
     async fn refused(&self) -> String {
         let http = self.http();
-        let bound = bind_listener("test.bind", any_port(), &http, &http).await;
+        let bound = bind_listener("test.bind", any_port(), &http, &http);
         bound.unwrap_err().to_string()
     }
 }
