@@ -1,31 +1,38 @@
 //! Ports on 127.0.0.1: whether one is free, and finding free ones for throw-away servers.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
 
 /// Below the range that Linux hands out for outgoing connections, so that none of those takes a port between the
 /// check and the start of the server.
 const FREE_FROM: u16 = 15_000;
 const FREE_SPAN: u16 = 16_000;
+/// How far apart processes with successive pids begin to look.
+const PORTS_OF_PROCESS: u32 = 97;
 
 /// Whether no process listens on the port.
 pub(crate) fn is_free(port: u16) -> bool {
     bind(port).is_some()
 }
 
-/// Finds `count` free ports, beginning at a different place each time.
+/// Finds `count` free ports. A process gets none twice, so that tests that run at the same time do not look at each other's; processes begin at
+/// different places.
 pub fn find_free(count: usize) -> Vec<u16> {
-    let nanos = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.subsec_nanos());
-    let seed = nanos.wrapping_mul(31).wrapping_add(std::process::id());
-    let offset = u16::try_from(seed % u32::from(FREE_SPAN)).unwrap_or(0);
-    // All stay bound until the last is found, so that they differ.
-    let held: Vec<(u16, TcpListener)> = (0..FREE_SPAN)
-        .map(|step| FREE_FROM + (offset + step) % FREE_SPAN)
-        .filter_map(|port| Some((port, bind(port)?)))
-        .take(count)
-        .collect();
+    static NEXT: Mutex<Option<u16>> = Mutex::new(None);
+    let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    let begin = std::process::id().wrapping_mul(PORTS_OF_PROCESS) % u32::from(FREE_SPAN);
+    let mut offset = next.unwrap_or(begin as u16);
+    // All stay bound until the last is found.
+    let mut held: Vec<(u16, TcpListener)> = Vec::new();
+    for _ in 0..FREE_SPAN {
+        if held.len() == count {
+            break;
+        }
+        let port = FREE_FROM + offset;
+        offset = (offset + 1) % FREE_SPAN;
+        held.extend(bind(port).map(|listener| (port, listener)));
+    }
+    *next = Some(offset);
     held.iter().map(|(port, _)| *port).collect()
 }
 
@@ -39,7 +46,7 @@ mod tests {
 
     #[test]
     fn free_ports_differ_and_are_free_afterwards() {
-        let ports = find_free(4);
+        let ports = [find_free(2), find_free(2)].concat();
         let distinct: std::collections::HashSet<_> = ports.iter().collect();
         assert_eq!(distinct.len(), 4);
         assert!(ports.iter().all(|port| is_free(*port)));
