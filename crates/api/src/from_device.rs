@@ -211,14 +211,6 @@ impl SendFrame {
 }
 
 impl ReadFrame {
-    /// Of a conversation with whom.
-    ///
-    /// # Errors
-    /// It does not say, or says two things.
-    pub fn recipient(&self) -> Result<Recipient, Malformed> {
-        recipient("peer", self.peer, self.gid)
-    }
-
     /// The command of this user, on this class of devices.
     ///
     /// # Errors
@@ -226,7 +218,7 @@ impl ReadFrame {
     pub fn command(&self, uid: UserId, device: DeviceClass) -> Result<Command, Malformed> {
         Ok(Command::ReadAck(ReadAck {
             uid,
-            to: self.recipient()?,
+            to: recipient("peer", self.peer, self.gid)?,
             device,
             mid: Some(self.mid),
         }))

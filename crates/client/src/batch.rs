@@ -63,8 +63,6 @@ pub struct AcceptedLine {
     pub line: usize,
     /// Where it is.
     pub position: InboundPosition,
-    /// When its result was read.
-    pub at: Instant,
 }
 
 /// A line that was refused for good.
@@ -278,7 +276,6 @@ impl<'l, 'a> Attempt<'l, 'a> {
                 batch.accepted.push(AcceptedLine {
                     line,
                     position: accepted.position(),
-                    at: Instant::now(),
                 });
             }
             // Ingest stopped where another line could have begun: every line has its result.

@@ -51,12 +51,8 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<GroupMembersPage, ClientError> {
         let mut query = of_group(gid, "/members", user);
-        if let Some(limit) = which.limit {
-            query.add("limit", limit);
-        }
-        if let Some(cursor) = which.cursor {
-            query.add("cursor", cursor);
-        }
+        query.add_if_given("limit", which.limit);
+        query.add_if_given("cursor", which.cursor);
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }
@@ -106,12 +102,8 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<GroupsPage, ClientError> {
         let mut query = Query::of(format!("/v1/users/{user}/groups"));
-        if let Some(limit) = which.limit {
-            query.add("limit", limit);
-        }
-        if let Some(cursor) = which.cursor {
-            query.add("cursor", cursor);
-        }
+        query.add_if_given("limit", which.limit);
+        query.add_if_given("cursor", which.cursor);
         options.add_to(&mut query);
         self.get_waiting(&query.path, options.wait()).await
     }

@@ -39,12 +39,11 @@ impl ReadOptions {
         for position in &self.after {
             query.add("after", position);
         }
-        if let Some(token) = &self.token {
-            query.add("after", token);
-        }
-        if let Some(timeout) = self.timeout {
-            query.add("timeout_ms", timeout.as_millis());
-        }
+        query.add_if_given("after", self.token.as_ref());
+        query.add_if_given(
+            "timeout_ms",
+            self.timeout.map(|timeout| timeout.as_millis()),
+        );
     }
 }
 
@@ -123,9 +122,7 @@ impl MessagesQuery {
             Order::After(mid) => query.add("after_mid", mid),
             Order::Unread(device) => query.add("device", device),
         }
-        if let Some(limit) = self.limit {
-            query.add("limit", limit);
-        }
+        query.add_if_given("limit", self.limit);
         if self.profiles {
             query.add("profiles", true);
         }
@@ -138,9 +135,7 @@ impl ChangesQuery {
         if self.after.own_pos > 0 {
             query.add("after_own_pos", self.after.own_pos);
         }
-        if let Some(limit) = self.limit {
-            query.add("limit", limit);
-        }
+        query.add_if_given("limit", self.limit);
     }
 }
 
@@ -241,12 +236,8 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<ConversationsPage, ClientError> {
         let mut query = Query::of(format!("/v1/users/{user}/conversations"));
-        if let Some(limit) = which.limit {
-            query.add("limit", limit);
-        }
-        if let Some(cursor) = &which.cursor {
-            query.add("cursor", cursor);
-        }
+        query.add_if_given("limit", which.limit);
+        query.add_if_given("cursor", which.cursor.as_ref());
         if which.profiles {
             query.add("profiles", true);
         }
@@ -273,6 +264,12 @@ impl Query {
         let joint = if self.has_values { '&' } else { '?' };
         self.has_values = true;
         write!(self.path, "{joint}{name}={value}").expect("a string takes everything");
+    }
+
+    pub(crate) fn add_if_given(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
     }
 }
 

@@ -17,12 +17,8 @@ impl Client {
         limit: Option<u16>,
     ) -> Result<SyncAnswer, ClientError> {
         let mut query = Query::of(format!("/v1/users/{user}/sync"));
-        if let Some(since) = since {
-            query.add("since", since);
-        }
-        if let Some(limit) = limit {
-            query.add("limit", limit);
-        }
+        query.add_if_given("since", since);
+        query.add_if_given("limit", limit);
         let wait = ReadOptions::default().wait();
         self.get_waiting(&query.path, wait).await
     }
