@@ -1,4 +1,4 @@
-//! Prints answers of services, and builds the paths of calls.
+//! Prints answers of services.
 
 use client::AcceptedBody;
 
@@ -30,38 +30,4 @@ pub(crate) fn print_page(answer: &serde_json::Value, table: &Table) {
     };
     let options: Vec<String> = next.split('&').map(option).collect();
     println!("there is more: {}", options.join(" "));
-}
-
-/// A path of query-api with its query string. A value may have any characters: it neither ends a parameter nor begins another.
-pub(crate) fn with_query(path: &str, query: &[(&str, String)]) -> String {
-    let mut text = path.to_owned();
-    for (at, (name, value)) in query.iter().enumerate() {
-        text.push(if at == 0 { '?' } else { '&' });
-        text.push_str(name);
-        text.push('=');
-        for byte in value.bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~:,".contains(&byte) {
-                text.push(char::from(byte));
-            } else {
-                text.push_str(&format!("%{byte:02X}"));
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_one_parameter() {
-        let query = [
-            ("after", "17:42".to_owned()),
-            ("since", "a&uid=7 \u{e9}#%".to_owned()),
-        ];
-        let path = with_query("/v1/x", &query);
-        assert_eq!(path, "/v1/x?after=17:42&since=a%26uid%3D7%20%C3%A9%23%25");
-        assert_eq!(with_query("/v1/x", &[]), "/v1/x");
-    }
 }

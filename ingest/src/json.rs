@@ -70,45 +70,42 @@ pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
-    let given = [
-        body.message.is_some(),
-        body.read_ack.is_some(),
-        body.message_change.is_some(),
-        body.contact_change.is_some(),
-        body.profile.is_some(),
-        body.group.is_some(),
-        body.group_change.is_some(),
+    let posts = [
+        (
+            "message",
+            body.message.map(|body| send(body.0, max_msg_bytes)),
+        ),
+        ("read_ack", body.read_ack.map(|body| acknowledge(body.0))),
+        (
+            "message_change",
+            body.message_change
+                .map(|body| change_message(body.0, max_msg_bytes)),
+        ),
+        (
+            "contact_change",
+            body.contact_change.map(|body| change_contact(body.0)),
+        ),
+        ("profile", body.profile.map(|body| set_profile(body.0))),
+        ("group", body.group.map(|body| begin_group(body.0))),
+        (
+            "group_change",
+            body.group_change.map(|body| change_group(body.0)),
+        ),
     ];
-    if given.into_iter().filter(|given| *given).count() > 1 {
-        return Err(one_event("has several"));
-    }
-    let (member, post) = if let Some(Object(body)) = body.message {
-        ("message", send(body, max_msg_bytes))
-    } else if let Some(Object(body)) = body.read_ack {
-        ("read_ack", acknowledge(body))
-    } else if let Some(Object(body)) = body.message_change {
-        ("message_change", change_message(body, max_msg_bytes))
-    } else if let Some(Object(body)) = body.contact_change {
-        ("contact_change", change_contact(body))
-    } else if let Some(Object(body)) = body.profile {
-        ("profile", set_profile(body))
-    } else if let Some(body) = body.group {
-        ("group", begin_group(body.0))
-    } else if let Some(body) = body.group_change {
-        ("group_change", change_group(body.0))
-    } else {
-        return Err(one_event("has none"));
+    let members = posts.each_ref().map(|(member, _)| *member);
+    let mut given = posts
+        .into_iter()
+        .filter_map(|(member, post)| Some((member, post?)));
+    let wrong = match (given.next(), given.next()) {
+        (Some((member, post)), None) => {
+            let post = post.and_then(|post| post.identified(None));
+            return post.map_err(|problem| problem.within(member));
+        }
+        (None, _) => "has none",
+        (Some(_), Some(_)) => "has several",
     };
-    post.and_then(|post| post.identified(None))
-        .map_err(|problem| problem.within(member))
-}
-
-fn one_event(wrong: &str) -> Problem {
-    Problem::invalid_field(
-        "body",
-        wrong,
-        "an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\", \"profile\", \"group\" and \"group_change\"",
-    )
+    let right = format_args!("an object with one of {}", members.join(", "));
+    Err(Problem::invalid_field("body", wrong, right))
 }
 
 /// The post of a command that is not a message.
@@ -394,7 +391,7 @@ mod tests {
         let both = r#"{"message":{"srcid":"1","destid":"2","msg":"a"},"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#;
         assert_eq!(
             field_at_fault(both).1,
-            "has several; must be an object with one of \"message\", \"read_ack\", \"message_change\", \"contact_change\", \"profile\", \"group\" and \"group_change\""
+            "has several; must be an object with one of message, read_ack, message_change, contact_change, profile, group, group_change"
         );
         let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
         let refused = contact_change(back.as_bytes()).unwrap_err();

@@ -1,3 +1,4 @@
+use client::Query;
 use serde_json::Value;
 
 use crate::{answers, args::ChangesArgs, context::CommandContext, output::Table};
@@ -7,33 +8,19 @@ pub(super) async fn run(
     args: &ChangesArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut query: Vec<(&str, String)> = Vec::new();
-    query.extend(behind(args.after_chg, args.after_own_pos));
-    query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
-    query.extend(
-        args.after
-            .iter()
-            .map(|position| ("after", position.to_string())),
-    );
     let path = format!("/v1/users/{}/conversations/{}/changes", args.uid, args.peer);
-    let path = answers::with_query(&path, &query);
-    let answer: Value = context.client()?.get(&path).await?;
+    let query = Query::of(path)
+        .with("after_chg", args.after_chg)
+        .with("after_own_pos", args.after_own_pos)
+        .with("limit", args.limit)
+        .with("after", &args.after);
+    let answer: Value = context.client()?.get(query.path()).await?;
     if json {
         println!("{answer}");
     } else {
         answers::print_page(&answer, &table(&answer));
     }
     Ok(())
-}
-
-/// The parameters for the changes that a caller has already.
-pub(super) fn behind(
-    after_chg: Option<i64>,
-    after_own_pos: Option<i64>,
-) -> impl Iterator<Item = (&'static str, String)> {
-    let all = [("after_chg", after_chg), ("after_own_pos", after_own_pos)];
-    all.into_iter()
-        .filter_map(|(name, value)| Some((name, value?.to_string())))
 }
 
 /// The number of a change. A change that only its author learns of has none.

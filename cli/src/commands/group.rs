@@ -1,7 +1,8 @@
 //! Groups: commands in them, and queries about them.
 
+use client::Query;
 use schemas::{
-    ChangeGroup, CreateGroup, GroupAction, GroupId, InboundPosition, Recipient, SetGroupOptions,
+    ChangeGroup, CreateGroup, GroupAction, GroupId, Recipient, SetGroupOptions,
     command::{ReadAck, SendMessage},
 };
 use serde_json::Value;
@@ -27,8 +28,8 @@ pub(super) async fn run(
         Request::Change(change) => client.change_group(&change).await?,
         Request::Send(message) => client.send(&message).await?,
         Request::Ack(ack) => client.acknowledge(&ack).await?,
-        Request::Get(path, table) => {
-            let answer: Value = client.get(&path).await?;
+        Request::Get(query, table) => {
+            let answer: Value = client.get(query.path()).await?;
             if json {
                 println!("{answer}");
             } else {
@@ -49,7 +50,7 @@ enum Request {
     Change(ChangeGroup),
     Send(SendMessage),
     Ack(ReadAck),
-    Get(String, fn(&Value) -> Table),
+    Get(Query, fn(&Value) -> Table),
 }
 
 fn request(command: GroupCommand) -> anyhow::Result<Request> {
@@ -101,18 +102,14 @@ fn request(command: GroupCommand) -> anyhow::Result<Request> {
             mid: mid.up_to(),
         }),
         GroupCommand::List { uid, page } => {
-            let path = format!("/v1/users/{uid}/groups");
-            Request::Get(answers::with_query(&path, &page.query()), groups)
+            let query = Query::of(format!("/v1/users/{uid}/groups"));
+            Request::Get(page.add_to(query), groups)
         }
         GroupCommand::Show { who, after } => {
-            let query = of_user(who.uid, positions(&after));
-            let path = format!("/v1/groups/{}", who.gid);
-            Request::Get(answers::with_query(&path, &query), settings)
+            Request::Get(of_group(&who, "").with("after", after), settings)
         }
         GroupCommand::Members { who, page } => {
-            let query = of_user(who.uid, page.query());
-            let path = format!("/v1/groups/{}/members", who.gid);
-            Request::Get(answers::with_query(&path, &query), members)
+            Request::Get(page.add_to(of_group(&who, "/members")), members)
         }
         GroupCommand::History {
             who,
@@ -121,12 +118,12 @@ fn request(command: GroupCommand) -> anyhow::Result<Request> {
             limit,
             after,
         } => {
-            let mut query = of_user(who.uid, positions(&after));
-            query.extend(before_mid.map(|mid| ("before_mid", mid.to_string())));
-            query.extend(after_mid.map(|mid| ("after_mid", mid.to_string())));
-            query.extend(limit.map(|limit| ("limit", limit.to_string())));
-            let path = format!("/v1/groups/{}/messages", who.gid);
-            Request::Get(answers::with_query(&path, &query), history::table)
+            let query = of_group(&who, "/messages")
+                .with("before_mid", before_mid)
+                .with("after_mid", after_mid)
+                .with("limit", limit)
+                .with("after", after);
+            Request::Get(query, history::table)
         }
         GroupCommand::Changes {
             who,
@@ -135,11 +132,12 @@ fn request(command: GroupCommand) -> anyhow::Result<Request> {
             limit,
             after,
         } => {
-            let mut query = of_user(who.uid, positions(&after));
-            query.extend(changes::behind(after_chg, after_own_pos));
-            query.extend(limit.map(|limit| ("limit", limit.to_string())));
-            let path = format!("/v1/groups/{}/changes", who.gid);
-            Request::Get(answers::with_query(&path, &query), changes::table)
+            let query = of_group(&who, "/changes")
+                .with("after_chg", after_chg)
+                .with("after_own_pos", after_own_pos)
+                .with("limit", limit)
+                .with("after", after);
+            Request::Get(query, changes::table)
         }
     })
 }
@@ -173,27 +171,18 @@ fn change(GroupByArgs { gid, by }: GroupByArgs, action: GroupAction) -> Request 
     })
 }
 
-type Parameters = Vec<(&'static str, String)>;
-
 impl GroupPageArgs {
-    fn query(&self) -> Parameters {
-        let mut query = positions(&self.after);
-        query.extend(self.cursor.clone().map(|cursor| ("cursor", cursor)));
-        query.extend(self.limit.map(|limit| ("limit", limit.to_string())));
+    fn add_to(&self, query: Query) -> Query {
         query
+            .with("after", &self.after)
+            .with("cursor", &self.cursor)
+            .with("limit", self.limit)
     }
 }
 
-fn positions(after: &[InboundPosition]) -> Parameters {
-    let after = after.iter();
-    after
-        .map(|position| ("after", position.to_string()))
-        .collect()
-}
-
-fn of_user(uid: schemas::UserId, mut query: Parameters) -> Parameters {
-    query.push(("uid", uid.to_string()));
-    query
+/// A call about a group, as one of its members asks.
+fn of_group(who: &GroupUserArgs, call: &str) -> Query {
+    Query::of(format!("/v1/groups/{}{call}", who.gid)).with("uid", [who.uid])
 }
 
 fn items(answer: &Value) -> impl Iterator<Item = &Value> {
@@ -261,7 +250,7 @@ mod tests {
             Request::Change(change) => client::line(&change.into()),
             Request::Send(message) => client::line(&message.into()),
             Request::Ack(ack) => client::line(&ack.into()),
-            Request::Get(path, _) => path,
+            Request::Get(query, _) => query.path().to_owned(),
         }
     }
 
@@ -296,6 +285,6 @@ mod tests {
             assert_eq!(posted(words), expected, "{words:?}");
         }
         let path = posted(&["history", "5000", "7", "--limit", "3", "--after", "8:1"]);
-        assert_eq!(path, "/v1/groups/5000/messages?after=8:1&uid=7&limit=3");
+        assert_eq!(path, "/v1/groups/5000/messages?uid=7&limit=3&after=8:1");
     }
 }

@@ -1,3 +1,4 @@
+use client::Query;
 use serde_json::Value;
 
 use crate::{answers, args::HistoryArgs, context::CommandContext, output::Table};
@@ -7,22 +8,17 @@ pub(super) async fn run(
     args: &HistoryArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let mut query: Vec<(&str, String)> = Vec::new();
-    query.extend(args.device.map(|device| ("device", device.to_string())));
-    query.extend(args.before_mid.map(|mid| ("before_mid", mid.to_string())));
-    query.extend(args.after_mid.map(|mid| ("after_mid", mid.to_string())));
-    query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
-    query.extend(
-        args.after
-            .iter()
-            .map(|position| ("after", position.to_string())),
-    );
     let path = format!(
         "/v1/users/{}/conversations/{}/messages",
         args.uid, args.peer
     );
-    let path = answers::with_query(&path, &query);
-    let answer: Value = context.client()?.get(&path).await?;
+    let query = Query::of(path)
+        .with("device", args.device)
+        .with("before_mid", args.before_mid)
+        .with("after_mid", args.after_mid)
+        .with("limit", args.limit)
+        .with("after", &args.after);
+    let answer: Value = context.client()?.get(query.path()).await?;
     if json {
         println!("{answer}");
     } else {

@@ -1,4 +1,4 @@
-use client::{Client, ClientError, Outcome};
+use client::{Client, ClientError, Outcome, Query};
 use schemas::{ClientMsgId, InboundPosition};
 use serde_json::{Value, json};
 
@@ -30,10 +30,8 @@ pub(super) async fn run(
     let position = accepted.position();
     if args.wait {
         let path = format!("/v1/users/{}/conversations/{}/messages", args.from, args.to);
-        let query = [("limit", "1".to_owned()), ("after", position.to_string())];
-        client
-            .get::<Value>(&answers::with_query(&path, &query))
-            .await?;
+        let query = Query::of(path).with("limit", [1]).with("after", [position]);
+        client.get::<Value>(query.path()).await?;
     }
     answers::print_accepted(&accepted, json);
     if args.wait {

@@ -1,16 +1,16 @@
 //! The news for a device, and the devices of a user.
 
+use client::Query;
 use serde_json::{Value, json};
 
-use crate::{answers, args::SyncArgs, context::CommandContext, output::Table};
+use crate::{args::SyncArgs, context::CommandContext, output::Table};
 
 /// Prints the answer as JSON.
 pub(super) async fn sync(context: &CommandContext, args: &SyncArgs) -> anyhow::Result<()> {
-    let mut query = Vec::new();
-    query.extend(args.since.clone().map(|since| ("since", since)));
-    query.extend(args.limit.map(|limit| ("limit", limit.to_string())));
-    let path = answers::with_query(&format!("/v1/users/{}/sync", args.uid), &query);
-    let answer: Value = context.client()?.get(&path).await?;
+    let query = Query::of(format!("/v1/users/{}/sync", args.uid))
+        .with("since", &args.since)
+        .with("limit", args.limit);
+    let answer: Value = context.client()?.get(query.path()).await?;
     println!("{answer}");
     Ok(())
 }

@@ -1,7 +1,8 @@
+use client::Query;
 use schemas::DeviceClass;
 use serde_json::Value;
 
-use crate::{answers, args::UnreadArgs, context::CommandContext, output::Table};
+use crate::{args::UnreadArgs, context::CommandContext, output::Table};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -14,14 +15,10 @@ pub(super) async fn run(
         .map_or(DeviceClass::ALL.to_vec(), |device| vec![device]);
     let mut table = Table::new(["device", "sender", "unread"]).right(&[1, 2]);
     for device in devices {
-        let mut query = vec![("device", device.to_string())];
-        query.extend(
-            args.after
-                .iter()
-                .map(|position| ("after", position.to_string())),
-        );
-        let path = format!("/v1/users/{}/unread", args.uid);
-        let answer: Value = client.get(&answers::with_query(&path, &query)).await?;
+        let query = Query::of(format!("/v1/users/{}/unread", args.uid))
+            .with("device", [device])
+            .with("after", &args.after);
+        let answer: Value = client.get(query.path()).await?;
         if json {
             println!("{answer}");
         }

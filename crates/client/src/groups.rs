@@ -3,7 +3,7 @@
 use api::{ChangesPage, GroupAnswer, GroupMembersPage, GroupsPage, MessagesPage};
 use schemas::{GroupId, UserId};
 
-use crate::{ChangesQuery, Client, ClientError, MessagesQuery, ReadOptions, queries::Query};
+use crate::{ChangesQuery, Client, ClientError, MessagesQuery, Query, ReadOptions};
 
 /// Which members of a group.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,9 +34,7 @@ impl Client {
         user: UserId,
         options: &ReadOptions,
     ) -> Result<GroupAnswer, ClientError> {
-        let mut query = of_group(gid, "", user);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        self.ask(of_group(gid, "", user), options).await
     }
 
     /// Lists the members of a group.
@@ -50,11 +48,10 @@ impl Client {
         which: &MembersQuery,
         options: &ReadOptions,
     ) -> Result<GroupMembersPage, ClientError> {
-        let mut query = of_group(gid, "/members", user);
-        query.add_if_given("limit", which.limit);
-        query.add_if_given("cursor", which.cursor);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        let query = of_group(gid, "/members", user)
+            .with("limit", which.limit)
+            .with("cursor", which.cursor);
+        self.ask(query, options).await
     }
 
     /// Reads a page of a group's history, as `user` sees it. [`Order::Unread`](crate::Order::Unread) is refused.
@@ -68,10 +65,8 @@ impl Client {
         which: &MessagesQuery,
         options: &ReadOptions,
     ) -> Result<MessagesPage, ClientError> {
-        let mut query = of_group(gid, "/messages", user);
-        which.add_to(&mut query);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        let query = which.add_to(of_group(gid, "/messages", user));
+        self.ask(query, options).await
     }
 
     /// Lists what was changed in a group, as far as it concerns `user`.
@@ -85,10 +80,8 @@ impl Client {
         which: &ChangesQuery,
         options: &ReadOptions,
     ) -> Result<ChangesPage, ClientError> {
-        let mut query = of_group(gid, "/changes", user);
-        which.add_to(&mut query);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        let query = which.add_to(of_group(gid, "/changes", user));
+        self.ask(query, options).await
     }
 
     /// Lists a user's groups.
@@ -101,16 +94,13 @@ impl Client {
         which: &GroupsQuery,
         options: &ReadOptions,
     ) -> Result<GroupsPage, ClientError> {
-        let mut query = Query::of(format!("/v1/users/{user}/groups"));
-        query.add_if_given("limit", which.limit);
-        query.add_if_given("cursor", which.cursor);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        let query = Query::of(format!("/v1/users/{user}/groups"))
+            .with("limit", which.limit)
+            .with("cursor", which.cursor);
+        self.ask(query, options).await
     }
 }
 
 fn of_group(gid: GroupId, call: &str, user: UserId) -> Query {
-    let mut query = Query::of(format!("/v1/groups/{gid}{call}"));
-    query.add("uid", user);
-    query
+    Query::of(format!("/v1/groups/{gid}{call}")).with("uid", [user])
 }

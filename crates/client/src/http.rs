@@ -16,7 +16,7 @@ use rustls::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{ClientError, Problem, Retry, endpoints::Endpoints};
+use crate::{ClientError, Problem, Query, ReadOptions, Retry, endpoints::Endpoints};
 
 /// Calls ingest and query-api. Clones share their connections.
 #[derive(Clone, Debug)]
@@ -227,8 +227,17 @@ impl Client {
         self.get_waiting(path, Duration::ZERO).await
     }
 
-    /// The same, if query-api may wait before it answers.
-    pub(crate) async fn get_waiting<T: DeserializeOwned>(
+    /// Asks query-api, which may wait until it is as fresh as `options` say.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        query: Query,
+        options: &ReadOptions,
+    ) -> Result<T, ClientError> {
+        let query = options.add_to(query);
+        self.get_waiting(query.path(), options.wait()).await
+    }
+
+    async fn get_waiting<T: DeserializeOwned>(
         &self,
         path: &str,
         wait: Duration,

@@ -11,6 +11,7 @@ mod line;
 mod outcome;
 mod profiles;
 mod queries;
+mod query;
 mod retry;
 mod sync;
 
@@ -26,4 +27,5 @@ pub use events::{line, message, message_to, new_client_msg_id};
 pub use groups::{GroupsQuery, MembersQuery};
 pub use http::{Builder, Client};
 pub use queries::{ChangesQuery, ConversationsQuery, MessagesQuery, Order, ReadOptions, Unread};
+pub use query::Query;
 pub use retry::Retry;

@@ -3,7 +3,7 @@
 use api::{ProfileItem, ProfileItems, Profiles};
 use schemas::UserId;
 
-use crate::{Client, ClientError, ReadOptions, queries::Query};
+use crate::{Client, ClientError, Query, ReadOptions};
 
 impl Client {
     /// Reads a user's profile; `None` if none was set.
@@ -28,10 +28,8 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<ProfileItems, ClientError> {
         let uids: Vec<String> = users.iter().map(UserId::to_string).collect();
-        let mut query = Query::of("/v1/profiles".to_owned());
-        query.add("uid", uids.join(","));
-        options.add_to(&mut query);
-        let found: Profiles = self.get_waiting(&query.path, options.wait()).await?;
+        let query = Query::of("/v1/profiles").with("uid", [uids.join(",")]);
+        let found: Profiles = self.ask(query, options).await?;
         Ok(found.profiles)
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of query-api about conversations.
 
-use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use api::{
     ChangesAfter, ChangesPage, ConversationsPage, MessageItem, MessagesPage, NextMessages,
@@ -8,7 +8,7 @@ use api::{
 };
 use schemas::{DeviceClass, InboundPosition, Mid, SyncToken, UserId};
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, Query};
 
 /// How fresh an answer must be, and how long query-api may wait until it is.
 #[derive(Clone, Debug, Default)]
@@ -35,15 +35,12 @@ impl ReadOptions {
         self.timeout.unwrap_or_default()
     }
 
-    pub(crate) fn add_to(&self, query: &mut Query) {
-        for position in &self.after {
-            query.add("after", position);
-        }
-        query.add_if_given("after", self.token.as_ref());
-        query.add_if_given(
-            "timeout_ms",
-            self.timeout.map(|timeout| timeout.as_millis()),
-        );
+    pub(crate) fn add_to(&self, query: Query) -> Query {
+        let timeout = self.timeout.map(|timeout| timeout.as_millis());
+        query
+            .with("after", &self.after)
+            .with("after", &self.token)
+            .with("timeout_ms", timeout)
     }
 }
 
@@ -115,27 +112,26 @@ impl From<NextMessages> for Order {
 }
 
 impl MessagesQuery {
-    pub(crate) fn add_to(&self, query: &mut Query) {
-        match self.order {
-            Order::Newest => {}
-            Order::Before(mid) => query.add("before_mid", mid),
-            Order::After(mid) => query.add("after_mid", mid),
-            Order::Unread(device) => query.add("device", device),
-        }
-        query.add_if_given("limit", self.limit);
-        if self.profiles {
-            query.add("profiles", true);
-        }
+    pub(crate) fn add_to(&self, query: Query) -> Query {
+        let query = match self.order {
+            Order::Newest => query,
+            Order::Before(mid) => query.with("before_mid", [mid]),
+            Order::After(mid) => query.with("after_mid", [mid]),
+            Order::Unread(device) => query.with("device", [device]),
+        };
+        query
+            .with("limit", self.limit)
+            .with("profiles", self.profiles.then_some(true))
     }
 }
 
 impl ChangesQuery {
-    pub(crate) fn add_to(&self, query: &mut Query) {
-        query.add("after_chg", self.after.chg);
-        if self.after.own_pos > 0 {
-            query.add("after_own_pos", self.after.own_pos);
-        }
-        query.add_if_given("limit", self.limit);
+    pub(crate) fn add_to(&self, query: Query) -> Query {
+        let ChangesAfter { chg, own_pos } = self.after;
+        query
+            .with("after_chg", [chg])
+            .with("after_own_pos", (own_pos > 0).then_some(own_pos))
+            .with("limit", self.limit)
     }
 }
 
@@ -150,13 +146,12 @@ impl Client {
         device: DeviceClass,
         options: &ReadOptions,
     ) -> Result<Unread, ClientError> {
-        let mut query = Query::of(format!("/v1/users/{user}/unread"));
-        query.add("device", device);
-        options.add_to(&mut query);
-        let answer: UnreadAnswer = self.get_waiting(&query.path, options.wait()).await?;
+        let path = format!("/v1/users/{user}/unread");
+        let query = Query::of(path.as_str()).with("device", [device]);
+        let answer: UnreadAnswer = self.ask(query, options).await?;
         let unread = answer.by_sender();
         Ok(Unread {
-            unread: unread.map_err(|error| ClientError::invalid_response(&query.path, error))?,
+            unread: unread.map_err(|error| ClientError::invalid_response(&path, error))?,
             total: answer.total,
             unknown: answer.unknown.to_vec(),
             as_of: answer.as_of,
@@ -175,10 +170,7 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<MessagesPage, ClientError> {
         let path = format!("/v1/users/{user}/conversations/{peer}/messages");
-        let mut query = Query::of(path);
-        which.add_to(&mut query);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        self.ask(which.add_to(Query::of(path)), options).await
     }
 
     /// Reads a whole conversation, oldest message first, page by page.
@@ -219,10 +211,7 @@ impl Client {
         options: &ReadOptions,
     ) -> Result<ChangesPage, ClientError> {
         let path = format!("/v1/users/{user}/conversations/{peer}/changes");
-        let mut query = Query::of(path);
-        which.add_to(&mut query);
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
+        self.ask(which.add_to(Query::of(path)), options).await
     }
 
     /// Lists a user's conversations.
@@ -235,41 +224,11 @@ impl Client {
         which: &ConversationsQuery,
         options: &ReadOptions,
     ) -> Result<ConversationsPage, ClientError> {
-        let mut query = Query::of(format!("/v1/users/{user}/conversations"));
-        query.add_if_given("limit", which.limit);
-        query.add_if_given("cursor", which.cursor.as_ref());
-        if which.profiles {
-            query.add("profiles", true);
-        }
-        options.add_to(&mut query);
-        self.get_waiting(&query.path, options.wait()).await
-    }
-}
-
-/// A path with its query string. No value needs an escape: they are numbers, words and base64url.
-pub(crate) struct Query {
-    pub(crate) path: String,
-    has_values: bool,
-}
-
-impl Query {
-    pub(crate) fn of(path: String) -> Self {
-        Self {
-            path,
-            has_values: false,
-        }
-    }
-
-    pub(crate) fn add(&mut self, name: &str, value: impl std::fmt::Display) {
-        let joint = if self.has_values { '&' } else { '?' };
-        self.has_values = true;
-        write!(self.path, "{joint}{name}={value}").expect("a string takes everything");
-    }
-
-    pub(crate) fn add_if_given(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
-        if let Some(value) = value {
-            self.add(name, value);
-        }
+        let query = Query::of(format!("/v1/users/{user}/conversations"))
+            .with("limit", which.limit)
+            .with("cursor", &which.cursor)
+            .with("profiles", which.profiles.then_some(true));
+        self.ask(query, options).await
     }
 }
 
@@ -279,9 +238,8 @@ mod tests {
 
     #[test]
     fn options_become_a_query_string() {
-        let mut query = Query::of("/x".to_owned());
-        query.add("limit", 2);
-        ReadOptions::after(["1:2".parse().unwrap()]).add_to(&mut query);
-        assert_eq!(query.path, "/x?limit=2&after=1:2&timeout_ms=30000");
+        let query = Query::of("/x").with("limit", [2]);
+        let query = ReadOptions::after(["1:2".parse().unwrap()]).add_to(query);
+        assert_eq!(query.path(), "/x?limit=2&after=1:2&timeout_ms=30000");
     }
 }

@@ -3,7 +3,7 @@
 use api::{DeviceItem, Devices, SyncAnswer};
 use schemas::{SyncToken, UserId};
 
-use crate::{Client, ClientError, ReadOptions, queries::Query};
+use crate::{Client, ClientError, Query, ReadOptions};
 
 impl Client {
     /// Asks what has changed for a user since a token; everything without one. Up to `limit` rows, at most 1,000; 200 if absent.
@@ -16,11 +16,10 @@ impl Client {
         since: Option<&SyncToken>,
         limit: Option<u16>,
     ) -> Result<SyncAnswer, ClientError> {
-        let mut query = Query::of(format!("/v1/users/{user}/sync"));
-        query.add_if_given("since", since);
-        query.add_if_given("limit", limit);
-        let wait = ReadOptions::default().wait();
-        self.get_waiting(&query.path, wait).await
+        let query = Query::of(format!("/v1/users/{user}/sync"))
+            .with("since", since)
+            .with("limit", limit);
+        self.ask(query, &ReadOptions::default()).await
     }
 
     /// Lists the devices of a user, the one seen last first.

@@ -47,6 +47,12 @@ impl Change {
         }
     }
 
+    /// Whether the change takes the text away for good.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Recall | Self::Delete)
+    }
+
     /// Whether the change concerns only the user who makes it.
     #[must_use]
     pub fn is_for_one(&self) -> bool {

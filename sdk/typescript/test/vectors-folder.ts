@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 
 /** What the device in Rust is tested with, too: see the README there. */
-export const VECTORS = new URL(
+const VECTORS = new URL(
   "../../../../tests/device-vectors/",
   import.meta.url,
 );

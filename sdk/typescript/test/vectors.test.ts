@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { missing, type Chat } from "../src/chat.js";
 import type { ChatKey } from "../src/chat-key.js";
@@ -12,7 +11,7 @@ import type {
   SyncAnswer,
 } from "../src/rest.js";
 import { DeviceState } from "../src/state.js";
-import { readVector, VECTORS } from "./vectors-folder.js";
+import { readVector } from "./vectors-folder.js";
 
 type Step =
   | { sync: SyncAnswer }
@@ -78,17 +77,17 @@ function knownOfMessage(message: Message): object {
 }
 
 const kinds = new Set<string>();
-for (const name of readdirSync(VECTORS)) {
-  if (!/^\d+\.json$/.test(name)) continue;
-  const { uid, steps } = readVector<{ uid: string; steps: Step[] }>(name);
+const devices =
+  readVector<{ uid: string; steps: Step[] }[]>("simulated.json");
+for (const [at, { uid, steps }] of devices.entries()) {
   for (const step of steps) kinds.add(Object.keys(step).sort().join(" "));
 
-  test(`a device knows what the other core's does (${name})`, () => {
+  test(`a device knows what the other core's does (${at})`, () => {
     const state = new DeviceState(uid);
     for (const step of structuredClone(steps)) take(state, step);
   });
 
-  test(`so does one whose program ends after each step (${name})`, async () => {
+  test(`so does one whose program ends after each step (${at})`, async () => {
     const storage = new MemoryStorage();
     let state = new DeviceState(uid);
     for (const step of structuredClone(steps)) {

@@ -5,24 +5,42 @@ use schemas::{TimestampMs, UserId, dead_letter::Reason};
 use super::{
     State,
     decision::{EventStamp, NoEvent, NoOp, refuse},
-    dedup::{Known, SendFields},
+    dedup::{CommandFields, Known, SendFields},
 };
 
 /// The decision about a send whose client_msg_id is known.
-pub(super) fn step_repeat(
+pub(super) fn check_send_id(
     state: &State,
     stamp: EventStamp,
     send: SendFields<'_>,
 ) -> Result<(), NoEvent> {
     // An expired entry stays until the next event evicts it, because a record without an event must not change the state.
     let known = state.dedup.find(send, state.clock, stamp.ts, &state.rules);
+    check_known(
+        known,
+        "client_msg_id is that of an earlier message with other contents",
+    )
+}
+
+/// The decision about a command that is not a send and whose id is known.
+pub(super) fn check_command_id(
+    state: &State,
+    stamp: EventStamp,
+    command: CommandFields<'_>,
+) -> Result<(), NoEvent> {
+    let dedup = &state.dedup;
+    let known = dedup.find_command(command, state.clock, stamp.ts, &state.rules);
+    check_known(
+        known,
+        "command_id is that of an earlier command with other contents",
+    )
+}
+
+fn check_known(known: Option<Known>, conflict: &str) -> Result<(), NoEvent> {
     match known {
         None => Ok(()),
         Some(Known::Repeat) => Err(NoOp::Repeat.into()),
-        Some(Known::Conflict) => {
-            let detail = "client_msg_id is that of an earlier message with other contents";
-            Err(refuse(Reason::Conflict, detail.to_owned()))
-        }
+        Some(Known::Conflict) => Err(refuse(Reason::Conflict, conflict.to_owned())),
     }
 }
 

@@ -115,10 +115,11 @@ impl Group {
         if !change.is_own() {
             self.chg = self.chg.next();
         }
-        match change.change {
-            Change::Recall | Change::Delete => self.recall(change.mid),
-            Change::Clear => self.read_everywhere(change.by, change.mid),
-            Change::Edit(_) | Change::Hide => {}
+        if change.change.is_final() {
+            self.recall(change.mid);
+        }
+        if change.change == Change::Clear {
+            self.read_everywhere(change.by, change.mid);
         }
     }
 

@@ -231,17 +231,14 @@ impl State {
             let changes = conversation.changes_mut();
             changes.chg = changes.chg.next();
         }
-        match &change.change {
-            Change::Recall | Change::Delete => {
-                conversation.changes_mut().recall(change.mid, last);
-            }
-            Change::Clear => {
-                let changes = conversation.changes_mut();
-                let cleared = &mut changes.contact_mut(side).cleared;
-                *cleared = (*cleared).max(change.mid.min(last));
-                conversation.read_everywhere(side, change.mid);
-            }
-            Change::Edit(_) | Change::Hide => {}
+        if change.change.is_final() {
+            conversation.changes_mut().recall(change.mid, last);
+        }
+        if change.change == Change::Clear {
+            let changes = conversation.changes_mut();
+            let cleared = &mut changes.contact_mut(side).cleared;
+            *cleared = (*cleared).max(change.mid.min(last));
+            conversation.read_everywhere(side, change.mid);
         }
     }
 

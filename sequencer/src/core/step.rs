@@ -10,11 +10,11 @@ use schemas::{
 
 use super::{
     State,
-    checks::{begins_too_many, check_msg_bytes, step_repeat},
+    checks::{begins_too_many, check_command_id, check_msg_bytes, check_send_id},
     control::{self, InvalidRules},
     conversation::Conversation,
     decision::{Decision, EventStamp, NoEvent, NoOp, refuse},
-    dedup::{CommandFields, Known, content_hash},
+    dedup::{CommandFields, content_hash},
     state::is_begun_by_message,
     step_changes::{step_contact_change, step_message_change},
     step_group,
@@ -63,7 +63,7 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     };
     match (&command, id) {
         (Command::ChangeMessage(change), _) if change.change.is_for_one() => {
-            match step_known_view(state, stamp, change) {
+            match check_view(state, stamp, change) {
                 Ok(()) => step_command(state, stamp, command),
                 Err(no_event) => no_event.into(),
             }
@@ -74,9 +74,9 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
 }
 
 /// A repeat of a hide or clear is recognised whatever its id (PROTOCOL C5, G7).
-fn step_known_view(state: &State, stamp: EventStamp, asked: &ChangeMessage) -> Result<(), NoEvent> {
+fn check_view(state: &State, stamp: EventStamp, asked: &ChangeMessage) -> Result<(), NoEvent> {
     match CommandFields::of_view(asked.by, asked.to, asked.mid, &asked.change) {
-        Some(fields) if state.rules.rule_version >= 4 => step_known(state, stamp, fields),
+        Some(fields) if state.rules.rule_version >= 4 => check_command_id(state, stamp, fields),
         _ => Ok(()),
     }
 }
@@ -87,7 +87,7 @@ fn step_once(state: &State, stamp: EventStamp, command: Command, id: &CommandId)
     let fields = applied
         .as_ref()
         .map(|applied| CommandFields::new(command.scope(), applied));
-    if let Err(no_event) = fields.map_or(Ok(()), |fields| step_known(state, stamp, fields)) {
+    if let Err(no_event) = fields.map_or(Ok(()), |fields| check_command_id(state, stamp, fields)) {
         return no_event.into();
     }
     let asked = command.clone();
@@ -122,21 +122,6 @@ fn is_repeatable(command: &Command, body: &Body) -> bool {
     match (command, body) {
         (Command::ReadAck(ack), Body::ReadPosition(position)) => ack.mid == Some(position.mid),
         _ => false,
-    }
-}
-
-/// The decision about a command whose id is known.
-fn step_known(state: &State, stamp: EventStamp, fields: CommandFields<'_>) -> Result<(), NoEvent> {
-    let known = state
-        .dedup
-        .find_command(fields, state.clock, stamp.ts, &state.rules);
-    match known {
-        None => Ok(()),
-        Some(Known::Repeat) => Err(NoOp::Repeat.into()),
-        Some(Known::Conflict) => {
-            let detail = "command_id is that of an earlier command with other contents";
-            Err(refuse(Reason::Conflict, detail.to_owned()))
-        }
     }
 }
 
@@ -187,7 +172,7 @@ fn step_send(
     id: DirectConversation,
     send: SendMessage,
 ) -> Decision {
-    let checked = step_repeat(state, stamp, (&send).into());
+    let checked = check_send_id(state, stamp, (&send).into());
     if let Err(no_event) = checked.and_then(|()| check_msg_bytes(state, &send.msg)) {
         return no_event.into();
     }

@@ -12,7 +12,7 @@ use schemas::{
 
 use super::{
     State,
-    checks::{begins_too_many, check_msg_bytes, step_repeat},
+    checks::{begins_too_many, check_msg_bytes, check_send_id},
     decision::{EventStamp, NoEvent, NoOp, Refusal, refuse},
     group::{Group, Member, creation},
     step_changes::{check_recall_window, number},
@@ -79,7 +79,7 @@ pub(super) fn send(
     gid: GroupId,
     send: SendMessage,
 ) -> Result<Body> {
-    step_repeat(state, stamp, (&send).into())?;
+    check_send_id(state, stamp, (&send).into())?;
     check_msg_bytes(state, &send.msg)?;
     let group = known_group(state, gid)?;
     if group.silences(&member(group, send.srcid, "the sender")?) {

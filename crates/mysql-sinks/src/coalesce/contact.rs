@@ -78,11 +78,9 @@ fn of_message_change(
     };
     let mut own = row(by, peer);
     match change.change {
-        Change::Hide => {
-            own.hidden.insert(change.mid);
-        }
+        Change::Hide => drop(own.hidden.insert(change.mid)),
         Change::Clear => own.clear_mid = change.mid,
-        Change::Recall | Change::Delete | Change::Edit(_) => {}
+        _ => {}
     }
     if change.is_own() {
         own.own_pos = offset;

@@ -121,7 +121,7 @@ fn memberships(gid: GroupId, body: &Body, offset: i64, mut take: impl FnMut(Memb
             match change.change {
                 Change::Hide => drop(own.hidden.insert(change.mid)),
                 Change::Clear => own.clear_mid = change.mid,
-                Change::Recall | Change::Delete | Change::Edit(_) => return,
+                _ => return,
             }
             if change.is_own() {
                 own.own_pos = offset;
