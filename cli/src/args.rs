@@ -6,18 +6,19 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEn
 use clap_complete::Shell;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Mid,
-    Partition, TimestampMs, UserId, dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, InboundPosition, InvalidValue, Partition,
+    TimestampMs, UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
 use crate::{
+    change_args::ChangeCommand,
     credentials::Credentials,
     failure,
     group_args::GroupCommand,
     key_args::KeyCommand,
     log_point::{LogPoint, LogStart},
-    read_mid::{ReadMid, message_number},
+    read_mid::ReadMid,
     times,
 };
 
@@ -89,16 +90,8 @@ pub(crate) enum Command {
     Send(SendArgs),
     /// Post a read-ack: a user has read
     Ack(AckArgs),
-    /// Take a message's text back, for both sides
-    Recall(ChangeArgs),
-    /// Delete a message for both sides, where the rules allow it
-    Delete(ChangeArgs),
-    /// Give a message another text
-    Edit(EditArgs),
-    /// Hide a message from one user
-    Hide(ChangeArgs),
-    /// Clear a user's history, up to a message
-    Clear(ChangeArgs),
+    #[command(flatten)]
+    Change(ChangeCommand),
     /// Set what a user says about a contact. What is not given stays
     Contact(ContactArgs),
     /// What others see of a user: nick, avatar, extra
@@ -359,32 +352,6 @@ pub(crate) struct AckArgs {
     /// Up to which message, or `latest`
     #[arg(default_value = "latest")]
     pub(crate) mid: ReadMid,
-}
-
-/// Which message is changed.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ChangeArgs {
-    /// Who makes the change
-    #[arg(long)]
-    pub(crate) by: UserId,
-    /// The other user of the conversation
-    #[arg(long, required_unless_present = "gid", conflicts_with = "gid")]
-    pub(crate) peer: Option<UserId>,
-    /// In place of it: the group
-    #[arg(long)]
-    pub(crate) gid: Option<GroupId>,
-    /// The message's number
-    #[arg(long, value_parser = message_number)]
-    pub(crate) mid: Mid,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct EditArgs {
-    #[command(flatten)]
-    pub(crate) change: ChangeArgs,
-    /// The new text
-    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
-    pub(crate) msg: String,
 }
 
 #[derive(Debug, clap::Args)]

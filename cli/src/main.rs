@@ -6,6 +6,7 @@ mod output;
 
 mod answers;
 mod args;
+mod change_args;
 mod client_config;
 mod commands;
 mod context;

@@ -52,13 +52,7 @@ pub(crate) enum Refusal {
 /// The calls and their description.
 pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
     OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(routes::single::post_message))
-        .routes(routes!(routes::single::post_read_ack))
-        .routes(routes!(routes::single::post_message_change))
-        .routes(routes!(routes::single::post_contact_change))
-        .routes(routes!(routes::single::put_profile))
-        .routes(routes!(routes::single::post_group))
-        .routes(routes!(routes::single::post_group_change))
+        .merge(routes::single::calls())
         .routes(routes!(routes::events::post_events))
 }
 

@@ -153,7 +153,7 @@ impl View {
                 ChangeKind::Hide => {
                     self.hidden.insert(change.mid);
                 }
-                ChangeKind::Recall | ChangeKind::Delete | ChangeKind::Edit => {}
+                _ => {}
             }
         }
         Ok(changes.len() < CATCH_UP_LIMIT as usize)

@@ -1,22 +1,22 @@
 //! Changes to messages.
 
-use schemas::{Change, ChangeMessage, Recipient};
+use schemas::{ChangeMessage, Recipient};
 
-use crate::{answers, args::ChangeArgs, context::CommandContext, failure::Failure};
+use crate::{answers, change_args::ChangeCommand, context::CommandContext, failure::Failure};
 
 /// Posts a change.
 pub(super) async fn run(
     context: &CommandContext,
-    args: &ChangeArgs,
-    change: Change,
+    command: ChangeCommand,
     json: bool,
 ) -> anyhow::Result<()> {
-    let user = args.peer.map(Recipient::User);
-    let to = user.or(args.gid.map(Recipient::Group));
+    let (message, change) = command.into_parts();
+    let user = message.peer.map(Recipient::User);
+    let to = user.or(message.gid.map(Recipient::Group));
     let change = ChangeMessage {
-        by: args.by,
+        by: message.by,
         to: to.ok_or_else(|| Failure::Usage("--peer or --gid is missing".to_owned()))?,
-        mid: args.mid,
+        mid: message.mid,
         change,
     };
     let accepted = context.client()?.change_message(&change).await?;

@@ -36,11 +36,10 @@ mod r#where;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use schemas::Change;
 use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
-    args::{Args, Command, DbCommand, EditArgs, EpochCommand},
+    args::{Args, Command, DbCommand, EpochCommand},
     context::CommandContext,
 };
 
@@ -147,13 +146,7 @@ async fn dispatch(
         Command::Rules(command) => rules::run(&context, command, json).await?,
         Command::Send(args) => send::run(&context, args, json).await?,
         Command::Ack(args) => ack::run(&context, &args, json).await?,
-        Command::Recall(args) => change::run(&context, &args, Change::Recall, json).await?,
-        Command::Delete(args) => change::run(&context, &args, Change::Delete, json).await?,
-        Command::Edit(EditArgs { change, msg }) => {
-            change::run(&context, &change, Change::Edit(msg), json).await?;
-        }
-        Command::Hide(args) => change::run(&context, &args, Change::Hide, json).await?,
-        Command::Clear(args) => change::run(&context, &args, Change::Clear, json).await?,
+        Command::Change(command) => change::run(&context, command, json).await?,
         Command::Contact(args) => contact::run(&context, &args, json).await?,
         Command::Profile(command) => profile::run(&context, &command, json).await?,
         Command::Group(command) => group::run(&context, command, json).await?,

@@ -373,7 +373,7 @@ mod tests {
             (["--new-memberships-per-day", "0"], 4),
             (["--max-memberships-by-others", "0"], 4),
         ] {
-            for version in 1..=4 {
+            for version in 1..=KNOWN_RULE_VERSION {
                 let checked = names_of(setting, version);
                 assert_eq!(checked.is_ok(), version >= needed, "{setting:?} {version}");
                 if let Err(words) = checked {

@@ -12,6 +12,7 @@ use axum::{
     response::Response,
 };
 use problem::{Path, Problem};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     json,
@@ -64,7 +65,13 @@ macro_rules! single_posts {
             })
             .await
         }
-    )+};
+    )+
+
+        /// The calls and their description.
+        pub(crate) fn calls() -> OpenApiRouter<Arc<Ingest>> {
+            OpenApiRouter::new()$(.routes(routes!($name)))+
+        }
+    };
 }
 
 single_posts! {

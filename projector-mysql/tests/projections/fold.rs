@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_store::{
-    ChangeKind, ContactDelta, FlagsAt, LastMessage, MessageRow, MessageState, ReadUpTo,
-    StoredChange,
+    ChangeRow, ContactDelta, FlagsAt, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
 };
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
@@ -117,37 +116,25 @@ impl Rows {
 
     fn change(&mut self, change: &MessageChange, id: i64, ts: TimestampMs) {
         let conversation = change.conversation();
-        let stored = StoredChange {
-            conversation,
-            chg: change.chg,
-            mid: change.mid,
-            by: change.by,
-            kind: ChangeKind::of(&change.change),
-            ts,
-            id,
-            msg: None,
-        };
+        let stored = StoredChange::of(&ChangeRow::new(id, ts, change.clone()));
         self.changes.insert((conversation, stored.number()), stored);
-        let (text, state, edited_ts) = match &change.change {
-            Change::Recall => (String::new(), MessageState::Recalled, None),
-            Change::Delete => (String::new(), MessageState::Deleted, None),
-            Change::Edit(msg) => (msg.clone(), MessageState::Shown, Some(ts)),
-            Change::Hide => {
-                self.hidden
-                    .insert((change.by, user_of(change.to), change.mid));
-                return self.touch(change, id, |_| {});
-            }
-            Change::Clear => {
-                self.contact(change.by, user_of(change.to)).clear_mid = change.mid;
-                return self.touch(change, id, |_| {});
-            }
+        let key = (change.by, user_of(change.to));
+        match change.change {
+            Change::Hide => drop(self.hidden.insert((key.0, key.1, change.mid))),
+            Change::Clear => self.contact(key.0, key.1).clear_mid = change.mid,
+            _ => {}
+        }
+        let Some(state) = MessageState::after(&change.change) else {
+            return self.touch(change, id, |_| {});
         };
+        let edited = change.change.msg();
+        let text = edited.unwrap_or_default();
         let is_it =
             |row: &&mut MessageRow| (row.conversation(), row.mid) == (conversation, change.mid);
         let row = self.messages.values_mut().find(is_it).unwrap();
-        row.msg.clone_from(&text);
+        text.clone_into(&mut row.msg);
         row.state = state;
-        row.edited_ts = edited_ts;
+        row.edited_ts = edited.map(|_| ts);
         self.touch(change, id, |last| {
             if last.mid == change.mid {
                 last.preview = text.chars().take(200).collect();

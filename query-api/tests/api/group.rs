@@ -7,10 +7,11 @@ use std::{
 
 use message_store::{
     ChangeRow, ConversationRows, GroupDelta, GroupMemberRow, LastMessage, Membership, MessageRow,
-    MessageState, SettingsAt, UserRows,
+    SettingsAt, UserRows,
 };
 use schemas::{
-    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, Recipient, TimestampMs, UserId,
+    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, Ordinal, PerDevice, Recipient,
+    TimestampMs, UserId, event::Message,
 };
 use uuid::Uuid;
 
@@ -109,18 +110,15 @@ impl Group {
 
     pub fn say_at(&mut self, srcid: UserId, msg: &str, ts: TimestampMs) {
         let mid = self.last_mid().next();
-        self.messages.push(MessageRow {
-            id: next_id(),
-            ts,
+        let message = Message {
             srcid,
             to: Recipient::Group(self.gid),
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid,
-            n: None,
-            state: MessageState::Shown,
-            edited_ts: None,
-        });
+            n: Ordinal::ZERO,
+        };
+        self.messages.push(MessageRow::new(next_id(), ts, message));
         self.membership(srcid).own_last_mid = mid;
     }
 

@@ -43,7 +43,7 @@ impl Change {
     pub fn msg(&self) -> Option<&str> {
         match self {
             Self::Edit(msg) => Some(msg),
-            Self::Recall | Self::Delete | Self::Hide | Self::Clear => None,
+            _ => None,
         }
     }
 
@@ -289,7 +289,7 @@ impl CommandKind for ChangeMessage {
     fn text_mut(&mut self) -> Option<&mut String> {
         match &mut self.change {
             Change::Edit(msg) => Some(msg),
-            Change::Recall | Change::Delete | Change::Hide | Change::Clear => None,
+            _ => None,
         }
     }
 }

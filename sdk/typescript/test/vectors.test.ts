@@ -70,10 +70,11 @@ function knownOfOther(other: Chat["with"]): object {
   return { ...same, member_count: memberCount, ...named };
 }
 
+/** As the API has it, which leaves out what is not set; but not `client_msg_id`. */
 function knownOfMessage(message: Message): object {
-  const { mid, srcid, msg, ts, recalled = false } = message;
-  const { client_msg_id = null, edited_ts = null } = message;
-  return { mid, srcid, msg, ts, client_msg_id, recalled, edited_ts };
+  const isSet = ([name, value]: [string, unknown]): boolean =>
+    name === "client_msg_id" || (value !== null && value !== false);
+  return Object.fromEntries(Object.entries(message).filter(isSet));
 }
 
 const kinds = new Set<string>();

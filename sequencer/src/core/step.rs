@@ -48,9 +48,8 @@ pub fn step(state: &State, partition: Partition, inbound: &Inbound<'_>) -> Decis
     let InboundValue { command, words, .. } = value;
     if command.rule_version() > state.rules.rule_version {
         // The same refusal as by a program that does not know the kind.
-        let detail =
-            "groups, profiles, and changes to messages and contacts begin with rule version 3";
-        return refuse(Reason::Malformed, detail.to_owned()).into();
+        let detail = format!("it begins with rule version {}", command.rule_version());
+        return refuse(Reason::Malformed, detail).into();
     }
     if let Some(right) = command.partition().filter(|p| *p != partition) {
         let detail = format!("it belongs to partition {right}, and it is in {partition}");

@@ -84,7 +84,7 @@ fn may_change(
     }
     let is_recalled = conversation.is_recalled(asked.mid);
     match &asked.change {
-        Change::Edit(_) if is_recalled => refused(Reason::Recalled, "the message was recalled"),
+        Change::Edit(_) if is_recalled => Err(recalled()),
         Change::Edit(msg) => may_edit(state, conversation, side, msg),
         _ if is_recalled => Err(NoOp::AlreadyRecalled.into()),
         _ => {
@@ -101,6 +101,15 @@ fn may_edit(
     msg: &str,
 ) -> Result<(), NoEvent> {
     check_msg_bytes(state, msg)?;
+    check_not_blocked(conversation, side)
+}
+
+/// The refusal of a change to a recalled message.
+pub(super) fn recalled() -> NoEvent {
+    refuse(Reason::Recalled, "the message was recalled".to_owned())
+}
+
+fn check_not_blocked(conversation: &Conversation, side: Side) -> Result<(), NoEvent> {
     if conversation.is_blocked(side) {
         let detail = "peer has blocked by";
         return Err(refuse(Reason::Blocked, detail.to_owned()));

@@ -15,7 +15,7 @@ use super::{
     checks::{begins_too_many, check_msg_bytes, check_send_id},
     decision::{EventStamp, NoEvent, NoOp, Refusal, refuse},
     group::{Group, Member, creation},
-    step_changes::{check_recall_window, number},
+    step_changes::{check_recall_window, number, recalled},
 };
 
 type Result<T> = std::result::Result<T, NoEvent>;
@@ -132,13 +132,9 @@ pub(super) fn change_message(
         Change::Hide | Change::Clear => {}
         Change::Edit(msg) => {
             check_author(group, by, mid)?;
-            if is_recalled(group, mid) {
-                return refused(Reason::Recalled, "the message was recalled");
-            }
+            check_not_recalled(group, mid)?;
             check_msg_bytes(state, msg)?;
-            if group.silences(&of_member) {
-                return refused(Reason::Muted, "by is muted in the group");
-            }
+            check_speaks(group, &of_member)?;
         }
         Change::Delete if !state.rules.delete_for_all => {
             let detail = "the rules do not allow to delete a message for everybody";
@@ -195,6 +191,20 @@ fn check_author(group: &Group, by: UserId, mid: Mid) -> Result<()> {
         ),
         Some(author) if author.is(by) => Ok(()),
         Some(_) => refused(Reason::NotTheAuthor, "by did not write the message"),
+    }
+}
+
+fn check_not_recalled(group: &Group, mid: Mid) -> Result<()> {
+    match is_recalled(group, mid) {
+        true => Err(recalled()),
+        false => Ok(()),
+    }
+}
+
+fn check_speaks(group: &Group, member: &Member) -> Result<()> {
+    match group.silences(member) {
+        true => refused(Reason::Muted, "by is muted in the group"),
+        false => Ok(()),
     }
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn inbound(rng: &mut Rng, length: usize) -> Vec<InboundRecord> {
     }
     if !of_groups && rng.chance(70) {
         // The versions are raised one after the other, or several at once; often early.
-        for version in [2, 3, 4] {
+        for version in 2..=KNOWN_RULE_VERSION {
             let raised = rng.below(length);
             let raised = if rng.chance(50) { raised / 8 } else { raised };
             let raise = with_id(raise_to(version), format!("v{version}"));

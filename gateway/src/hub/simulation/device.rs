@@ -19,7 +19,7 @@ use super::{
     log::{Log, Logged},
     stores::Stores,
     told::Told,
-    vector::{Recording, chat_json, key_text, message_json},
+    vector::{Recording, chat_json, key_text},
 };
 use crate::{
     frames,
@@ -277,7 +277,7 @@ impl Device {
         let [mut last, messages] = ["last", "messages"].map(|field| known[field].take());
         let newest: Option<client::MessageItem> =
             serde_json::from_value(row["last"].take()).unwrap();
-        let mut newest = message_json(newest.as_ref());
+        let mut newest = json!(newest);
         // A list does not have `edited_ts`.
         for message in [&mut last, &mut newest] {
             message
@@ -289,12 +289,7 @@ impl Device {
             assert_eq!(last, newest, "{whose}");
             let all: client::MessagesPage =
                 serde_json::from_value(seen.messages(Mid::ZERO, usize::MAX)).unwrap();
-            let all: Vec<Value> = all
-                .items
-                .into_iter()
-                .map(|message| message_json(Some(&message)))
-                .collect();
-            assert_eq!(messages, Value::from(all), "{whose}");
+            assert_eq!(messages, json!(all.items), "{whose}");
         }
         for field in [
             "last", "messages", "missing", "chg", "own_pos", "peer", "gid", "at",

@@ -2,10 +2,7 @@
 
 use std::{fmt::Write as _, fs};
 
-use client::{
-    MessageItem,
-    device::{Chat, ChatWith, DeviceState},
-};
+use client::device::{Chat, ChatWith, DeviceState};
 use schemas::Recipient;
 use serde_json::{Map, Value, json};
 
@@ -86,8 +83,8 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
     let messages = chat.messages.values();
     let missing = chat.missing();
     let more = json!({
-        "last": message_json(chat.last.as_ref()), "last_mid": chat.last_mid, "chg": chat.chg, "own_pos": chat.own_pos, "unread": chat.unread, "read_mid": chat.read_mid,
-        "messages": messages.map(|message| message_json(Some(message))).collect::<Vec<_>>(),
+        "last": chat.last, "last_mid": chat.last_mid, "chg": chat.chg, "own_pos": chat.own_pos, "unread": chat.unread, "read_mid": chat.read_mid,
+        "messages": messages.collect::<Vec<_>>(),
         "missing": missing.map(|missing| json!({
             "after_mid": missing.after_mid, "after_chg": missing.after_changes.chg, "after_own_pos": missing.after_changes.own_pos,
         })),
@@ -97,16 +94,6 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
     };
     json.as_object_mut().unwrap().extend(more);
     json
-}
-
-/// What a device has of a message.
-pub(super) fn message_json(message: Option<&MessageItem>) -> Value {
-    message.map_or(Value::Null, |message| {
-        json!({
-            "mid": message.mid, "srcid": message.srcid.to_string(), "msg": message.msg, "ts": message.ts,
-            "client_msg_id": message.client_msg_id, "recalled": message.recalled, "edited_ts": message.edited_ts,
-        })
-    })
 }
 
 /// Each device of another run.

@@ -305,16 +305,17 @@ impl Conversation {
             None
         };
         self.changes.get_or_insert_default().chg = before.max(chg);
-        match &change.change {
-            Change::Recall => self.change_text(mid, chg, "", MessageState::Recalled),
-            Change::Delete => self.change_text(mid, chg, "", MessageState::Deleted),
-            Change::Edit(msg) => self.change_text(mid, chg, msg, MessageState::Shown),
+        if let Some((msg, state)) = MessageState::after(&change.change) {
+            self.change_text(mid, chg, msg, state);
+        }
+        match change.change {
             Change::Hide => drop(self.user_changes_mut(side).hidden.insert(mid)),
             Change::Clear => {
                 let own = self.user_changes_mut(side);
                 own.clear_mid = own.clear_mid.max(mid);
                 self.raise_reads(id, change.by, mid);
             }
+            _ => {}
         }
         if change.is_own() {
             self.user_mut(side).pos = at;

@@ -181,19 +181,12 @@ impl<'a> Text<'a> {
 
     /// The text after a change; `None` if the change leaves the text alone.
     fn changed(change: &'a Change, ts: TimestampMs) -> Option<Self> {
-        let without = |state| Self {
+        let (msg, state) = MessageState::after(change)?;
+        Some(Self {
+            msg,
             state,
-            ..Self::sent("")
-        };
-        match change {
-            Change::Recall => Some(without(MessageState::Recalled)),
-            Change::Delete => Some(without(MessageState::Deleted)),
-            Change::Edit(msg) => Some(Self {
-                edited_ts: Some(ts),
-                ..Self::sent(msg)
-            }),
-            Change::Hide | Change::Clear => None,
-        }
+            edited_ts: (state == MessageState::Shown).then_some(ts),
+        })
     }
 
     fn digest(&self) -> u64 {

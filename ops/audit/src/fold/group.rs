@@ -250,10 +250,10 @@ impl Group {
     }
 
     fn message_change(&mut self, by: UserId, mid: i64, change: &Change, chg: i64, at: i64) {
+        if let Some((msg, state)) = MessageState::after(change) {
+            self.change_text(mid, chg, msg, state);
+        }
         match change {
-            Change::Recall => self.change_text(mid, chg, "", MessageState::Recalled),
-            Change::Delete => self.change_text(mid, chg, "", MessageState::Deleted),
-            Change::Edit(msg) => self.change_text(mid, chg, msg, MessageState::Shown),
             Change::Hide => {
                 let hidden = &mut self.touch(by, at).hidden;
                 if let Err(place) = hidden.binary_search(&mid) {
@@ -264,6 +264,7 @@ impl Group {
                 let clear_mid = &mut self.touch(by, at).clear_mid;
                 *clear_mid = mid.max(*clear_mid);
             }
+            _ => {}
         }
     }
 

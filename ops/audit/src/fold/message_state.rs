@@ -1,3 +1,5 @@
+use schemas::Change;
+
 /// How a message is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum MessageState {
@@ -5,6 +7,18 @@ pub(crate) enum MessageState {
     Shown,
     Recalled,
     Deleted,
+}
+
+impl MessageState {
+    /// The text of a message after a change, and how it is shown; `None` if the change leaves the text alone.
+    pub(crate) fn after(change: &Change) -> Option<(&str, Self)> {
+        match change {
+            Change::Recall => Some(("", Self::Recalled)),
+            Change::Delete => Some(("", Self::Deleted)),
+            Change::Edit(msg) => Some((msg, Self::Shown)),
+            _ => None,
+        }
+    }
 }
 
 impl From<message_store::MessageState> for MessageState {

@@ -74,7 +74,7 @@ pub fn memberships(LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<Membe
             match made.change {
                 Change::Hide => drop(own.hidden.insert(made.mid)),
                 Change::Clear => own.clear_mid = made.mid,
-                Change::Recall | Change::Delete | Change::Edit(_) => return Vec::new(),
+                _ => return Vec::new(),
             }
             vec![own]
         }

@@ -610,7 +610,7 @@ fn contacts_of_change(
     match change.change {
         Change::Hide => drop(contacts[0].hidden.insert(change.mid)),
         Change::Clear => contacts[0].clear_mid = change.mid,
-        Change::Recall | Change::Delete | Change::Edit(_) => {}
+        _ => {}
     }
     contacts
 }
