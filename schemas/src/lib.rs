@@ -33,13 +33,7 @@ pub use ids::{
     Chg, ClientMsgId, CommandId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId,
 };
 pub use kind::CommandScope;
-pub use kind::contact_change::{ChangeContact, ContactChange, ContactFlags, DeletedContact};
-pub use kind::group_change::{
-    ChangeGroup, CreateGroup, GroupAction, GroupChange, GroupChangeKind, GroupMember, GroupRole,
-    GroupSettings, MAX_NAMED_USERS, SetGroupOptions,
-};
-pub use kind::message_change::{Change, ChangeMessage, MessageChange};
-pub use kind::profile::{MAX_PROFILE_EXTRA_BYTES, Profile, StoredProfile};
+pub use kind::{contact_change::*, group_change::*, message_change::*, profile::*};
 pub use log_position::{LogPosition, NextOffset, OffsetRange, SourceWatermark};
 pub use partition::{EventPosition, InboundPosition, PARTITIONS, Partition};
 pub use partition_map::PartitionMap;

@@ -13,7 +13,8 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMe
 use serde_json::Value;
 
 use crate::{
-    Chg, FILE_DESCRIPTOR_SET, GroupId, Mid, Ordinal, Recipient, TimestampMs, UserId, WordVerdict,
+    Change, Chg, FILE_DESCRIPTOR_SET, GroupId, Mid, Ordinal, Recipient, TimestampMs, UserId,
+    WordVerdict,
     command::InboundValue,
     event::Event,
     fast_decoder,
@@ -75,6 +76,17 @@ fn read_event(wire: &DynamicMessage) -> Event {
     let by_prost = Event::parse(&[&value[..], &UNKNOWN_FIELD].concat(), TS);
     assert_eq!(read, by_prost, "{wire}");
     read.unwrap_or_else(|e| panic!("{e}: {wire}"))
+}
+
+/// The kinds of changes to messages as the `.proto` files name them, with the text of those that have one.
+fn changes() -> [(&'static str, &'static str, Change); 5] {
+    [
+        ("CHANGE_KIND_RECALL", "", Change::Recall),
+        ("CHANGE_KIND_DELETE", "", Change::Delete),
+        ("CHANGE_KIND_EDIT", "text", Change::Edit("text".to_owned())),
+        ("CHANGE_KIND_HIDE", "", Change::Hide),
+        ("CHANGE_KIND_CLEAR", "", Change::Clear),
+    ]
 }
 
 fn user(uid: i64) -> UserId {

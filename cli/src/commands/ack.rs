@@ -13,7 +13,7 @@ pub(super) async fn run(
         device: args.device,
         mid: args.mid.up_to(),
     };
-    let accepted = context.client()?.acknowledge(&ack).await?;
+    let accepted = context.client()?.post_command(ack).await?;
     if json {
         answers::print_json(&accepted);
     } else {

@@ -19,7 +19,7 @@ pub(super) async fn run(
         mid: message.mid,
         change,
     };
-    let accepted = context.client()?.change_message(&change).await?;
+    let accepted = context.client()?.post_command(change).await?;
     answers::print_accepted(&accepted, json);
     Ok(())
 }

@@ -11,7 +11,7 @@ pub(super) async fn run(
     args: &ContactArgs,
     json: bool,
 ) -> anyhow::Result<()> {
-    let accepted = context.client()?.change_contact(&change(args)).await?;
+    let accepted = context.client()?.post_command(change(args)).await?;
     answers::print_accepted(&accepted, json);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use client::Query;
 use schemas::{
     ChangeGroup, CreateGroup, GroupAction, GroupId, Recipient, SetGroupOptions,
-    command::{ReadAck, SendMessage},
+    command::{Command, ReadAck},
 };
 use serde_json::Value;
 
@@ -25,9 +25,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let client = context.client()?;
     let accepted = match request(command)? {
-        Request::Change(change) => client.change_group(&change).await?,
-        Request::Send(message) => client.send(&message).await?,
-        Request::Ack(ack) => client.acknowledge(&ack).await?,
+        Request::Post(command) => client.post_command(command).await?,
         Request::Get(query, table) => {
             let answer: Value = client.get(query.path()).await?;
             if json {
@@ -47,9 +45,7 @@ pub(super) async fn run(
 
 /// A call and, for a query, how its answer is shown.
 enum Request {
-    Change(ChangeGroup),
-    Send(SendMessage),
-    Ack(ReadAck),
+    Post(Command),
     Get(Query, fn(&Value) -> Table),
 }
 
@@ -88,19 +84,22 @@ fn request(command: GroupCommand) -> anyhow::Result<Request> {
             if let Some(id) = client_msg_id {
                 message.client_msg_id = send::client_msg_id(id)?;
             }
-            Request::Send(message)
+            Request::Post(message.into())
         }
         GroupCommand::Ack {
             gid,
             uid,
             device,
             mid,
-        } => Request::Ack(ReadAck {
-            uid,
-            to: Recipient::Group(gid),
-            device,
-            mid: mid.up_to(),
-        }),
+        } => {
+            let ack = ReadAck {
+                uid,
+                to: Recipient::Group(gid),
+                device,
+                mid: mid.up_to(),
+            };
+            Request::Post(ack.into())
+        }
         GroupCommand::List { uid, page } => {
             let query = Query::of(format!("/v1/users/{uid}/groups"));
             Request::Get(page.add_to(query), groups)
@@ -163,12 +162,13 @@ fn create(args: CreateGroupArgs) -> anyhow::Result<Request> {
 }
 
 fn change(GroupByArgs { gid, by }: GroupByArgs, action: GroupAction) -> Request {
-    Request::Change(ChangeGroup {
+    let change = ChangeGroup {
         gid,
         by,
         by_user: false,
         action,
-    })
+    };
+    Request::Post(change.into())
 }
 
 impl GroupPageArgs {
@@ -239,17 +239,16 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::{Args, Command};
+    use crate::args;
 
     fn posted(words: &[&str]) -> String {
         let line = [&["tidemark", "group"], words].concat();
-        let Command::Group(command) = Args::try_parse_from(line).unwrap().command else {
+        let args::Command::Group(command) = args::Args::try_parse_from(line).unwrap().command
+        else {
             panic!("it is of a group");
         };
         match request(command).unwrap() {
-            Request::Change(change) => client::line(&change.into()),
-            Request::Send(message) => client::line(&message.into()),
-            Request::Ack(ack) => client::line(&ack.into()),
+            Request::Post(command) => client::line(&command),
             Request::Get(query, _) => query.path().to_owned(),
         }
     }

@@ -73,7 +73,7 @@ async fn set(context: &CommandContext, args: &SetProfileArgs, json: bool) -> any
     let profile = profile
         .checked()
         .map_err(|why| Failure::Usage(format!("no such profile can be set: {why}")))?;
-    let accepted = context.client()?.set_profile(&profile).await?;
+    let accepted = context.client()?.post_command(profile).await?;
     answers::print_accepted(&accepted, json);
     Ok(())
 }

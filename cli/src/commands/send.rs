@@ -14,8 +14,8 @@ pub(super) async fn run(
     if let Some(id) = args.client_msg_id {
         message.client_msg_id = client_msg_id(id)?;
     }
-    let id = message.client_msg_id.as_str();
-    let accepted = match client.send(&message).await {
+    let id = message.client_msg_id.to_string();
+    let accepted = match client.post_command(message).await {
         Err(error) if has_unknown_outcome(&error) => {
             if json {
                 println!("{}", json!({ "state": "unknown", "client_msg_id": id }));

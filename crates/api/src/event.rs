@@ -15,7 +15,7 @@ use crate::{
     message_change::{ChangeEvent, MessageChangeBody},
     profile::{ProfileEvent, UserProfileBody},
     read_ack::{ReadAckBody, ReadEvent},
-    values::{At, Object},
+    values::{At, Object, RawJson},
 };
 
 /// One line of a batch: exactly one of the seven.
@@ -70,6 +70,62 @@ impl From<&Command> for EventBody {
             Command::Control(_) => {}
         }
         body
+    }
+}
+
+/// The call that posts one command.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// It is a PUT; otherwise it is a POST.
+    pub is_put: bool,
+    /// Its path at ingest.
+    pub path: String,
+    /// Its body.
+    pub body: RawJson,
+}
+
+impl Call {
+    fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
+        Self {
+            is_put: false,
+            path: path.into(),
+            body: RawJson::of(body),
+        }
+    }
+}
+
+impl EventBody {
+    /// The call that posts the same by itself; `None` if the line has no member.
+    #[must_use]
+    pub fn into_call(self) -> Option<Call> {
+        let Self {
+            message,
+            read_ack,
+            message_change,
+            contact_change,
+            profile,
+            group,
+            group_change,
+        } = self;
+        let all = [
+            message.map(|body| Call::post("/v1/messages", &body)),
+            read_ack.map(|body| Call::post("/v1/read-acks", &body)),
+            message_change.map(|body| Call::post("/v1/message-changes", &body)),
+            contact_change.map(|body| Call::post("/v1/contact-changes", &body)),
+            profile.map(|Object(body)| Call {
+                is_put: true,
+                ..Call::post(
+                    format!("/v1/users/{}/profile", body.uid),
+                    &body.without_user(),
+                )
+            }),
+            group.map(|body| Call::post("/v1/groups", &body)),
+            group_change.and_then(|body| {
+                let path = format!("/v1/groups/{}/changes", body.0.gid?);
+                Some(Call::post(path, &body))
+            }),
+        ];
+        all.into_iter().flatten().next()
     }
 }
 

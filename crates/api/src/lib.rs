@@ -19,27 +19,20 @@ mod sync;
 mod unread;
 mod values;
 
-pub use accepted::AcceptedBody;
-pub use contact::{ContactChangeBody, ContactEvent, Flags};
-pub use conversation::{ConversationItem, ConversationsPage};
-pub use device::{DeviceItem, Devices};
-pub use event::{EventBody, EventFrame, FramedEvent};
-pub use from_device::{
-    ClientFrame, Device, FocusFrame, Hello, ReadFrame, Resume, SendFrame, Since, TypingFrame,
-};
-pub use from_gateway::{HeadFrame, PresenceBody, ServerFrame};
-pub use group::{GroupAnswer, GroupItem, GroupMembersPage, GroupsPage, MemberItem};
-pub use group_change::{
-    GroupBody, GroupCall, GroupChangeBody, GroupChangeEvent, MEMBERS_IN_FRAME, MemberEvent,
-    MuteBody, OptionsBody, RoleBody,
-};
-pub use inbound::{InboundOutcome, Outcome, Reader};
-pub use message::{MessageBody, MessageEvent, MessageItem, MessagesPage, NextMessages};
-pub use message_change::{ChangeEvent, ChangeItem, ChangesAfter, ChangesPage, MessageChangeBody};
-pub use profile::{
-    ProfileBody, ProfileEvent, ProfileItem, ProfileItems, Profiles, UserProfile, UserProfileBody,
-};
-pub use read_ack::{ReadAckBody, ReadEvent};
-pub use sync::{OwnProfile, SyncAnswer, SyncedConversation};
-pub use unread::UnreadAnswer;
+pub use accepted::*;
+pub use contact::*;
+pub use conversation::*;
+pub use device::*;
+pub use event::*;
+pub use from_device::*;
+pub use from_gateway::*;
+pub use group::*;
+pub use group_change::*;
+pub use inbound::*;
+pub use message::*;
+pub use message_change::*;
+pub use profile::*;
+pub use read_ack::*;
+pub use sync::*;
+pub use unread::*;
 pub use values::{Object, RawJson, ShortText, utc};

@@ -99,7 +99,7 @@ impl From<&Profile> for UserProfileBody {
     fn from(profile: &Profile) -> Self {
         let raw = |extra: &String| {
             let raw = RawJson::try_from(extra.clone());
-            raw.unwrap_or_else(|_| RawJson::of_text(extra))
+            raw.unwrap_or_else(|_| RawJson::of(extra))
         };
         Self {
             uid: profile.uid,

@@ -37,10 +37,10 @@ impl RawJson {
         Box::<str>::from(self.0).into()
     }
 
-    /// A text, as JSON.
-    pub(crate) fn of_text(text: &str) -> Self {
-        let raw = serde_json::value::to_raw_value(text);
-        Self(raw.expect("every text can be JSON"))
+    /// A text or a body, as JSON.
+    pub(crate) fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        let raw = serde_json::value::to_raw_value(value);
+        Self(raw.expect("texts, and structs of named fields, can be JSON"))
     }
 }
 

@@ -1,16 +1,12 @@
-use api::{
-    AcceptedBody, ContactChangeBody, EventBody, GroupCall, MessageBody, MessageChangeBody,
-    ReadAckBody, UserProfileBody,
-};
+use api::{AcceptedBody, EventBody};
 use schemas::{
-    ChangeContact, ChangeGroup, ChangeMessage, ClientMsgId, Profile, Recipient, UserId,
-    command::{Command, ReadAck, SendMessage},
+    ClientMsgId, Recipient, UserId,
+    command::{Command, SendMessage},
     kind::{CommandKind, Retry},
 };
-use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{Client, ClientError};
+use crate::{Client, ClientError, FieldError};
 
 /// The line of a batch that posts a command, without a newline. Ingest refuses that of a control: operators append these themselves.
 #[must_use]
@@ -46,97 +42,30 @@ pub fn new_client_msg_id() -> ClientMsgId {
 }
 
 impl Client {
-    /// Sends a message and repeats it, always with its id, while the outcome is unknown.
+    /// Posts a command and repeats it, always with one id, while the outcome is unknown. What is accepted may be refused on the log:
+    /// [`Client::outcome`] says whether it is done.
+    ///
+    /// A read-ack of all so far, and the deletion of a contact, take in what is sequenced before them. They are not repeated after an unknown outcome,
+    /// since below rule version 4 they would take in what came meanwhile. Below that version an edit or a profile that is repeated takes the place of one
+    /// that was posted meanwhile.
     ///
     /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn send(&self, message: &SendMessage) -> Result<AcceptedBody, ClientError> {
-        let body = MessageBody::from(message);
-        let post = || self.post_once("/v1/messages", &body, None);
-        self.retry.run(ClientError::is_retryable, post).await
-    }
-
-    /// Says that a user has read up to a message, or all so far. All so far is what is sequenced before the read-ack. Such a read-ack is not repeated
-    /// after an unknown outcome, since below rule version 4 it would take in what came meanwhile.
-    ///
-    /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn acknowledge(&self, ack: &ReadAck) -> Result<AcceptedBody, ClientError> {
-        let body = ReadAckBody::from(ack);
-        self.post_command("/v1/read-acks", &body, may_repeat(ack))
-            .await
-    }
-
-    /// Recalls, deletes, edits or hides a message, or clears a history. [`Client::outcome`] says whether that is done. The call is repeated while the
-    /// outcome is unknown: below rule version 4 an edit that is repeated takes the place of one that was posted meanwhile.
-    ///
-    /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn change_message(
+    /// It was refused, or not accepted in time. A control is refused: operators append controls themselves.
+    pub async fn post_command(
         &self,
-        change: &ChangeMessage,
+        command: impl Into<Command>,
     ) -> Result<AcceptedBody, ClientError> {
-        let body = MessageChangeBody::from(change);
-        self.post_command("/v1/message-changes", &body, may_repeat(change))
-            .await
-    }
-
-    /// Sets what a user says about a contact, or deletes it. Deleting it takes in all messages so far, so it is not repeated after an unknown
-    /// outcome, as a read-ack of all so far is not.
-    ///
-    /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn change_contact(
-        &self,
-        change: &ChangeContact,
-    ) -> Result<AcceptedBody, ClientError> {
-        let body = ContactChangeBody::from(change);
-        self.post_command("/v1/contact-changes", &body, may_repeat(change))
-            .await
-    }
-
-    /// Begins or changes a group. [`Client::outcome`] says whether that is done. The call is repeated while the outcome is unknown.
-    ///
-    /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn change_group(&self, change: &ChangeGroup) -> Result<AcceptedBody, ClientError> {
-        match GroupCall::from(change) {
-            GroupCall::Begin(body) => {
-                self.post_command("/v1/groups", &body, may_repeat(change))
-                    .await
-            }
-            GroupCall::Change(body) => {
-                let path = format!("/v1/groups/{}/changes", change.gid);
-                self.post_command(&path, &body, may_repeat(change)).await
-            }
-        }
-    }
-
-    /// Sets a user's profile, whole; extra that is not JSON is refused by ingest. The call is repeated while the outcome is unknown: below rule
-    /// version 4 what is repeated takes the place of a profile that was set meanwhile.
-    ///
-    /// # Errors
-    /// It was refused, or not accepted in time.
-    pub async fn set_profile(&self, profile: &Profile) -> Result<AcceptedBody, ClientError> {
-        let path = format!("/v1/users/{}/profile", profile.uid);
-        let (body, key) = (
-            UserProfileBody::from(profile).without_user(),
-            new_command_id(),
-        );
-        let put = || self.put_once(&path, &body, Some(&key));
-        self.retry.run(may_repeat(profile), put).await
-    }
-
-    /// All attempts have one id.
-    async fn post_command(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-        may_repeat: fn(&ClientError) -> bool,
-    ) -> Result<AcceptedBody, ClientError> {
-        let key = new_command_id();
-        let post = || self.post_once(path, body, Some(&key));
-        self.retry.run(may_repeat, post).await
+        let command = command.into();
+        let call = EventBody::from(&command).into_call().ok_or_else(|| {
+            let field = "command".to_owned();
+            let message = "is a control, which no call takes".to_owned();
+            ClientError::InvalidField(FieldError { field, message })
+        })?;
+        let kind = command.kind();
+        // A message has an id of its own.
+        let key = (kind.retry() != Retry::ClientMsgId).then(new_command_id);
+        let attempt = || self.call_once(&call, key.as_deref());
+        self.retry.run(may_repeat(kind), attempt).await
     }
 }
 
@@ -150,7 +79,10 @@ fn may_repeat(kind: &dyn CommandKind) -> fn(&ClientError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use schemas::{Change, DeviceClass, GroupAction, Mid};
+    use schemas::{
+        Change, ChangeContact, ChangeGroup, ChangeMessage, DeviceClass, GroupAction, Mid, Profile,
+        command::ReadAck,
+    };
 
     use super::*;
 

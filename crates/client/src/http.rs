@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use api::Call;
 use reqwest::{
     Certificate, RequestBuilder, Response,
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
@@ -14,7 +15,7 @@ use rustls::{
     RootCertStore,
     pki_types::{CertificateDer, pem::PemObject as _},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 
 use crate::{ClientError, Problem, Query, ReadOptions, Retry, endpoints::Endpoints};
 
@@ -180,49 +181,25 @@ impl Client {
         self.unknown_outcomes.load(Ordering::Relaxed)
     }
 
-    /// Posts JSON to ingest.
-    ///
-    /// # Errors
-    /// It was refused, or there was no usable response in time.
-    pub async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &(impl Serialize + ?Sized),
-    ) -> Result<T, ClientError> {
-        self.retry
-            .run(ClientError::is_retryable, || {
-                self.post_once(path, body, None)
-            })
-            .await
-    }
-
     /// `key` is the id of the command, which each repeat of it has.
-    pub(crate) async fn post_once<T: DeserializeOwned>(
+    pub(crate) async fn call_once<T: DeserializeOwned>(
         &self,
-        path: &str,
-        body: &(impl Serialize + ?Sized),
+        call: &Call,
         key: Option<&str>,
     ) -> Result<T, ClientError> {
-        let url = self.ingest.url(path);
-        let request = with_key(self.http.post(&url).json(body), key);
-        self.call(request, &url, self.timeout).await
-    }
-
-    pub(crate) async fn put_once<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &impl Serialize,
-        key: Option<&str>,
-    ) -> Result<T, ClientError> {
-        let url = self.ingest.url(path);
-        let request = with_key(self.http.put(&url).json(body), key);
+        let url = self.ingest.url(&call.path);
+        let request = match call.is_put {
+            true => self.http.put(&url),
+            false => self.http.post(&url),
+        };
+        let request = with_key(request.json(&call.body), key);
         self.call(request, &url, self.timeout).await
     }
 
     /// Asks query-api; `path` includes the query string.
     ///
     /// # Errors
-    /// As [`Client::post`].
+    /// It was refused, or there was no usable response in time.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.get_waiting(path, Duration::ZERO).await
     }

@@ -110,7 +110,7 @@ async fn a_send_of_unknown_outcome_is_repeated_with_the_same_id() {
     let (base, seen) = server().await;
     let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
     let sent = hello();
-    let accepted = client.send(&sent).await.unwrap();
+    let accepted = client.post_command(sent.clone()).await.unwrap();
     assert_eq!(accepted.position().to_string(), "17:42");
     assert_eq!(
         accepted.client_msg_id.as_deref(),
@@ -126,7 +126,12 @@ async fn a_send_of_unknown_outcome_is_repeated_with_the_same_id() {
 async fn without_retries_the_problem_is_returned() {
     let (base, seen) = server().await;
     let never = Client::builder(&base, &base).retry(Retry::NEVER);
-    let error = never.build().unwrap().send(&hello()).await.unwrap_err();
+    let error = never
+        .build()
+        .unwrap()
+        .post_command(hello())
+        .await
+        .unwrap_err();
     assert!(error.is_retryable());
     assert!(error.problem().unwrap().is_unknown_outcome(), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 1);
@@ -136,7 +141,12 @@ async fn without_retries_the_problem_is_returned() {
 async fn a_server_that_is_not_there_is_unreachable() {
     let nobody = "http://127.0.0.1:1";
     let client = Client::builder(nobody, nobody).retry(Retry::NEVER);
-    let error = client.build().unwrap().send(&hello()).await.unwrap_err();
+    let error = client
+        .build()
+        .unwrap()
+        .post_command(hello())
+        .await
+        .unwrap_err();
     assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
     assert!(error.is_retryable());
 }
@@ -207,12 +217,12 @@ async fn a_read_ack_of_latest_is_not_repeated_after_an_unknown_outcome() {
     };
     let (base, seen) = server().await;
     let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
-    let error = client.acknowledge(&ack(None)).await.unwrap_err();
+    let error = client.post_command(ack(None)).await.unwrap_err();
     assert!(error.problem().unwrap().is_unknown_outcome(), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 1);
     // One of a mid means the same whenever it is sequenced.
     client
-        .acknowledge(&ack(Some(Mid::ZERO.next())))
+        .post_command(ack(Some(Mid::ZERO.next())))
         .await
         .unwrap();
     assert_eq!(seen.lock().unwrap().len(), 3);
@@ -236,10 +246,10 @@ async fn a_deleted_contact_is_not_repeated_after_an_unknown_outcome() {
     };
     let (base, seen) = server().await;
     let client = Client::builder(&base, &base).retry(QUICK).build().unwrap();
-    let error = client.change_contact(&deletion).await.unwrap_err();
+    let error = client.post_command(deletion).await.unwrap_err();
     assert!(error.problem().unwrap().is_unknown_outcome(), "{error}");
     assert_eq!(seen.lock().unwrap().len(), 1);
-    client.change_contact(&pin).await.unwrap();
+    client.post_command(pin).await.unwrap();
     let seen = seen.lock().unwrap();
     let [_, first, again] = &seen[..] else {
         panic!("{seen:?}");

@@ -32,8 +32,15 @@ impl Kind {
         }
     }
 
+    /// Fills in what differs between the kinds: `{columns}`, `{is_same_conversation}` and `{is_of_editor}`.
+    pub(crate) fn fill(self, sql: &str) -> String {
+        sql.replace("{columns}", self.columns())
+            .replace("{is_same_conversation}", self.is_same_conversation())
+            .replace("{is_of_editor}", self.is_of_editor())
+    }
+
     /// The columns of a message that reads select.
-    pub(crate) fn columns(self) -> &'static str {
+    fn columns(self) -> &'static str {
         match self {
             Self::Direct => "id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts",
             Self::Group => "id, srcid, gid, mid, msg, ts, client_msg_id, state, edited_ts",
@@ -41,7 +48,7 @@ impl Kind {
     }
 
     /// The condition that a message `m` is in the conversation of a change `c`.
-    pub(crate) fn is_same_conversation(self) -> &'static str {
+    fn is_same_conversation(self) -> &'static str {
         match self {
             Self::Direct => {
                 "c.lo = LEAST(m.srcid, m.destid) AND c.hi = GREATEST(m.srcid, m.destid)"
@@ -52,7 +59,7 @@ impl Kind {
 
     /// The condition that a message `m` is in the conversation of an edit `c`, in a form that the index can use: between two users only the sender
     /// edits a message.
-    pub(crate) fn is_of_editor(self) -> &'static str {
+    fn is_of_editor(self) -> &'static str {
         match self {
             Self::Direct => "m.srcid = c.uid AND m.destid = IF(c.uid = c.lo, c.hi, c.lo)",
             Self::Group => "m.gid = c.hi",

@@ -4,8 +4,8 @@ use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
 use super::{
-    WordVerdict, coverage::gaps, descriptor, group, is_written, message, mid, read_command,
-    to_group, to_user, user,
+    WordVerdict, changes, coverage::gaps, descriptor, group, is_written, message, mid,
+    read_command, to_group, to_user, user,
 };
 use crate::{
     Change, ChangeContact, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction,
@@ -157,22 +157,18 @@ fn message_changes() -> Vec<Example> {
             change,
         })
     };
-    let without_text = |kind: &str, change| {
+    let in_group = |(kind, msg, change)| {
         (
-            json!({"changeMessage": {"by": 11, "gid": 13, "mid": 14, "kind": kind}}),
+            json!({"changeMessage": {"by": 11, "gid": 13, "mid": 14, "kind": kind, "msg": msg}}),
             command(to_group(13), change).into(),
         )
     };
-    vec![
-        (
-            json!({"changeMessage": {"by": 11, "peer": 12, "mid": 14, "kind": "CHANGE_KIND_EDIT", "msg": "text"}}),
-            command(to_user(12), Change::Edit("text".to_owned())).into(),
-        ),
-        without_text("CHANGE_KIND_RECALL", Change::Recall),
-        without_text("CHANGE_KIND_DELETE", Change::Delete),
-        without_text("CHANGE_KIND_HIDE", Change::Hide),
-        without_text("CHANGE_KIND_CLEAR", Change::Clear),
-    ]
+    let with_user = (
+        json!({"changeMessage": {"by": 11, "peer": 12, "mid": 14, "kind": "CHANGE_KIND_RECALL"}}),
+        command(to_user(12), Change::Recall).into(),
+    );
+    let all = changes().into_iter().map(in_group);
+    all.chain([with_user]).collect()
 }
 
 fn contact_changes() -> Vec<Example> {

@@ -4,8 +4,8 @@ use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
 use super::{
-    TS, WordVerdict, chg, coverage::gaps, descriptor, group, is_written, message, mid, ordinal,
-    read_event, to_group, to_user, user,
+    TS, WordVerdict, changes, chg, coverage::gaps, descriptor, group, is_written, message, mid,
+    ordinal, read_event, to_group, to_user, user,
 };
 use crate::{
     AppliedCommand, Change, ContactChange, ContactFlags, DeletedContact, DeviceClass, GroupChange,
@@ -196,7 +196,7 @@ fn message_changes() -> Vec<Example> {
         chg: chg(17),
         n: Some(ordinal(18)),
     };
-    let in_group = |kind: &str, msg: &str, change| {
+    let in_group = |(kind, msg, change)| {
         let fields = json!({"by": 11, "gid": 13, "mid": 14, "kind": kind, "msg": msg, "chg": 17});
         let body = Body::MessageChange(MessageChange {
             to: to_group(13),
@@ -212,19 +212,18 @@ fn message_changes() -> Vec<Example> {
         n: None,
         ..clear.clone()
     };
-    vec![
-        in_group("CHANGE_KIND_RECALL", "", Change::Recall),
-        in_group("CHANGE_KIND_DELETE", "", Change::Delete),
-        in_group("CHANGE_KIND_EDIT", "text", Change::Edit("text".to_owned())),
+    let between_users = [
         (
             json!({"messageChange": {"by": 11, "peer": 12, "mid": 14, "kind": "CHANGE_KIND_HIDE"}}),
             Body::MessageChange(own),
         ),
         (
             json!({"messageChange": {"by": 11, "peer": 12, "mid": 14, "kind": "CHANGE_KIND_CLEAR", "chg": 17, "n": 18}}),
-            Body::MessageChange(clear),
+            Body::MessageChange(clear.clone()),
         ),
-    ]
+    ];
+    let all = changes().into_iter().map(in_group);
+    all.chain(between_users).collect()
 }
 
 fn contact_changes() -> Vec<Example> {

@@ -7,9 +7,9 @@ const ingest = env.TIDEMARK_INGEST ?? "http://127.0.0.1:7301";
 const query = env.TIDEMARK_QUERY ?? "http://127.0.0.1:7302";
 const gateway = env.TIDEMARK_GATEWAY ?? "http://127.0.0.1:7308";
 const descriptions = {
-  ingest: () => description(`${ingest}/openapi.json`),
-  query: () => description(`${query}/openapi.json`),
-  gateway: async () => ofFrames(await description(`${gateway}/asyncapi.json`)),
+  Ingest: () => description(`${ingest}/openapi.json`),
+  Query: () => description(`${query}/openapi.json`),
+  Gateway: async () => ofFrames(await description(`${gateway}/asyncapi.json`)),
 };
 const isCheck = process.argv.includes("--check");
 
@@ -29,14 +29,16 @@ function ofFrames({ info, components }) {
   return { openapi: "3.1.0", info, paths: {}, components: { schemas } };
 }
 
+const file = new URL("../src/generated.ts", import.meta.url);
+let text =
+  "// Written by `npm run generate` from what the services say of themselves.\n";
 for (const [name, describe] of Object.entries(descriptions)) {
-  const file = new URL(`../src/generated/${name}.ts`, import.meta.url);
   const types = astToString(await openapiTS(await describe()));
-  const text = `// Written by \`npm run generate\` from the description of ${name}.\n\n${types}`;
-  if (!isCheck) {
-    await writeFile(file, text);
-  } else if ((await readFile(file, "utf8").catch(() => "")) !== text) {
-    console.error(`src/generated/${name}.ts is stale: npm run generate`);
-    process.exitCode = 1;
-  }
+  text += `\nexport namespace ${name} {\n${types}}\n`;
+}
+if (!isCheck) {
+  await writeFile(file, text);
+} else if ((await readFile(file, "utf8").catch(() => "")) !== text) {
+  console.error("src/generated.ts is stale: npm run generate");
+  process.exitCode = 1;
 }

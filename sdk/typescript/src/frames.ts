@@ -1,8 +1,8 @@
-import type { components } from "./generated/gateway.js";
+import type { Gateway } from "./generated.js";
 import type { Rates } from "./pace.js";
 import type { Position } from "./token.js";
 
-type Schemas = components["schemas"];
+type Schemas = Gateway.components["schemas"];
 type FrameFrom<Side extends string> = Schemas[Extract<
   keyof Schemas,
   `${Side}.${string}`

@@ -1,13 +1,10 @@
-import type {
-  components as IngestComponents,
-  paths as IngestPaths,
-} from "./generated/ingest.js";
-import type { components, paths as QueryPaths } from "./generated/query.js";
+import type { Ingest, Query } from "./generated.js";
 import { askToken, baseUrl, checkNames, type TokenSource } from "./checks.js";
 
-export type { IngestPaths, QueryPaths };
+export type IngestPaths = Ingest.paths;
+export type QueryPaths = Query.paths;
 
-type Schemas = components["schemas"];
+type Schemas = Query.components["schemas"];
 /** A message as query-api returns it. */
 export type Message = Schemas["MessageItem"];
 /** A change to a message, or to what the user sees. */
@@ -35,7 +32,7 @@ export type MessagesPage = Schemas["MessagesPage"];
 export type ChangesPage = Schemas["ChangesPage"];
 /** What a service says of a call that it refuses (RFC 9457). */
 export type Problem =
-  Schemas["Problem"] | IngestComponents["schemas"]["Problem"];
+  Schemas["Problem"] | Ingest.components["schemas"]["Problem"];
 
 /** Longer than any call may take by its own `timeout_ms`. */
 const TIMEOUT_MS = 40_000;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use client::{ClientError, ConversationsQuery, ProfileItem, ReadOptions, Retry};
 use schemas::{
     Change, ChangeContact, ChangeMessage, DeviceClass, InboundPosition, Mid, Profile, Recipient,
@@ -188,7 +188,7 @@ impl Client {
         msg: &str,
     ) -> Result<InboundPosition> {
         let message = message(srcid, destid, client_msg_id, msg)?;
-        Ok(self.api.send(&message).await?.position())
+        Ok(self.api.post_command(message).await?.position())
     }
 
     /// Sends messages to one user in a batch until all are accepted.
@@ -245,7 +245,7 @@ impl Client {
             device,
             mid: Some(Mid::try_from(mid)?),
         };
-        Ok(self.api.acknowledge(&ack).await?.position())
+        Ok(self.api.post_command(ack).await?.position())
     }
 
     /// Posts a change to a message until it is accepted.
@@ -265,7 +265,7 @@ impl Client {
             mid: mid.try_into()?,
             change,
         };
-        Ok(self.api.change_message(&change).await?.position())
+        Ok(self.api.post_command(change).await?.position())
     }
 
     /// Posts a flag of a contact until it is accepted.
@@ -284,7 +284,7 @@ impl Client {
             deleted: false,
             by_user: false,
         };
-        Ok(self.api.change_contact(&change).await?.position())
+        Ok(self.api.post_command(change).await?.position())
     }
 
     /// Posts a profile until it is accepted.
@@ -292,7 +292,7 @@ impl Client {
     /// # Errors
     /// If the profile is refused, or not accepted in time.
     pub async fn set_profile(&self, profile: &Profile) -> Result<InboundPosition> {
-        Ok(self.api.set_profile(profile).await?.position())
+        Ok(self.api.post_command(profile.clone()).await?.position())
     }
 
     /// A user's profile, once it reflects the events at `after`.
@@ -463,16 +463,7 @@ impl Client {
     /// # Errors
     /// If the event is refused, or not accepted in time.
     pub async fn post_event(&self, event: &Command) -> Result<InboundPosition> {
-        let accepted = match event {
-            Command::Send(send) => self.api.send(send).await?,
-            Command::ReadAck(ack) => self.api.acknowledge(ack).await?,
-            Command::ChangeMessage(change) => self.api.change_message(change).await?,
-            Command::ChangeContact(change) => self.api.change_contact(change).await?,
-            Command::ChangeGroup(change) => self.api.change_group(change).await?,
-            Command::SetProfile(profile) => self.api.set_profile(profile).await?,
-            Command::Control(_) => bail!("operators change rules, and no call does"),
-        };
-        Ok(accepted.position())
+        Ok(self.api.post_command(event.clone()).await?.position())
     }
 
     /// The groups of a user, page by page, no earlier than `after`.

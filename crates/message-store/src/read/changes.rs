@@ -27,9 +27,8 @@ impl ReadTx {
         let of_all = Arguments::default().with(lo).with(hi).with(after.get());
         let own = of_all.with(limit).with(lo).with(hi).with(uid.get());
         let arguments = own.with(after.get()).with(limit).with(limit);
-        let sql = include_str!("../../sql/read/changes_seen_by.sql")
-            .replace("{messages}", &messages)
-            .replace("{is_of_editor}", kind.is_of_editor());
+        let sql = kind.fill(include_str!("../../sql/read/changes_seen_by.sql"));
+        let sql = sql.replace("{messages}", &messages);
         self.fetch(&sql, &table, arguments, decode::change).await
     }
 

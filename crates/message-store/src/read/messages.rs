@@ -93,8 +93,8 @@ impl ReadTx {
         let mut found = BTreeMap::new();
         for ((number, kind), keys) in by_table {
             let table = self.table(kind.messages(), number)?;
-            let sql = include_str!("../../sql/read/messages_by_mid.sql")
-                .replace("{columns}", kind.columns())
+            let sql = kind
+                .fill(include_str!("../../sql/read/messages_by_mid.sql"))
                 .replace("{keys}", &keys.join(" OR "));
             let rows = self.fetch_once(&sql, &table, |row| decode::message(kind, row));
             let rows = rows.await?.into_iter();
@@ -157,7 +157,7 @@ impl ReadTx {
     ) -> Result<Vec<MessageRow>, StoreError> {
         let kind = Kind::of(conversation);
         let table = self.table(kind.messages(), conversation.partition())?;
-        let sql = sql.replace("{columns}", kind.columns());
+        let sql = kind.fill(sql);
         self.fetch(&sql, &table, arguments, |row| decode::message(kind, row))
             .await
     }

@@ -42,8 +42,7 @@ impl ReadTx {
         after: i64,
         limit: u32,
     ) -> Result<Vec<MessageRow>, StoreError> {
-        let sql = include_str!("../../sql/read/scan_messages.sql");
-        let sql = sql.replace("{columns}", kind.columns());
+        let sql = kind.fill(include_str!("../../sql/read/scan_messages.sql"));
         let key = [("after", after)];
         self.scan(&sql, (kind.messages(), number), &key, limit, |row| {
             decode::message(kind, row)

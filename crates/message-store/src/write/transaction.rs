@@ -76,10 +76,9 @@ impl Removal {
             return Vec::new();
         };
         let recall = |ids: &[i64]| {
-            include_str!("../../sql/write/recall_again.sql")
+            kind.fill(include_str!("../../sql/write/recall_again.sql"))
                 .replace("{messages}", &self.table)
                 .replace("{changes}", changes)
-                .replace("{is_same_conversation}", kind.is_same_conversation())
                 .replace("{ids}", &list(ids))
         };
         ids.chunks(KEYS_AT_ONCE).map(recall).collect()

@@ -108,6 +108,11 @@ impl StoredMessage {
         (self.conversation, self.mid)
     }
 
+    /// The digest without what changes have added; a text that was not changed is as it was sent.
+    pub(super) fn as_sent(&self) -> MessageDigest {
+        self.digest
+    }
+
     /// The columns that differ from those of the message at this offset.
     pub(super) fn different(&self, sent: &SentMessage<'_>, ts: TimestampMs) -> String {
         let found = SentMessage {

@@ -190,7 +190,7 @@ impl RowMerge<'_> {
             for row in self.table.rows.by_mid(snapshot, places).await? {
                 if row.id < self.table.from {
                     // All columns but the text were compared before.
-                    self.match_text(row.id, row.place(), row.digest, row.digest);
+                    self.match_text(row.id, row.place(), row.as_sent(), row.digest);
                 }
             }
         }
