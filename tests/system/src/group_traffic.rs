@@ -13,8 +13,8 @@ use schemas::{
 
 use crate::{
     Client, Difference, Sent,
-    model::Conversation,
-    user_group::{as_sent, compare, words},
+    model::{Conversation, some_change},
+    user_group::{compare, words},
 };
 
 /// The groups, and the events that were accepted in them.
@@ -120,12 +120,11 @@ impl GroupTraffic {
             return Ok(vec![]);
         };
         let any = rng.random_range(1..=self.calm_messages.len());
-        let (by, mid, change) = match rng.random_range(0..8) {
-            0..=1 => (author, own, Change::Recall),
-            2..=3 => (self.users[0], own, Change::Recall),
-            4..=5 => (author, own, Change::Edit(words(rng))),
-            6 => (author, any, Change::Hide),
-            _ => (author, any / 2 + 1, Change::Clear),
+        let text = words(rng);
+        let (mid, change) = some_change(rng, own, any, text);
+        let by = match change {
+            Change::Recall if rng.random() => self.users[0],
+            _ => author,
         };
         let event = Command::ChangeMessage(ChangeMessage {
             by: by.try_into()?,
@@ -231,7 +230,7 @@ impl GroupTraffic {
         let mut owners = Vec::new();
         let mut seen = BTreeMap::new();
         for (mid, item) in (1..).zip(&items) {
-            let sent = as_sent(item)?;
+            let sent = Sent::of(item)?;
             ensure!(
                 item["mid"] == mid && self.busy_messages.get(&sent.client_msg_id) == Some(&sent),
                 Difference(format!(

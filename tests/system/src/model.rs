@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Context as _, Result};
+use rand::{Rng as _, rngs::StdRng};
 use schemas::{Change, DeviceClass, PerDevice};
+use serde_json::Value;
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +16,29 @@ pub struct Sent {
     pub client_msg_id: String,
     /// Its text.
     pub msg: String,
+}
+
+impl Sent {
+    /// What a page has of it.
+    pub(crate) fn of(item: &Value) -> Result<Self> {
+        let text = |name: &str| item[name].as_str().with_context(|| format!("{item}"));
+        Ok(Self {
+            srcid: text("srcid")?.parse()?,
+            client_msg_id: text("client_msg_id")?.to_owned(),
+            msg: text("msg")?.to_owned(),
+        })
+    }
+}
+
+/// A change to a message, and to which: its author changes `own`, everybody may change what they see of `any`.
+pub(crate) fn some_change(rng: &mut StdRng, own: i64, any: i64, text: String) -> (i64, Change) {
+    match rng.random_range(0..8) {
+        0..=2 => (own, Change::Recall),
+        3..=5 => (own, Change::Edit(text)),
+        6 => (any, Change::Hide),
+        // The newest message is not cleared, so that something is left to see.
+        _ => (any / 2 + 1, Change::Clear),
+    }
 }
 
 /// Two users, the smaller uid first.
@@ -43,6 +69,22 @@ pub struct Visible {
     pub edited: bool,
     /// Whether its author has requested a recall.
     pub maybe_recalled: bool,
+}
+
+impl Visible {
+    /// Whether a page shows it so.
+    pub(crate) fn is_shown_as(&self, item: &Value) -> Result<bool> {
+        let seen = Sent::of(item)?;
+        if item["recalled"] == true {
+            let without_text = Sent {
+                msg: String::new(),
+                ..self.sent.clone()
+            };
+            return Ok(self.maybe_recalled && seen == without_text);
+        }
+        let is_edited = item.get("edited_ts").is_some();
+        Ok(seen == self.sent && is_edited == self.edited)
+    }
 }
 
 /// Conversations in which every write and read is recorded here.

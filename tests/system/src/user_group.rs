@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use client::RawJson;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
-use schemas::{Change, InboundPosition, PartitionMap, Profile};
+use schemas::{InboundPosition, PartitionMap, Profile};
 use serde_json::Value;
 use tokio::{
     sync::watch,
@@ -20,6 +20,7 @@ use crate::{
     Client, DeviceClass, Difference, Model, Sent, Visible,
     group_traffic::GroupTraffic,
     load::{Control, Counters},
+    model::some_change,
     new_users,
 };
 
@@ -191,13 +192,7 @@ impl UserGroup {
         };
         let any = self.rng.random_range(1..=last);
         let text = words(&mut self.rng);
-        let (mid, change) = match self.rng.random_range(0..8) {
-            0..=2 => (own, Change::Recall),
-            3..=5 => (own, Change::Edit(text)),
-            6 => (any, Change::Hide),
-            // The newest message is not cleared, so that something is left to see.
-            _ => (any / 2 + 1, Change::Clear),
-        };
+        let (mid, change) = some_change(&mut self.rng, own, any, text);
         let accepted = self
             .client
             .change_message(by, peer, mid, change.clone())
@@ -400,7 +395,7 @@ fn profile(uid: i64, nick: &str) -> Result<Profile> {
 pub(crate) fn compare(items: &[Value], expected: &[Visible]) -> Result<()> {
     for (item, expected) in items.iter().zip(expected) {
         ensure!(
-            item["mid"] == expected.mid && is_right(item, expected)?,
+            item["mid"] == expected.mid && expected.is_shown_as(item)?,
             Difference(format!("{item}, expected {expected:?}"))
         );
     }
@@ -423,7 +418,7 @@ pub(crate) fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result
             item["mid"] == mid,
             Difference(format!("mid {mid} is missing before {item}"))
         );
-        seen.push(as_sent(item)?);
+        seen.push(Sent::of(item)?);
     }
     let mut expected: Vec<Sent> = expected.iter().map(|one| one.sent.clone()).collect();
     seen.sort();
@@ -438,26 +433,4 @@ pub(crate) fn compare_unordered(items: &[Value], expected: &[Visible]) -> Result
         ))
     );
     Ok(())
-}
-
-fn is_right(item: &Value, expected: &Visible) -> Result<bool> {
-    let seen = as_sent(item)?;
-    if item["recalled"] == true {
-        let without_text = Sent {
-            msg: String::new(),
-            ..expected.sent.clone()
-        };
-        return Ok(expected.maybe_recalled && seen == without_text);
-    }
-    let is_edited = item.get("edited_ts").is_some();
-    Ok(seen == expected.sent && is_edited == expected.edited)
-}
-
-pub(crate) fn as_sent(item: &Value) -> Result<Sent> {
-    let text = |name: &str| item[name].as_str().with_context(|| format!("{item}"));
-    Ok(Sent {
-        srcid: text("srcid")?.parse()?,
-        client_msg_id: text("client_msg_id")?.to_owned(),
-        msg: text("msg")?.to_owned(),
-    })
 }
