@@ -114,6 +114,7 @@ fn command<C: Into<Command>>(
     id: Option<String>,
 ) -> Result<Post, Problem> {
     let command = command.map_err(invalid_field)?.into();
+    command.kind().check_posted().map_err(invalid_field)?;
     Post::from(command).with_command_id(id)
 }
 

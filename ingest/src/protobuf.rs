@@ -103,8 +103,9 @@ fn checked<P, C>(fields: P) -> Result<Post, Problem>
 where
     C: TryFrom<P, Error = Malformed> + Into<Command>,
 {
-    let command = C::try_from(fields).map_err(invalid_field)?;
-    Ok(Post::from(command.into()))
+    let command = C::try_from(fields).map_err(invalid_field)?.into();
+    command.kind().check_posted().map_err(invalid_field)?;
+    Ok(Post::from(command))
 }
 
 /// Checks a change to a message: an edit's text may be as long as a message's.

@@ -41,7 +41,7 @@ impl LastMessage {
         }
     }
 
-    /// What a change at `ts` says about its message; `None` if the change is to one user's view only.
+    /// What a change at `ts` says about its message; `None` if the change leaves the text alone.
     #[must_use]
     pub fn changed(
         mid: Mid,

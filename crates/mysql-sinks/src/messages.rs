@@ -31,8 +31,12 @@ impl MessagesSink {
     fn drop_rows_of(&mut self, partitions: &[Partition]) {
         self.rows.forget(partitions);
         let texts = self.rows.messages.iter().map(|row| row.msg.len());
-        let edits = self.rows.changes.iter().filter_map(|row| row.change.msg());
-        let texts = texts.chain(edits.map(str::len));
+        let changes = self
+            .rows
+            .changes
+            .iter()
+            .map(|row| row.change.content().len());
+        let texts = texts.chain(changes);
         self.bytes = texts.sum::<usize>() + self.rows.len() * ROW_BYTES;
     }
 }
@@ -58,7 +62,7 @@ impl Sink for MessagesSink {
                     self.rows.messages.push(MessageRow::new(id, ts, message));
                 }
                 Body::MessageChange(change) => {
-                    self.bytes += change.change.msg().map_or(0, str::len) + ROW_BYTES;
+                    self.bytes += change.change.content().len() + ROW_BYTES;
                     groups::message_change(&mut self.rows, id, ts, &change);
                     self.rows.changes.push(ChangeRow::new(id, ts, change));
                 }

@@ -33,8 +33,8 @@ impl Offsets {
         self.stored.get(partition).copied()
     }
 
-    /// Makes `to` the offset that is written with the pending rows, unless the database has reached it already: one of several databases may be ahead
-    /// of the others.
+    /// Makes `to` the offset that is written with the pending rows, unless the database has reached it already (one of several databases may be
+    /// ahead of the others), or the partition was not read from the database.
     pub(crate) fn advance(&mut self, partition: Partition, to: LogPosition) {
         if self
             .stored(partition)
@@ -60,7 +60,7 @@ impl Offsets {
         any
     }
 
-    /// A partition whose offset in the database is not the remembered one.
+    /// A partition whose offset in the database is not the remembered one; without a row it is at the start.
     pub(crate) fn first_difference(&self, found: &PartitionMap<LogPosition>) -> Option<Partition> {
         let differs = |(partition, stored): &(Partition, &LogPosition)| {
             found.get(*partition).copied().unwrap_or_default() != **stored

@@ -1,4 +1,4 @@
-//! The places of a listener. If all are taken, a connection without a request in progress gives its place to a new one, so a silent connection cannot
+//! The places of a listener. If all are taken, a connection on which the service is not working gives its place to a new one, so a silent connection cannot
 //! hold a place. Some places are for probes only, so probes do not wait for other requests. Addresses are not counted: behind a proxy there is only
 //! one.
 
@@ -71,7 +71,7 @@ impl Places {
         })
     }
 
-    /// A free place, or that of a connection that gives way; `None` if all connections have requests in progress.
+    /// A free place, or that of a connection that gives way; `None` if the service works on all connections.
     pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state();
         if state.held.len() >= self.max_busy + FOR_PROBES {

@@ -61,6 +61,7 @@ pub async fn serve(
     });
     let connections = TaskTracker::new();
     tokio::select! {
+        // The first two never end.
         () = server.accept_all(&tcp, &connections) => {}
         () = reload_files(tls.as_ref()) => {}
         () = shutdown.soft().cancelled() => {}
@@ -97,7 +98,7 @@ impl Server {
         loop {
             let stream = accept(tcp).await;
             let Some(place) = places.take() else {
-                debug!("closed a connection: all others have requests in progress");
+                debug!("closed a connection: the service works on all others");
                 continue;
             };
             let server = Arc::clone(self);
@@ -117,7 +118,7 @@ impl Server {
         tokio::select! {
             biased;
             () = self.serve(stream, place.activity()) => {}
-            () = place.taken() => debug!("a connection without a request in progress gave way"),
+            () = place.taken() => debug!("a connection on which the service was not working gave way"),
             () = says_nothing => debug!("a connection sent no request in time"),
         }
     }
@@ -209,7 +210,7 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // Counts from the end of the previous request; the limit for the first request is shorter.
+        // hyper counts from the end of the previous request, so this is the idle timeout. `serve_place` has the shorter limit for the first request.
         .header_read_timeout(Duration::from_millis(http.idle_timeout_ms))
         // Above this hyper responds without a body and closes. It is also the size of the pieces in which bodies are read.
         .max_buf_size(2 * http.max_header_bytes)

@@ -15,7 +15,7 @@ const MAX_WORD_BYTES: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct InvalidDictionary {
-    /// The line, from 1.
+    /// The line, from 1; 0 if the error is of all lines together.
     pub line: usize,
     /// What is wrong with the line, and what would be right.
     pub problem: String,
@@ -49,7 +49,7 @@ impl WordFilter {
         }
         if words.is_empty() {
             let problem = "there is no word".to_owned();
-            return Err(InvalidDictionary { line: 1, problem });
+            return Err(InvalidDictionary { line: 0, problem });
         }
         Self::new(&words).map_err(|problem| InvalidDictionary { line: 0, problem })
     }

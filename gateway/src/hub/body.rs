@@ -45,7 +45,7 @@ pub(super) fn frame_bytes(event: &Event) -> usize {
             230 + json_bytes(&message.msg) + json_bytes(message.client_msg_id.as_str())
         }
         Body::ReadPosition(_) => 190,
-        Body::MessageChange(change) => 255 + change.change.msg().map_or(0, json_bytes),
+        Body::MessageChange(change) => 255 + json_bytes(change.change.content()),
         Body::ContactChange(_) => 255,
         Body::Profile(profile) => {
             let avatar = profile.avatar.as_deref().map_or(0, json_bytes);

@@ -47,6 +47,15 @@ impl Change {
         }
     }
 
+    /// What a user has written: the text of an edit.
+    #[must_use]
+    pub fn content(&self) -> &str {
+        match self {
+            Self::Edit(text) => text,
+            Self::Recall | Self::Delete | Self::Hide | Self::Clear => "",
+        }
+    }
+
     /// Whether the change takes the text away for good.
     #[must_use]
     pub fn is_final(&self) -> bool {
@@ -289,7 +298,7 @@ impl CommandKind for ChangeMessage {
     fn text_mut(&mut self) -> Option<&mut String> {
         match &mut self.change {
             Change::Edit(msg) => Some(msg),
-            _ => None,
+            Change::Recall | Change::Delete | Change::Hide | Change::Clear => None,
         }
     }
 }

@@ -13,7 +13,7 @@ pub(crate) mod send;
 use std::fmt::{self, Display as _};
 
 use self::read_ack::ReadPosition;
-use crate::{ConversationId, Mid, Partition, Recipient, UserId};
+use crate::{ConversationId, Mid, Partition, Recipient, UserId, malformed::Malformed};
 
 /// The labels of the commands that producers post.
 pub const LABELS: [&str; 6] = [
@@ -44,6 +44,14 @@ pub trait CommandKind {
 
     /// Whether its dead letter may be posted again. In a group never.
     fn redrive(&self) -> Redrive;
+
+    /// Checks what a producer may not post, although it may be on the log.
+    ///
+    /// # Errors
+    /// The field at fault.
+    fn check_posted(&self) -> Result<(), Malformed> {
+        Ok(())
+    }
 
     /// The member of a line of NDJSON.
     fn member(&self) -> &'static str {

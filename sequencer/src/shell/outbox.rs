@@ -198,7 +198,7 @@ const RECORD_BYTES: usize = 128;
 fn event_bytes(event: &Event) -> usize {
     let texts = match &event.body {
         Body::Message(message) => message.msg.len() + message.client_msg_id.as_str().len(),
-        Body::MessageChange(change) => change.change.msg().map_or(0, str::len),
+        Body::MessageChange(change) => change.change.content().len(),
         Body::GroupChange(change) => {
             change.settings.name.len() + size_of_val(change.members.as_slice())
         }

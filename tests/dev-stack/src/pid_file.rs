@@ -7,12 +7,12 @@ use crate::StackError;
 use crate::process::Identity;
 use crate::run_dir::{RunDir, write_with_parents};
 
-/// A verified pid file.
+/// What a pid file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PidFile {
     /// There is no pid file.
     Missing,
-    /// The process of the pid file has ended, or its pid belongs to another one by now.
+    /// The process of the pid file has ended, its pid belongs to another one by now, or nothing proves that it is ours.
     Stale,
     /// The process that we started runs.
     Running(Identity),

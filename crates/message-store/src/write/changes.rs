@@ -8,7 +8,7 @@ use super::transaction::{RemovedKeys, any_of};
 use crate::{
     ChangeRow, MessageState, Month, StoreError,
     arguments::Arguments,
-    conversation::{lo_and_hi, message_key},
+    conversation::{emptied, lo_and_hi, message_key},
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
 };
@@ -79,6 +79,7 @@ pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRo
     for (state, keys) in gone {
         for keys in keys.chunks(RECALLED_AT_ONCE) {
             let sql = include_str!("../../sql/write/recall_messages.sql")
+                .replace("{emptied}", &emptied())
                 .replace("{table}", table)
                 .replace("{state}", &state.to_string())
                 .replace("{keys}", &any_of(keys, String::clone));

@@ -1,4 +1,4 @@
-//! Devices: the latest of two writes holds, and what was not seen for long goes.
+//! Devices: of two rows the one that was seen last holds, in whatever order they are written, and what was not seen for long goes.
 
 use message_store::{DeviceRow, ShadowState, Shadows, Sink};
 use schemas::{DeviceClass, DeviceId, TableNumber, TimestampMs, UserId};
@@ -110,7 +110,7 @@ async fn of_many_devices_of_a_user_the_newest_stay() {
     }
 }
 
-/// A rebuild brings the tables of the sinks, and nobody else's.
+/// Shadow tables are those of sinks only: the other tables come with the new database.
 #[tokio::test]
 async fn a_database_that_a_rebuild_makes_takes_devices() {
     let fixture = Fixture::without_schema().await;

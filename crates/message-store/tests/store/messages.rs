@@ -124,7 +124,7 @@ async fn a_large_batch_goes_into_many_tables() {
     let mut rows: Vec<MessageRow> = (1..=5000)
         .map(|number| {
             let mut row = message(pairs[number as usize % pairs.len()], number);
-            // Other tests have rows of their own in some of these tables.
+            // An id is unique in a table, and other tests use small ones.
             row.id += 1_000_000;
             row
         })

@@ -375,6 +375,7 @@ async fn changes_find_their_messages_by_the_index() {
     let recall = include_str!("../../sql/write/recall_messages.sql")
         .replace("{table}", &table)
         .replace("{state}", "1")
+        .replace("{emptied}", "msg = ''")
         .replace("{keys}", &format!("({})", keys.join(" OR ")));
     let edit = include_str!("../../sql/write/edit_messages.sql")
         .replace("{table}", &table)

@@ -10,6 +10,13 @@ use super::{
     state_before::StateBefore,
 };
 
+/// The rule version with which a change to a message begins.
+pub(super) fn first_version_of_change(change: &Change) -> u32 {
+    match change {
+        Change::Recall | Change::Delete | Change::Edit(_) | Change::Hide | Change::Clear => 3,
+    }
+}
+
 pub(super) fn expected_of_message_change(
     asked: &ChangeMessage,
     id: DirectConversation,

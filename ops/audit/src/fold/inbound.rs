@@ -8,7 +8,9 @@ use schemas::{
 };
 
 use super::{
-    changes::{self, expected_of_contact_change, expected_of_message_change},
+    changes::{
+        self, expected_of_contact_change, expected_of_message_change, first_version_of_change,
+    },
     control::expected_of_control,
     conversation::Conversation,
     dedup::{Lookup, SendKey},
@@ -44,8 +46,8 @@ impl Needs {
             (Command::Control(_), _) => Self::Rules,
             // Under earlier rules the command is malformed in any partition.
             (_, expected)
-                if begins_with_version_3(command)
-                    && (rules.rule_version < 3
+                if first_version(command) > 1
+                    && (rules.rule_version < first_version(command)
                         || expected == Expected::Refused(Reason::WrongPartition)) =>
             {
                 Self::Rules
@@ -62,12 +64,14 @@ pub(super) fn is_in_group(command: &Command) -> bool {
     matches!(command.conversation(), Some(ConversationId::Group(_)))
 }
 
-fn begins_with_version_3(command: &Command) -> bool {
-    let is_of_its_kinds = matches!(
-        command,
-        Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
-    );
-    is_of_its_kinds || is_in_group(command)
+/// The rule version with which a command begins.
+fn first_version(command: &Command) -> u32 {
+    match command {
+        Command::ChangeMessage(change) => first_version_of_change(&change.change),
+        Command::ChangeContact(_) | Command::SetProfile(_) => 3,
+        _ if is_in_group(command) => 3,
+        _ => 1,
+    }
 }
 
 /// The expected outcome of a command in this partition.
@@ -76,7 +80,7 @@ pub(super) fn expected(
     partition: Partition,
     before: &StateBefore<'_>,
 ) -> Expected {
-    if begins_with_version_3(command) && before.rules.rule_version < 3 {
+    if before.rules.rule_version < first_version(command) {
         return Expected::Refused(Reason::Malformed);
     }
     if !belongs_to(partition, command) {

@@ -31,7 +31,7 @@ const IN_MYSQL: [Harm; 16] = [
         area: Area::Messages,
         kind: Kind::Extra,
         what: "chat_msg_47",
-        harm: "INSERT INTO {p}1.chat_msg_47 SELECT id + 1000, srcid, destid, mid + 5, msg, ts, hashvalue, client_msg_id, n, state, edited_ts FROM {p}1.chat_msg_47 LIMIT 1",
+        harm: "INSERT INTO {p}1.chat_msg_47 (id, srcid, destid, mid, msg, ts, hashvalue, client_msg_id, n) SELECT id + 1000, srcid, destid, mid + 5, msg, ts, hashvalue, client_msg_id, n FROM {p}1.chat_msg_47 LIMIT 1",
         cure: "DELETE FROM {p}1.chat_msg_47 WHERE id >= 1000",
     },
     Harm {

@@ -50,7 +50,7 @@ impl Column {
     fn others(&self) -> Vec<String> {
         let Self { name, kind, .. } = self;
         let mut others = match kind.as_str() {
-            "varchar" | "text" => vec![
+            "varchar" | "text" | "mediumtext" => vec![
                 format!("CONCAT(COALESCE(`{name}`, ''), 'x')"),
                 // The collation ignores a trailing space.
                 format!("CONCAT(COALESCE(`{name}`, ''), ' ')"),

@@ -320,7 +320,7 @@ const HARMS: [Harm; 24] = [
         ..different(
             Area::GroupMessages,
             "group_msg_8: no such message",
-            "INSERT INTO {p}0.group_msg_8 SELECT id + 1000, gid, mid + 5, srcid, msg, ts, client_msg_id, state, edited_ts FROM {p}0.group_msg_8 LIMIT 1",
+            "INSERT INTO {p}0.group_msg_8 (id, gid, mid, srcid, msg, ts, client_msg_id) SELECT id + 1000, gid, mid + 5, srcid, msg, ts, client_msg_id FROM {p}0.group_msg_8 LIMIT 1",
             "DELETE FROM {p}0.group_msg_8 WHERE id >= 1000",
         )
     },
