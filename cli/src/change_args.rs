@@ -12,6 +12,8 @@ pub(crate) enum ChangeCommand {
     Delete(ChangeArgs),
     /// Give a message another text
     Edit(EditArgs),
+    /// React to a message with an emoji
+    React(ReactArgs),
     /// Hide a message from one user
     Hide(ChangeArgs),
     /// Clear a user's history, up to a message
@@ -44,6 +46,25 @@ pub(crate) struct EditArgs {
     msg: String,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReactArgs {
+    #[command(flatten)]
+    message: ChangeArgs,
+    /// The emoji, which replaces the user's former reaction to the message
+    #[arg(value_parser = reaction, required_unless_present = "take_back")]
+    emoji: Option<Change>,
+    /// In place of it: take the former reaction back
+    #[arg(long, conflicts_with = "emoji")]
+    take_back: bool,
+}
+
+fn reaction(emoji: &str) -> Result<Change, String> {
+    if emoji.is_empty() {
+        return Err("is empty; --take-back takes a reaction back".to_owned());
+    }
+    Change::react("emoji", emoji.to_owned()).map_err(|wrong| wrong.problem)
+}
+
 impl ChangeCommand {
     /// Which message is changed, and how.
     pub(crate) fn into_parts(self) -> (ChangeArgs, Change) {
@@ -51,6 +72,10 @@ impl ChangeCommand {
             Self::Recall(message) => (message, Change::Recall),
             Self::Delete(message) => (message, Change::Delete),
             Self::Edit(EditArgs { message, msg }) => (message, Change::Edit(msg)),
+            Self::React(ReactArgs { message, emoji, .. }) => {
+                let take_back = || Change::React(String::new());
+                (message, emoji.unwrap_or_else(take_back))
+            }
             Self::Hide(message) => (message, Change::Hide),
             Self::Clear(message) => (message, Change::Clear),
         }

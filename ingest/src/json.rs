@@ -5,7 +5,7 @@ mod group_tests;
 
 use api::{
     ContactChangeBody, EventBody, GroupBody, GroupChangeBody, MessageBody, MessageChangeBody,
-    Object, ProfileBody, ReadAckBody, UserProfileBody,
+    Object, ProfileBody, ReactionBody, ReadAckBody, UserProfileBody,
 };
 use posting::{Post, check_length, invalid_field};
 use problem::{Problem, json::BYTE_ORDER_MARK};
@@ -31,6 +31,12 @@ pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
 pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body) = parse(body)?;
     change_message(body, max_msg_bytes)
+}
+
+/// Reads the body of `POST /v1/reactions`.
+pub(crate) fn reaction(body: &[u8]) -> Result<Post, Problem> {
+    let Object(body) = parse(body)?;
+    react(body)
 }
 
 /// Reads the body of `POST /v1/contact-changes`.
@@ -81,6 +87,7 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
             body.message_change
                 .map(|body| change_message(body.0, max_msg_bytes)),
         ),
+        ("reaction", body.reaction.map(|body| react(body.0))),
         (
             "contact_change",
             body.contact_change.map(|body| change_contact(body.0)),
@@ -148,6 +155,11 @@ fn change_message(mut body: MessageChangeBody, max_msg_bytes: usize) -> Result<P
     let change = body.into_command().map_err(invalid_field)?;
     check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
     command(Ok(change), id)
+}
+
+fn react(mut body: ReactionBody) -> Result<Post, Problem> {
+    let id = body.command_id.take();
+    command(body.into_command(), id)
 }
 
 fn change_contact(mut body: ContactChangeBody) -> Result<Post, Problem> {
@@ -239,6 +251,8 @@ mod tests {
         let ack = |fields: &str| format!(r#"{{"read_ack":{{"uid":"1","peer":"2",{fields}}}}}"#);
         let change =
             |fields: &str| format!(r#"{{"message_change":{{"by":"1","peer":"2",{fields}}}}}"#);
+        let reaction =
+            |fields: &str| format!(r#"{{"reaction":{{"by":"1","peer":"2","mid":3{fields}}}}}"#);
         let contact =
             |fields: &str| format!(r#"{{"contact_change":{{"uid":"1","peer":"1",{fields}}}}}"#);
         let profile = |fields: &str| format!(r#"{{"profile":{{"uid":"1",{fields}}}}}"#);
@@ -290,7 +304,12 @@ mod tests {
                 ack(r#""device":"pc","mid":9223372036854775808"#),
                 "read_ack.mid",
             ),
+            (reaction(""), "reaction.emoji"),
+            (reaction(r#","emoji":null"#), "reaction.emoji"),
+            (reaction(r#","emoji":"yes""#), "reaction.emoji"),
+            (reaction(r#","emoji":"👍","kind":"react""#), "reaction.kind"),
             (change(r#""mid":3"#), "message_change.kind"),
+            (change(r#""mid":3,"kind":"react""#), "message_change.kind"),
             (change(r#""kind":"recall""#), "message_change.mid"),
             (change(r#""mid":3,"kind":"undo""#), "message_change.kind"),
             (change(r#""mid":3,"kind":1"#), "message_change.kind"),
@@ -392,7 +411,7 @@ mod tests {
         let both = r#"{"message":{"srcid":"1","destid":"2","msg":"a"},"read_ack":{"uid":"1","peer":"2","device":"pc"}}"#;
         assert_eq!(
             field_at_fault(both).1,
-            "has several; must be an object with one of message, read_ack, message_change, contact_change, profile, group, group_change"
+            "has several; must be an object with one of message, read_ack, message_change, reaction, contact_change, profile, group, group_change"
         );
         let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
         let refused = contact_change(back.as_bytes()).unwrap_err();

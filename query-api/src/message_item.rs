@@ -2,7 +2,7 @@
 
 use api::{MessageItem, utc};
 use message_store::{LastMessage, MessageRow, MessageState};
-use schemas::Recipient;
+use schemas::{Reactions, Recipient};
 
 /// The preview of a message whose row is missing or was not read.
 pub(crate) fn preview(last: LastMessage, to: Recipient) -> MessageItem {
@@ -17,6 +17,7 @@ pub(crate) fn preview(last: LastMessage, to: Recipient) -> MessageItem {
         client_msg_id: None,
         recalled: last.state == MessageState::Recalled,
         edited_ts: None,
+        reactions: Reactions::new(),
     }
 }
 
@@ -26,6 +27,7 @@ pub(crate) fn recalled(item: MessageItem) -> MessageItem {
         msg: String::new(),
         recalled: true,
         edited_ts: None,
+        reactions: Reactions::new(),
         ..item
     }
 }
@@ -43,5 +45,6 @@ pub(crate) fn of_row(row: MessageRow) -> MessageItem {
         client_msg_id: Some(row.client_msg_id.into_string()),
         recalled: row.state == MessageState::Recalled,
         edited_ts: row.edited_ts.map(utc),
+        reactions: row.reactions,
     }
 }

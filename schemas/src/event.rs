@@ -56,8 +56,8 @@ pub struct Source {
 }
 
 /// The newest rule version that this program knows. Version 2 adds hashes with a key; version 3 adds groups, profiles, and changes to messages and
-/// contacts; version 4 applies commands once.
-pub const KNOWN_RULE_VERSION: u32 = 4;
+/// contacts; version 4 applies commands once; version 5 adds reactions.
+pub const KNOWN_RULE_VERSION: u32 = 5;
 
 /// Something that a newer program wrote. A reader that folds `chat.events` stops before it (PROTOCOL S5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

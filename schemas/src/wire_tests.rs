@@ -79,13 +79,14 @@ fn read_event(wire: &DynamicMessage) -> Event {
 }
 
 /// The kinds of changes to messages as the `.proto` files name them, with the text of those that have one.
-fn changes() -> [(&'static str, &'static str, Change); 5] {
+fn changes() -> [(&'static str, &'static str, Change); 6] {
     [
         ("CHANGE_KIND_RECALL", "", Change::Recall),
         ("CHANGE_KIND_DELETE", "", Change::Delete),
         ("CHANGE_KIND_EDIT", "text", Change::Edit("text".to_owned())),
         ("CHANGE_KIND_HIDE", "", Change::Hide),
         ("CHANGE_KIND_CLEAR", "", Change::Clear),
+        ("CHANGE_KIND_REACT", "👍", Change::React("👍".to_owned())),
     ]
 }
 

@@ -90,6 +90,39 @@ test("a message that cannot be one says what is wrong, and keeps its text", asyn
   await expect(dialog.getByRole("alert")).toContainText("from 1 to 922");
 });
 
+test("a reaction is shown to both, replaced and taken back", async ({
+  open,
+}) => {
+  const [ann, bob] = newUsers();
+  const [device, peer] = [await open(ann, "pc"), await open(bob, "pc")];
+  await device.show(`user:${bob}`);
+  await device.write("lunch?");
+  await peer.show(`user:${ann}`);
+  const react = async (emoji: string): Promise<void> => {
+    const message = peer.message("lunch?");
+    await message.getByRole("button", { name: "React" }).click();
+    await message.getByRole("button", { name: emoji, exact: true }).click();
+  };
+  const shown = device.message("lunch?").getByRole("group", {
+    name: "Reactions",
+  });
+  await react("👍");
+  await expect(shown).toHaveText("👍 1");
+  await assertAccessible(device.page);
+  await react("😂");
+  await expect(shown).toHaveText("😂 1");
+  await shown.getByRole("button").click();
+  await expect(shown).toHaveText("😂 2");
+  const own = peer.message("lunch?").getByRole("button", { pressed: true });
+  await expect(own).toHaveText("😂 2");
+  await own.click();
+  await expect(shown).toHaveText("😂 1");
+  await device.page.reload();
+  await device.isConnected();
+  await device.show(`user:${bob}`);
+  await expect(shown).toHaveText("😂 1");
+});
+
 test("a change that is refused says why", async ({ open, ingest }) => {
   const [ann, bob] = newUsers();
   const device = await open(ann, "pc");

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use client::Query;
 use serde_json::Value;
 
@@ -28,7 +30,8 @@ pub(super) async fn run(
 }
 
 pub(super) fn table(answer: &Value) -> Table {
-    let mut table = Table::new(["mid", "time", "from", "state", "text"]).right(&[0, 2]);
+    let columns = ["mid", "time", "from", "state", "text", "reactions"];
+    let mut table = Table::new(columns).right(&[0, 2]);
     for item in answer["items"].as_array().into_iter().flatten() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
         table.row([
@@ -37,9 +40,23 @@ pub(super) fn table(answer: &Value) -> Table {
             text("srcid"),
             state(item).to_owned(),
             text("msg"),
+            reactions(item),
         ]);
     }
     table
+}
+
+/// Each emoji and how many users have reacted with it, as `👍 2 🎉 1`.
+fn reactions(item: &Value) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let reactions = item["reactions"].as_object().into_iter().flatten();
+    for emoji in reactions.filter_map(|(_, emoji)| emoji.as_str()) {
+        *counts.entry(emoji).or_default() += 1;
+    }
+    let counts = counts
+        .iter()
+        .map(|(emoji, count)| format!("{emoji} {count}"));
+    counts.collect::<Vec<_>>().join(" ")
 }
 
 fn state(item: &Value) -> &'static str {

@@ -12,13 +12,13 @@ use crate::{
     contact::{ContactChangeBody, ContactEvent},
     group_change::{GroupBody, GroupCall, GroupChangeBody, GroupChangeEvent},
     message::{MessageBody, MessageEvent},
-    message_change::{ChangeEvent, MessageChangeBody},
+    message_change::{ChangeEvent, MessageChangeBody, ReactionBody},
     profile::{ProfileEvent, UserProfileBody},
     read_ack::{ReadAckBody, ReadEvent},
     values::{At, Object, RawJson},
 };
 
-/// One line of a batch: exactly one of the seven.
+/// One line of a batch: exactly one of its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventBody {
@@ -34,6 +34,10 @@ pub struct EventBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<MessageChangeBody>)]
     pub message_change: Option<Object<MessageChangeBody>>,
+    /// A reaction to a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ReactionBody>)]
+    pub reaction: Option<Object<ReactionBody>>,
     /// A change to a contact.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ContactChangeBody>)]
@@ -60,7 +64,10 @@ impl From<&Command> for EventBody {
         match command {
             Command::Send(send) => body.message = Some(Object(send.into())),
             Command::ReadAck(ack) => body.read_ack = Some(Object(ack.into())),
-            Command::ChangeMessage(change) => body.message_change = Some(Object(change.into())),
+            Command::ChangeMessage(change) => match ReactionBody::of(change) {
+                Some(reaction) => body.reaction = Some(Object(reaction)),
+                None => body.message_change = Some(Object(change.into())),
+            },
             Command::ChangeContact(change) => body.contact_change = Some(Object(change.into())),
             Command::SetProfile(profile) => body.profile = Some(Object(profile.into())),
             Command::ChangeGroup(change) => match change.into() {
@@ -102,6 +109,7 @@ impl EventBody {
             message,
             read_ack,
             message_change,
+            reaction,
             contact_change,
             profile,
             group,
@@ -111,6 +119,7 @@ impl EventBody {
             message.map(|body| Call::post("/v1/messages", &body)),
             read_ack.map(|body| Call::post("/v1/read-acks", &body)),
             message_change.map(|body| Call::post("/v1/message-changes", &body)),
+            reaction.map(|body| Call::post("/v1/reactions", &body)),
             contact_change.map(|body| Call::post("/v1/contact-changes", &body)),
             profile.map(|Object(body)| Call {
                 is_put: true,
@@ -254,6 +263,8 @@ mod tests {
             let edit = Change::Edit("new".to_owned());
             let changes = [
                 edit,
+                Change::React("👍".to_owned()),
+                Change::React(String::new()),
                 Change::Recall,
                 Change::Delete,
                 Change::Hide,
@@ -351,6 +362,8 @@ mod tests {
         } else if let Some(Object(body)) = body.read_ack {
             Command::ReadAck(body.into_command().unwrap())
         } else if let Some(Object(body)) = body.message_change {
+            Command::ChangeMessage(body.into_command().unwrap())
+        } else if let Some(Object(body)) = body.reaction {
             Command::ChangeMessage(body.into_command().unwrap())
         } else if let Some(Object(body)) = body.contact_change {
             Command::ChangeContact(body.into_command().unwrap())

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use schemas::{
-    ClientMsgId, GroupId, InboundPosition, Mid, TimestampMs, UserId,
+    ClientMsgId, GroupId, InboundPosition, Mid, Reactions, TimestampMs, UserId,
     command::{Malformed, SendMessage},
     event::Message,
     serde_as_text,
@@ -111,6 +111,10 @@ pub struct MessageItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "2025-11-21T08:01:00.123Z")]
     pub edited_ts: Option<String>,
+    /// The emoji of each user who has reacted, by uid; absent if there is none, and if `msg` is only the first 200 characters.
+    #[serde(default, skip_serializing_if = "Reactions::is_empty")]
+    #[schema(value_type = Option<HashMap<String, String>>, example = json!({"1001": "👍"}))]
+    pub reactions: Reactions,
 }
 
 /// Messages of one conversation.
@@ -186,6 +190,7 @@ impl From<MessageEvent<'_>> for MessageItem {
             client_msg_id: Some(event.client_msg_id.into_owned()),
             recalled: false,
             edited_ts: None,
+            reactions: Reactions::new(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use schemas::{
-    Change, ChangeMessage, Chg, GroupId, InboundPosition, MessageChange, Mid, Ordinal, TimestampMs,
-    UserId, command::Malformed, serde_as_text,
+    Change, ChangeMessage, Chg, GroupId, InboundPosition, MessageChange, Mid, Ordinal, Reactions,
+    TimestampMs, UserId, command::Malformed, serde_as_text,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -78,6 +78,64 @@ impl From<&ChangeMessage> for MessageChangeBody {
     }
 }
 
+/// "by reacts with emoji to message mid of the conversation with peer, or of the group."
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReactionBody {
+    /// The user who reacts.
+    #[schema(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1001")]
+    pub by: UserId,
+    /// The other user of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
+    pub peer: Option<UserId>,
+    /// In place of peer: a group of which `by` is a member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
+    pub gid: Option<GroupId>,
+    /// Which message, 1 or more, as a number or a string.
+    #[serde(deserialize_with = "mid")]
+    #[schema(value_type = i64, minimum = 1, example = 3)]
+    pub mid: Mid,
+    /// At most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
+    #[schema(max_length = 32, example = "👍")]
+    pub emoji: String,
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+    /// and returned if it is absent, here and in the header `Idempotency-Key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub command_id: Option<String>,
+}
+
+impl ReactionBody {
+    /// The command.
+    ///
+    /// # Errors
+    /// A field is wrong.
+    pub fn into_command(self) -> Result<ChangeMessage, Malformed> {
+        Ok(ChangeMessage {
+            by: self.by,
+            to: recipient("peer", self.peer, self.gid)?,
+            mid: self.mid,
+            change: Change::react("emoji", self.emoji)?,
+        })
+    }
+
+    /// The body of a command; `None` if it is another change to a message.
+    #[must_use]
+    pub fn of(change: &ChangeMessage) -> Option<Self> {
+        let (peer, gid) = change.to.uid_or_gid();
+        Some(Self {
+            by: change.by,
+            peer,
+            gid,
+            mid: change.mid,
+            emoji: change.change.emoji()?.to_owned(),
+            command_id: None,
+        })
+    }
+}
+
 /// Changes of one conversation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangesPage {
@@ -110,7 +168,7 @@ pub struct ChangeItem {
     /// The message; of a clear the newest that is cleared.
     #[schema(value_type = i64, minimum = 1, example = 3)]
     pub mid: Mid,
-    /// `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only).
+    /// `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only), or `react`.
     #[schema(value_type = String, example = "recall")]
     pub kind: Cow<'static, str>,
     /// When, UTC.
@@ -120,6 +178,10 @@ pub struct ChangeItem {
     /// user does not see it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub msg: Option<String>,
+    /// Of the page's last reaction to a message: the emoji of each user who has reacted to the message by now, by uid. Absent as `msg` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HashMap<String, String>>, example = json!({"1001": "👍"}))]
+    pub reactions: Option<Reactions>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -143,6 +205,9 @@ pub struct ChangeEvent<'a> {
     pub ts: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub msg: Option<Cow<'a, str>>,
+    /// Of a reaction: the emoji of `by` from now on; empty if the former one is taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emoji: Option<Cow<'a, str>>,
     /// Of a clear, as of a read position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<i64>,
@@ -160,6 +225,7 @@ impl<'a> ChangeEvent<'a> {
             chg: change.chg,
             ts: utc(ts),
             msg: change.change.msg().map(Cow::from),
+            emoji: change.change.emoji().map(Cow::from),
             n: change.n.map(Ordinal::get),
         }
     }

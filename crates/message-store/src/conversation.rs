@@ -5,7 +5,7 @@ use schemas::{ConversationId, Mid, UserId};
 use crate::names::Table;
 
 /// What a recall and a delete take from a row of a message.
-const EMPTIED: &[&str] = &["msg = ''", "edited_ts = NULL"];
+const EMPTIED: &[&str] = &["msg = ''", "edited_ts = NULL", "reactions = NULL"];
 
 /// The same, as statements assign it.
 pub(crate) fn emptied() -> String {
@@ -50,8 +50,12 @@ impl Kind {
     /// The columns of a message that reads select.
     fn columns(self) -> &'static str {
         match self {
-            Self::Direct => "id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts",
-            Self::Group => "id, srcid, gid, mid, msg, ts, client_msg_id, state, edited_ts",
+            Self::Direct => {
+                "id, srcid, destid, mid, msg, ts, client_msg_id, n, state, edited_ts, reactions"
+            }
+            Self::Group => {
+                "id, srcid, gid, mid, msg, ts, client_msg_id, state, edited_ts, reactions"
+            }
         }
     }
 

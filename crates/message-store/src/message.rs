@@ -1,8 +1,8 @@
 use std::fmt;
 
 use schemas::{
-    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Recipient, TimestampMs,
-    UserId, event::Message,
+    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Reactions, Recipient,
+    TimestampMs, UserId, event::Message,
 };
 
 /// A row of `chat_msg_<n>` or `group_msg_<n>`.
@@ -28,6 +28,8 @@ pub struct MessageRow {
     pub state: MessageState,
     /// When the message was last edited. `None` if it never was, and once it is recalled or deleted.
     pub edited_ts: Option<TimestampMs>,
+    /// The reactions to the message; none once it is recalled or deleted. Only changes write them.
+    pub reactions: Reactions,
 }
 
 impl MessageRow {
@@ -48,6 +50,7 @@ impl MessageRow {
             },
             state: MessageState::Shown,
             edited_ts: None,
+            reactions: Reactions::new(),
         }
     }
 
@@ -71,14 +74,14 @@ pub enum MessageState {
 }
 
 impl MessageState {
-    /// The state after a change; `None` if the change is not to the message itself.
+    /// The state after a change; `None` if the change is not to the text.
     #[must_use]
     pub fn after(change: &Change) -> Option<Self> {
         match change {
             Change::Edit(_) => Some(Self::Shown),
             Change::Recall => Some(Self::Recalled),
             Change::Delete => Some(Self::Deleted),
-            Change::Hide | Change::Clear => None,
+            Change::Hide | Change::Clear | Change::React(_) => None,
         }
     }
 
@@ -105,7 +108,8 @@ pub struct ChangeRow {
     pub ts: TimestampMs,
     /// The conversation.
     pub conversation: ConversationId,
-    /// The user who made the change: between two users, the sender of the message or, for a hide or clear, the user who no longer sees it.
+    /// The user who made the change: between two users, the sender of the message, for a hide or clear the user who no longer sees it, or the user
+    /// who reacted.
     pub by: UserId,
     /// The message.
     pub mid: Mid,
@@ -198,15 +202,18 @@ pub enum ChangeKind {
     Hide,
     /// See [`Change::Clear`].
     Clear,
+    /// See [`Change::React`].
+    React,
 }
 
 impl ChangeKind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Recall,
         Self::Delete,
         Self::Edit,
         Self::Hide,
         Self::Clear,
+        Self::React,
     ];
 
     /// The kind of a change.
@@ -218,6 +225,7 @@ impl ChangeKind {
             Change::Edit(_) => Self::Edit,
             Change::Hide => Self::Hide,
             Change::Clear => Self::Clear,
+            Change::React(_) => Self::React,
         }
     }
 
@@ -230,6 +238,7 @@ impl ChangeKind {
             Self::Edit => "edit",
             Self::Hide => "hide",
             Self::Clear => "clear",
+            Self::React => "react",
         }
     }
 
@@ -257,11 +266,11 @@ mod tests {
             edit,
             Change::Hide,
             Change::Clear,
+            Change::React("👍".to_owned()),
         ] {
             let kind = ChangeKind::of(&change);
             assert_eq!(kind.as_str(), change.kind());
             assert_eq!(ChangeKind::from_column(change.kind()), Some(kind));
-            assert_eq!(MessageState::after(&change).is_none(), change.is_for_one());
         }
     }
 }

@@ -184,7 +184,8 @@ function preview(message) {
   const { msg } = message;
   const isShort = msg.length <= PREVIEW_CHARS;
   const text = isShort ? msg : Array.from(msg).slice(0, PREVIEW_CHARS).join("");
-  return { ...message, msg: text, client_msg_id: null };
+  const { reactions: _, ...listed } = message;
+  return { ...listed, msg: text, client_msg_id: null };
 }
 function setGroup(chat, group) {
   const before = unseenMid(chat);
@@ -1193,18 +1194,31 @@ function apply(chat, change) {
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => {
-        return { ...old, recalled: true, msg: "", edited_ts: null };
+        const { reactions: _, ...others } = old;
+        return { ...others, recalled: true, msg: "", edited_ts: null };
       });
     case "edit": {
       const msg = change.msg ?? "";
       return replace(chat, mid, (old) => old.recalled ? old : { ...old, msg, edited_ts: ts });
     }
+    case "react":
+      return replace(chat, mid, (old) => old.recalled ? old : withReactions(old, change));
     case "hide":
     case "delete":
       return drop(chat, (other) => other === mid);
     case "clear":
       return drop(chat, (other) => other <= mid);
   }
+}
+function withReactions({ reactions: known, ...message }, change) {
+  let reactions = { ...known };
+  if (!("by" in change))
+    reactions = { ...change.reactions ?? known };
+  else if (change.emoji)
+    reactions[change.by] = change.emoji;
+  else
+    delete reactions[change.by];
+  return Object.keys(reactions).length > 0 ? { ...message, reactions } : message;
 }
 function replace(chat, mid, change) {
   const message = chat.messages.get(mid);
@@ -2921,6 +2935,75 @@ async function membersOf(session, key) {
   return members;
 }
 
+// src/reactions.ts
+var OFFERED = ["👍", "❤️", "😂", "😮", "😢", "🙏"];
+var Reactions = class {
+  constructor(session, mid) {
+    this.session = session;
+    this.mid = mid;
+    const shown = element("span", { role: "group", "aria-label": "Reactions" });
+    this.#shown = new KeyedList(
+      shown,
+      ({ emoji }) => emoji,
+      ({ emoji }) => this.#reaction(emoji)
+    );
+    const offer = (emoji) => button(emoji, { class: "quiet" }, () => this.#toggle(emoji));
+    const attributes = { role: "group", "aria-label": "Choose a reaction" };
+    this.#offered = element("span", attributes, ...OFFERED.map(offer));
+    this.#choose = button("React", { class: "quiet" }, () => {
+      this.#offer(this.#offered.hidden);
+    });
+    this.#offer(false);
+    const parts = [shown, this.#choose, this.#offered];
+    this.node = element("span", {}, ...parts);
+  }
+  node;
+  #shown;
+  #choose;
+  #offered;
+  /** Of the user. */
+  #own;
+  update(message) {
+    this.node.hidden = message.recalled === true;
+    const reactions = message.reactions ?? {};
+    this.#own = reactions[this.session.uid];
+    const users = /* @__PURE__ */ new Map();
+    for (const [uid, emoji] of Object.entries(reactions)) {
+      users.set(emoji, [...users.get(emoji) ?? [], uid]);
+    }
+    const all = [...users].map(([emoji, users2]) => ({ emoji, users: users2 }));
+    this.#shown.update(all.sort((a, b) => b.users.length - a.users.length));
+  }
+  #reaction(emoji) {
+    const node = button("", {}, () => this.#toggle(emoji));
+    const update = ({ users }) => {
+      setText(node, `${emoji} ${users.length}`);
+      node.setAttribute("aria-pressed", String(users.includes(this.session.uid)));
+    };
+    return { node, update };
+  }
+  #toggle(emoji) {
+    this.#offer(false);
+    void this.#post(emoji === this.#own ? "" : emoji);
+  }
+  async #post(emoji) {
+    const { session, mid } = this;
+    const { shown, uid: by } = session;
+    if (shown === null) return;
+    const [of, id] = splitKey(shown);
+    const to = of === "group" ? { gid: id } : { peer: id };
+    await session.attempt("No reaction", async () => {
+      const body = { by, mid, emoji, ...to };
+      const accepted = await session.ingest.post("/v1/reactions", {}, body);
+      await awaitOutcome(session.query, accepted);
+    });
+  }
+  #offer(isOffered) {
+    this.#offered.hidden = !isOffered;
+    this.#choose.setAttribute("aria-expanded", String(isOffered));
+  }
+};
+
 // src/message-list.ts
 var PAGE2 = 50;
 var MessageList = class {
@@ -3029,8 +3112,10 @@ var MessageList = class {
       { class: "quiet" },
       () => actions.recall(message)
     );
+    const reactions = new Reactions(session, first.mid);
     const does = element("span", { class: "actions" }, edit, recall);
-    const foot = element("div", { class: "foot" }, time, state, does);
+    const parts = [time, state, reactions.node, does];
+    const foot = element("div", { class: "foot" }, ...parts);
     const cls = isOwn ? "message own" : "message";
     const data = { "data-mid": String(first.mid) };
     const node = element("li", { class: cls, ...data }, author, text, foot);
@@ -3045,6 +3130,7 @@ var MessageList = class {
         setText(text, isGone ? "This message was recalled." : message.msg);
         node.classList.toggle("recalled", isGone);
         setText(state, isGone ? "" : message.edited_ts ? "edited" : "");
+        reactions.update(message);
         edit.hidden = isGone || !isOwn;
         recall.hidden = isGone || !(isOwn || this.#isAdmin());
       }

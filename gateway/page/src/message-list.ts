@@ -17,6 +17,7 @@ import {
   type Row,
 } from "./dom.js";
 import { reasonText } from "./outcomes.js";
+import { Reactions } from "./reactions.js";
 import type { Session } from "./session.js";
 import { timeText } from "./times.js";
 
@@ -148,8 +149,10 @@ export class MessageList {
     const recall = button("Recall", { class: "quiet" }, () =>
       actions.recall(message),
     );
+    const reactions = new Reactions(session, first.mid);
     const does = element("span", { class: "actions" }, edit, recall);
-    const foot = element("div", { class: "foot" }, time, state, does);
+    const parts = [time, state, reactions.node, does];
+    const foot = element("div", { class: "foot" }, ...parts);
     const cls = isOwn ? "message own" : "message";
     const data = { "data-mid": String(first.mid) };
     const node = element("li", { class: cls, ...data }, author, text, foot);
@@ -164,6 +167,7 @@ export class MessageList {
         setText(text, isGone ? "This message was recalled." : message.msg);
         node.classList.toggle("recalled", isGone);
         setText(state, isGone ? "" : message.edited_ts ? "edited" : "");
+        reactions.update(message);
         edit.hidden = isGone || !isOwn;
         recall.hidden = isGone || !(isOwn || this.#isAdmin());
       },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use access::Caller;
 use api::{
     AcceptedBody, ContactChangeBody, GroupBody, GroupChangeBody, MessageBody, MessageChangeBody,
-    ProfileBody, ReadAckBody,
+    ProfileBody, ReactionBody, ReadAckBody,
 };
 use axum::{
     extract::{Request, State},
@@ -98,6 +98,15 @@ single_posts! {
     post_message_change: post "/v1/message-changes",
     MessageChangeBody "A change to a message; in protobuf a `chat.v1.ChangeMessage`.",
     |body, config| json::message_change(body, config.max_msg_bytes), protobuf::message_change(body, config.max_msg_bytes);
+
+    /// React to a message
+    ///
+    /// With an emoji, which replaces the user's former one, or with none, which takes that back. The 202 means that it is on the log;
+    /// `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. If the outcome is unknown, repeat it with the same
+    /// `command_id` or `Idempotency-Key`. Refused as malformed below rule version 5.
+    post_reaction: post "/v1/reactions",
+    ReactionBody "A reaction; in protobuf a `chat.v1.ChangeMessage`, as of /v1/message-changes.",
+    |body, config| json::reaction(body), protobuf::message_change(body, config.max_msg_bytes);
 
     /// Pin, mute, block or delete a contact
     ///

@@ -1,9 +1,11 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use access::Caller;
 use api::{ChangeItem, ChangesAfter, ChangesPage, utc};
 use axum::Json;
-use message_store::{GroupHead, Sink, StoredChange};
+use message_store::{ChangeKind, GroupHead, MessageState, ReadTx, Sink, StoredChange};
 use problem::{Path, Query};
-use schemas::{Chg, ConversationId, UserId};
+use schemas::{Chg, ConversationId, Mid, Reactions, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -73,7 +75,7 @@ pub(super) async fn page(
     let limit = query.limit.unwrap_or_default();
 
     let attempt = || changes(call, uid, conversation, after, limit, &required);
-    let (mut rows, head, watermarks) = call.poll(deadline, attempt).await?;
+    let (mut rows, mut reactions, head, watermarks) = call.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
     let more = rows.len() > limit.get();
     rows.truncate(limit.get());
@@ -81,16 +83,30 @@ pub(super) async fn page(
     if let Some(head) = &head {
         rows.retain(|row| row.mid > head.unseen_mid());
     }
-    if rows.iter().any(|row| row.msg.is_some()) {
-        let attempt = || view(call, uid, conversation, &rows, head.as_ref(), &required);
+    let edited = rows.iter().filter(|row| row.msg.is_some());
+    let shown: BTreeSet<Mid> = edited
+        .map(|row| row.mid)
+        .chain(reactions.keys().copied())
+        .collect();
+    if !shown.is_empty() {
+        let attempt = || view(call, uid, conversation, &shown, head.as_ref(), &required);
         let (view, watermarks) = call.poll(deadline, attempt).await?;
         as_of = as_of.and(watermarks);
         for row in rows.iter_mut().filter(|row| !view.shows(row.mid)) {
             row.msg = None;
+            reactions.remove(&row.mid);
         }
     }
+    // Of the reactions to a message the last one has all.
+    let items = rows.into_iter().rev().map(|row| {
+        let is_reaction = row.kind == ChangeKind::React;
+        let all = is_reaction.then(|| reactions.remove(&row.mid));
+        item(row, all.flatten())
+    });
+    let mut items: Vec<ChangeItem> = items.collect();
+    items.reverse();
     Ok(Json(ChangesPage {
-        items: rows.into_iter().map(item).collect(),
+        items,
         next,
         begins_after_mid: head.map(|head| head.unseen_mid()),
         as_of: as_of.positions(),
@@ -116,7 +132,15 @@ async fn changes(
     after: ChangesAfter,
     limit: Limit,
     required: &RequiredWatermarks,
-) -> Result<(Vec<StoredChange>, Option<GroupHead>, Watermarks), QueryError> {
+) -> Result<
+    (
+        Vec<StoredChange>,
+        BTreeMap<Mid, Reactions>,
+        Option<GroupHead>,
+        Watermarks,
+    ),
+    QueryError,
+> {
     let (mut tx, head, watermarks) = match conversation {
         ConversationId::Direct(direct) => {
             let shard = call.store.layout().shard_of(direct.partition());
@@ -137,15 +161,30 @@ async fn changes(
         let own = tx.own_changes_after(conversation, uid, own_after, limit.and_one());
         rows.extend(own.await?);
     }
-    Ok((rows, head, watermarks))
+    let reactions = reactions(&mut tx, conversation, &rows).await?;
+    Ok((rows, reactions, head, watermarks))
 }
 
-/// What the user sees of the messages whose texts are in these changes.
+/// The reactions to the messages of these reactions; of messages that are gone, recalled or deleted there are none.
+async fn reactions(
+    tx: &mut ReadTx,
+    conversation: ConversationId,
+    rows: &[StoredChange],
+) -> Result<BTreeMap<Mid, Reactions>, QueryError> {
+    let reactions = rows.iter().filter(|row| row.kind == ChangeKind::React);
+    let mids: BTreeSet<Mid> = reactions.map(|row| row.mid).collect();
+    let keys: Vec<_> = mids.into_iter().map(|mid| (conversation, mid)).collect();
+    let found = tx.messages_by_mid(&keys).await?.into_iter();
+    let shown = found.filter(|(_, row)| row.state == MessageState::Shown);
+    Ok(shown.map(|((_, mid), row)| (mid, row.reactions)).collect())
+}
+
+/// What the user sees of these messages, whose texts or reactions a page has.
 async fn view(
     call: &Call,
     uid: UserId,
     conversation: ConversationId,
-    rows: &[StoredChange],
+    shown: &BTreeSet<Mid>,
     head: Option<&GroupHead>,
     required: &RequiredWatermarks,
 ) -> Result<(View, Watermarks), QueryError> {
@@ -154,12 +193,11 @@ async fn view(
     if let Some(head) = head {
         view.restrict_to(head);
     }
-    let edited = rows.iter().filter(|row| row.msg.is_some());
-    view.read_hidden(call, edited.map(|row| row.mid)).await?;
+    view.read_hidden(call, shown.iter().copied()).await?;
     Ok((view, watermarks))
 }
 
-fn item(row: StoredChange) -> ChangeItem {
+fn item(row: StoredChange, reactions: Option<Reactions>) -> ChangeItem {
     ChangeItem {
         chg: row.chg,
         own_pos: (row.chg == Chg::ZERO).then_some(row.id),
@@ -167,5 +205,6 @@ fn item(row: StoredChange) -> ChangeItem {
         kind: row.kind.as_str().into(),
         ts: utc(row.ts),
         msg: row.msg,
+        reactions,
     }
 }

@@ -102,6 +102,36 @@ async fn changes_are_listed_as_far_as_they_concern_the_user() {
     assert_eq!(found, kinds);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_reaction_to_a_message_that_is_seen_has_all() {
+    let (deployment, service) = env().await;
+    let mut chat = Chat::new();
+    for text in ["one", "two", "three"] {
+        chat.say(chat.peer, text, 1_000);
+    }
+    let react = |emoji: &str| Change::React(emoji.to_owned());
+    chat.change(chat.me, 1, react("👍"));
+    chat.change(chat.peer, 1, react("🎉"));
+    chat.change(chat.me, 2, react("👍"));
+    chat.change(chat.peer, 2, Change::Recall);
+    chat.change(chat.me, 3, react("👍"));
+    chat.change(chat.me, 3, Change::Hide);
+    deployment.write_messages(&chat.rows).await;
+    deployment.write_changes(&chat.changes).await;
+    deployment.write_contacts(&[chat.contact(0, 0)]).await;
+    let reactions = |body: &Value| -> Vec<Option<Value>> {
+        let items = body["items"].as_array().unwrap().iter();
+        items.map(|item| item.get("reactions").cloned()).collect()
+    };
+    let (me, peer) = (chat.me.to_string(), chat.peer.to_string());
+    let all = json!({ me: "👍", peer: "🎉" });
+    let body = service.ok(&chat.changes_path()).await;
+    let expected = [None, Some(all.clone()), None, None, None, None];
+    assert_eq!(reactions(&body), expected);
+    let body = service.ok(&chat.path()).await;
+    assert_eq!(reactions(&body), [None, Some(all)]);
+}
+
 /// From rule version 4 on; there may be numbers from before.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_one_hides_and_clears_without_a_number_is_no_business_of_the_other() {

@@ -1,5 +1,9 @@
 //! Changes to messages after they were sent, and to what a user sees of a conversation.
 
+use std::collections::BTreeMap;
+
+use unicode_properties::UnicodeEmoji as _;
+
 use crate::{
     Chg, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
@@ -23,10 +27,18 @@ pub enum Change {
     Hide,
     /// The message and all before it are no longer shown to the user who clears the history, and count as read.
     Clear,
+    /// The user's reaction to the message is this emoji from now on; if it is empty, the user has none.
+    React(String),
 }
 
+/// The reactions to a message: an emoji by user.
+pub type Reactions = BTreeMap<UserId, String>;
+
+/// The most bytes of a reaction's emoji.
+pub const MAX_EMOJI_BYTES: usize = 32;
+
 impl Change {
-    /// `recall`, `delete`, `edit`, `hide` or `clear`, as in JSON and in MySQL.
+    /// `recall`, `delete`, `edit`, `hide`, `clear` or `react`, as in JSON and in MySQL.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -35,6 +47,7 @@ impl Change {
             Self::Edit(_) => "edit",
             Self::Hide => "hide",
             Self::Clear => "clear",
+            Self::React(_) => "react",
         }
     }
 
@@ -47,12 +60,21 @@ impl Change {
         }
     }
 
-    /// What a user has written: the text of an edit.
+    /// What a user has written: the text of an edit, or the emoji of a reaction.
     #[must_use]
     pub fn content(&self) -> &str {
         match self {
-            Self::Edit(text) => text,
+            Self::Edit(text) | Self::React(text) => text,
             Self::Recall | Self::Delete | Self::Hide | Self::Clear => "",
+        }
+    }
+
+    /// The emoji of a reaction; empty if the reaction is taken back.
+    #[must_use]
+    pub fn emoji(&self) -> Option<&str> {
+        match self {
+            Self::React(emoji) => Some(emoji),
+            _ => None,
         }
     }
 
@@ -68,7 +90,23 @@ impl Change {
         matches!(self, Self::Hide | Self::Clear)
     }
 
-    /// The change of this kind; `msg` is the text of an edit.
+    /// The reaction with this emoji; an empty one takes the former reaction back. `field` is named in the error. Whether it is an emoji is checked by
+    /// [`ChangeMessage::check_posted`](CommandKind::check_posted) only: programs with another version of Unicode must decide the same about a record.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it has more than [`MAX_EMOJI_BYTES`], or control characters.
+    pub fn react(field: &'static str, emoji: String) -> Result<Self, Malformed> {
+        let bytes = emoji.len();
+        if bytes > MAX_EMOJI_BYTES || emoji.chars().any(char::is_control) {
+            let wrong = format!(
+                "has {bytes} bytes; must have at most {MAX_EMOJI_BYTES}, and no control characters"
+            );
+            return Err(Malformed::new(field, wrong));
+        }
+        Ok(Self::React(emoji))
+    }
+
+    /// The change of this kind, except a reaction; `msg` is the text of an edit.
     ///
     /// # Errors
     /// [`Malformed`] if there is no such kind, if an edit has no valid text, or if another change has a text.
@@ -95,6 +133,7 @@ impl Change {
 
     pub(crate) fn from_proto(kind: i32, msg: String) -> Result<Self, Malformed> {
         let kind = match proto::ChangeKind::try_from(kind) {
+            Ok(proto::ChangeKind::React) => return Self::react("msg", msg),
             Ok(proto::ChangeKind::Recall) => "recall",
             Ok(proto::ChangeKind::Delete) => "delete",
             Ok(proto::ChangeKind::Edit) => "edit",
@@ -102,7 +141,7 @@ impl Change {
             Ok(proto::ChangeKind::Clear) => "clear",
             Ok(proto::ChangeKind::Unspecified) | Err(_) => {
                 let wrong = format!(
-                    "is {kind}; must be 1 (recall), 2 (delete), 3 (edit), 4 (hide) or 5 (clear)"
+                    "is {kind}; must be 1 (recall), 2 (delete), 3 (edit), 4 (hide), 5 (clear) or 6 (react)"
                 );
                 return Err(Malformed::new("kind", wrong));
             }
@@ -110,10 +149,11 @@ impl Change {
         Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
     }
 
-    /// The kind in the `.proto` file, and the text of an edit.
+    /// The kind in the `.proto` file, and the text of an edit or the emoji of a reaction.
     #[must_use]
     pub fn into_proto(self) -> (proto::ChangeKind, String) {
         match self {
+            Self::React(emoji) => (proto::ChangeKind::React, emoji),
             Self::Recall => (proto::ChangeKind::Recall, String::new()),
             Self::Delete => (proto::ChangeKind::Delete, String::new()),
             Self::Edit(msg) => (proto::ChangeKind::Edit, msg),
@@ -272,7 +312,17 @@ impl CommandKind for ChangeMessage {
     }
 
     fn rule_version(&self) -> u32 {
-        3
+        match self.change {
+            Change::React(_) => 5,
+            _ => 3,
+        }
+    }
+
+    fn member(&self) -> &'static str {
+        match self.change {
+            Change::React(_) => "reaction",
+            _ => self.label(),
+        }
     }
 
     fn set_by_user(&mut self, _by_user: bool) {}
@@ -281,10 +331,26 @@ impl CommandKind for ChangeMessage {
     fn redrive(&self) -> Redrive {
         match self.change {
             Change::Edit(_) => Redrive::Never("it would take the place of edits made since"),
+            Change::React(_) => Redrive::Never("it would take the place of a reaction made since"),
             Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
                 Redrive::OfMessage(self.mid)
             }
         }
+    }
+
+    fn check_posted(&self) -> Result<(), Malformed> {
+        let emoji = self.change.emoji().unwrap_or_default();
+        // A keycap is a digit with this sign.
+        let is_emoji = |c: char| c == '\u{20e3}' || !c.is_ascii() && c.is_emoji_char();
+        let is_part = |c: char| c.is_emoji_char_or_emoji_component();
+        if emoji.is_empty() || emoji.chars().any(is_emoji) && emoji.chars().all(is_part) {
+            return Ok(());
+        }
+        let wrong = format!(
+            "is {:?}; must be an emoji, or empty to take the former one back",
+            crate::Excerpt(emoji)
+        );
+        Err(Malformed::new("emoji", wrong))
     }
 
     fn concerned(&self) -> Vec<UserId> {
@@ -297,6 +363,8 @@ impl CommandKind for ChangeMessage {
 
     fn text_mut(&mut self) -> Option<&mut String> {
         match &mut self.change {
+            // Only emojis can be posted.
+            Change::React(_) => None,
             Change::Edit(msg) => Some(msg),
             Change::Recall | Change::Delete | Change::Hide | Change::Clear => None,
         }
@@ -338,6 +406,32 @@ mod tests {
         assert_eq!((edit.kind(), edit.msg()), ("edit", Some("new")));
         assert_eq!(Change::new("edit", None).unwrap_err().field, "msg");
         assert_eq!(Change::new("undo", None).unwrap_err().field, "kind");
+    }
+
+    #[test]
+    fn a_reaction_is_an_emoji_or_nothing() {
+        let check = |emoji: &str| {
+            let change = Change::react("emoji", emoji.to_owned())?;
+            assert_eq!((change.kind(), change.emoji()), ("react", Some(emoji)));
+            let posted = ChangeMessage {
+                by: 1.try_into().unwrap(),
+                to: Recipient::User(2.try_into().unwrap()),
+                mid: Mid::ZERO.next(),
+                change,
+            };
+            posted.check_posted()
+        };
+        for emoji in ["", "👍", "❤️", "👩🏽\u{200d}🚀", "1️⃣", "🇩🇪"] {
+            assert_eq!(check(emoji), Ok(()), "{emoji}");
+        }
+        let long = "👍".repeat(9);
+        for wrong in [
+            "a", "+1", "👍a", " ", "👍\0", "\u{202e}", "\u{200d}", "\u{fe0f}", &long,
+        ] {
+            assert_eq!(check(wrong).unwrap_err().field, "emoji", "{wrong:?}");
+        }
+        // On the log there may be one of a later version of Unicode.
+        assert!(Change::from_proto(6, "\u{1fac9}".to_owned()).is_ok());
     }
 
     #[test]
@@ -386,5 +480,7 @@ mod tests {
         assert_eq!(field(|c| c.mid = 0), "mid");
         assert_eq!(field(|c| c.kind = 0), "kind");
         assert_eq!(field(|c| c.msg.push('x')), "msg");
+        let long = |c: &mut proto::ChangeMessage| (c.kind, c.msg) = (6, "x".repeat(33));
+        assert_eq!(field(long), "msg");
     }
 }

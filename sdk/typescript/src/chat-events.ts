@@ -104,14 +104,15 @@ export function takeChange(
 /** Of what was handled already the messages have what came behind it, too. What has no number is final, and may come again. */
 function apply(
   chat: Chat,
-  change: Pick<ChangeItem, "chg" | "mid" | "kind" | "ts" | "msg">,
+  change: ChangeItem | MessageChangeEvent,
 ): void {
   const { mid, kind, ts } = change;
   if (change.chg > 0 && change.chg <= chat.fetched.chg) return;
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => {
-        return { ...old, recalled: true, msg: "", edited_ts: null };
+        const { reactions: _, ...others } = old;
+        return { ...others, recalled: true, msg: "", edited_ts: null };
       });
     case "edit": {
       const msg = change.msg ?? "";
@@ -120,12 +121,28 @@ function apply(
         old.recalled ? old : { ...old, msg, edited_ts: ts },
       );
     }
+    case "react":
+      return replace(chat, mid, (old) =>
+        old.recalled ? old : withReactions(old, change),
+      );
     case "hide":
     case "delete":
       return drop(chat, (other) => other === mid);
     case "clear":
       return drop(chat, (other) => other <= mid);
   }
+}
+
+/** A page has all reactions, unless the message is not shown; an event has one user's. Where there is none, nothing is left of them. */
+function withReactions(
+  { reactions: known, ...message }: Message,
+  change: ChangeItem | MessageChangeEvent,
+): Message {
+  let reactions = { ...known };
+  if (!("by" in change)) reactions = { ...(change.reactions ?? known) };
+  else if (change.emoji) reactions[change.by] = change.emoji;
+  else delete reactions[change.by];
+  return Object.keys(reactions).length > 0 ? { ...message, reactions } : message;
 }
 
 function replace(

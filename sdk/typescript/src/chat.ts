@@ -164,12 +164,13 @@ export function showNewest(chat: Chat): void {
   chat.last = known === undefined ? null : preview(known);
 }
 
-/** As a list shows it, which has no `client_msg_id`. */
+/** As a list shows it, which has neither `client_msg_id` nor reactions. */
 export function preview(message: Message): Message {
   const { msg } = message;
   const isShort = msg.length <= PREVIEW_CHARS;
   const text = isShort ? msg : Array.from(msg).slice(0, PREVIEW_CHARS).join("");
-  return { ...message, msg: text, client_msg_id: null };
+  const { reactions: _, ...listed } = message;
+  return { ...listed, msg: text, client_msg_id: null };
 }
 
 /**

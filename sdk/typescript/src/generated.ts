@@ -183,6 +183,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * React to a message
+         * @description With an emoji, which replaces the user's former one, or with none, which takes that back. The 202 means that it is on the log;
+         *     `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. If the outcome is unknown, repeat it with the same
+         *     `command_id` or `Idempotency-Key`. Refused as malformed below rule version 5.
+         */
+        post: operations["post_reaction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/read-acks": {
         parameters: {
             query?: never;
@@ -283,7 +305,7 @@ export interface components {
              */
             uid: string;
         };
-        /** @description One line of a batch: exactly one of the seven. */
+        /** @description One line of a batch: exactly one of its members. */
         EventBody: {
             contact_change?: components["schemas"]["ContactChangeBody"] | null;
             group?: components["schemas"]["GroupBody"] | null;
@@ -291,6 +313,7 @@ export interface components {
             message?: components["schemas"]["MessageBody"] | null;
             message_change?: components["schemas"]["MessageChangeBody"] | null;
             profile?: components["schemas"]["UserProfileBody"] | null;
+            reaction?: components["schemas"]["ReactionBody"] | null;
             read_ack?: components["schemas"]["ReadAckBody"] | null;
         };
         /** @description One field at fault. */
@@ -520,6 +543,37 @@ export interface components {
          * @description What descriptions call a body in protobuf.
          */
         ProtobufBody: string;
+        /** @description "by reacts with emoji to message mid of the conversation with peer, or of the group." */
+        ReactionBody: {
+            /**
+             * @description The user who reacts.
+             * @example 1001
+             */
+            by: string;
+            /**
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
+             *     and returned if it is absent, here and in the header `Idempotency-Key`.
+             */
+            command_id?: string | null;
+            /**
+             * @description At most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
+             * @example 👍
+             */
+            emoji: string;
+            /** @description In place of peer: a group of which `by` is a member. */
+            gid?: string | null;
+            /**
+             * Format: int64
+             * @description Which message, 1 or more, as a number or a string.
+             * @example 3
+             */
+            mid: number;
+            /**
+             * @description The other user of the conversation.
+             * @example 1000
+             */
+            peer?: string | null;
+        };
         /** @description "uid, on this device class, has read the conversation with peer, or the group, up to mid." */
         ReadAckBody: {
             /**
@@ -1389,6 +1443,117 @@ export interface operations {
             };
         };
     };
+    post_reaction: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The caller's own id of this command, 1 to 64 visible characters, taken as it is: `client_msg_id` of a message, `command_id` of everything else. Where the body has it, too, both are the same. */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A reaction; in protobuf a `chat.v1.ChangeMessage`, as of /v1/message-changes. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReactionBody"];
+                "application/x-protobuf": components["schemas"]["ProtobufBody"];
+            };
+        };
+        responses: {
+            /** @description It is on the log; in protobuf a `chat.v1.Accepted`. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedBody"];
+                    "application/x-protobuf": components["schemas"]["ProtobufBody"];
+                };
+            };
+            /** @description A field, or the body, is not as it should be. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing valid says who calls; `WWW-Authenticate` says what was wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this in this user's name, or the service key lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The media type is none that this call reads. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A field is right in form, but not taken: a text with words that are not accepted, `deleted` that is false, or an extra that is too large. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too much is under way, or more than the caller may send at a time; nothing was done. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not done, or of unknown outcome: the problem's `type` tells. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     post_read_ack: {
         parameters: {
             query?: never;
@@ -1989,7 +2154,7 @@ export interface components {
              */
             chg: number;
             /**
-             * @description `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only).
+             * @description `recall`, `edit`, `delete` (a recall after which the message is not shown at all), `hide` or `clear` (both for the user only), or `react`.
              * @example recall
              */
             kind: string;
@@ -2010,6 +2175,15 @@ export interface components {
              * @example 57
              */
             own_pos?: number | null;
+            /**
+             * @description Of the page's last reaction to a message: the emoji of each user who has reacted to the message by now, by uid. Absent as `msg` is.
+             * @example {
+             *       "1001": "👍"
+             *     }
+             */
+            reactions?: {
+                [key: string]: string;
+            } | null;
             /**
              * @description When, UTC.
              * @example 2025-11-21T08:01:00.123Z
@@ -2392,6 +2566,15 @@ export interface components {
              * @example hello
              */
             msg: string;
+            /**
+             * @description The emoji of each user who has reacted, by uid; absent if there is none, and if `msg` is only the first 200 characters.
+             * @example {
+             *       "1001": "👍"
+             *     }
+             */
+            reactions?: {
+                [key: string]: string;
+            } | null;
             /** @description Whether it was recalled; absent where not. */
             recalled?: boolean | null;
             /**
@@ -4432,6 +4615,8 @@ export interface components {
              * @description 0 of a hide or a clear from rule version 4 on: they have no number among the changes of the conversation.
              */
             chg: number;
+            /** @description Of a reaction: the emoji of `by` from now on; empty if the former one is taken back. */
+            emoji?: string;
             gid?: components["schemas"]["Id"];
             kind: string;
             /** Format: int64 */

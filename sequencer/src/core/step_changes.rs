@@ -2,7 +2,7 @@
 
 use schemas::{
     Change, ChangeContact, ChangeMessage, Chg, ContactChange, DeletedContact, DirectConversation,
-    MessageChange, Side, TimestampMs, dead_letter::Reason, event::Body,
+    MessageChange, Mid, Side, TimestampMs, dead_letter::Reason, event::Body,
 };
 
 use super::{
@@ -32,6 +32,12 @@ pub(super) fn step_message_change(
             return Decision::NoOp(NoOp::AlreadyCleared);
         }
         Change::Clear => conversation.count_at(id.side_of(id.peer_of(asked.by)), asked.mid),
+        Change::React(_) => {
+            if let Err(no_event) = may_react(conversation, side, asked.mid) {
+                return no_event.into();
+            }
+            None
+        }
         Change::Recall | Change::Delete | Change::Edit(_) => {
             if let Err(no_event) = may_change(state, stamp.ts, conversation, side, &asked) {
                 return no_event.into();
@@ -56,6 +62,14 @@ pub(super) fn number(state: &State, change: &Change, last: Chg) -> Chg {
         true => Chg::ZERO,
         false => last.next(),
     }
+}
+
+/// Whether a user may react to an existing message; if not, why (PROTOCOL C6). A recall is remembered for as long as the author is.
+fn may_react(conversation: &Conversation, side: Side, mid: Mid) -> Result<(), NoEvent> {
+    if conversation.author(mid).is_some() && conversation.is_recalled(mid) {
+        return Err(recalled());
+    }
+    check_not_blocked(conversation, side)
 }
 
 /// Whether a user may recall, delete or edit an existing message; if not, why.

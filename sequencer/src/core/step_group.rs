@@ -136,6 +136,10 @@ pub(super) fn change_message(
             check_msg_bytes(state, msg)?;
             check_speaks(group, &of_member)?;
         }
+        Change::React(_) => {
+            check_not_recalled(group, mid)?;
+            check_speaks(group, &of_member)?;
+        }
         Change::Delete if !state.rules.delete_for_all => {
             let detail = "the rules do not allow to delete a message for everybody";
             return refused(Reason::NotAllowed, detail);
@@ -175,7 +179,7 @@ fn in_dissolved_group(state: &State, group: &Group, by: UserId, change: &Change)
             let admin = of_member.filter(|member| member.role >= GroupRole::Admin);
             admin.or(owner)
         }
-        Change::Edit(_) => None,
+        Change::Edit(_) | Change::React(_) => None,
     };
     match found.filter(|_| state.rules.rule_version >= 4) {
         Some(member) => Ok(member),

@@ -174,7 +174,14 @@ impl Oracle {
             Command::ChangeMessage(_) | Command::ChangeContact(_) | Command::SetProfile(_)
         );
         let of_group = matches!(command.conversation(), Some(ConversationId::Group(_)));
-        if (is_change || of_group) && self.rules.rule_version < 3 {
+        let is_reaction =
+            matches!(&command, Command::ChangeMessage(change) if change.change.emoji().is_some());
+        let first_version = match is_reaction {
+            true => 5,
+            false if is_change || of_group => 3,
+            false => 1,
+        };
+        if self.rules.rule_version < first_version {
             return Expected::DeadLetter(Reason::Malformed);
         }
         let ts = self.clock.max(record.ts.0);
@@ -461,7 +468,7 @@ impl Oracle {
                     .then(|| Ordinal::try_from(from_peer.count() as i64).unwrap());
             }
             Change::Delete if !self.rules.delete_for_all => return Err(Reason::NotAllowed),
-            Change::Recall | Change::Delete | Change::Edit(_) => {
+            Change::Recall | Change::Delete | Change::Edit(_) | Change::React(_) => {
                 let back = last - asked.mid.get();
                 let before = &self.events[..self.before_version_3.unwrap()];
                 let before = before.iter().filter(|event| match &event.body {
@@ -469,17 +476,25 @@ impl Oracle {
                     _ => false,
                 });
                 let is_remembered = asked.mid.get() > before.count() as i64 - 128;
-                if back >= 4_096 || !(back < 128 || is_remembered) {
+                let is_known = back < 4_096 && (back < 128 || is_remembered);
+                let is_reaction = asked.change.emoji().is_some();
+                if !is_known && !is_reaction {
                     return Err(Reason::TooOld);
                 }
-                if message.srcid != asked.by {
+                if message.srcid != asked.by && !is_reaction {
                     return Err(Reason::NotTheAuthor);
                 }
-                let is_recalled = changes().any(|change| {
-                    change.mid == asked.mid
-                        && matches!(change.change, Change::Recall | Change::Delete)
-                });
+                let is_recalled = is_known
+                    && changes().any(|change| {
+                        change.mid == asked.mid
+                            && matches!(change.change, Change::Recall | Change::Delete)
+                    });
                 match &asked.change {
+                    Change::React(_) if is_recalled => return Err(Reason::Recalled),
+                    Change::React(_) if self.flags(peer, asked.by).blocked => {
+                        return Err(Reason::Blocked);
+                    }
+                    Change::React(_) => {}
                     Change::Edit(_) if is_recalled => return Err(Reason::Recalled),
                     Change::Edit(msg) if msg.len() as i64 > self.rules.max_msg_bytes => {
                         return Err(Reason::TooLarge);
@@ -678,7 +693,7 @@ impl Oracle {
         } else {
             49 * 86_400_000
         };
-        let in_bounds = (self.rules.rule_version..=4).contains(&version)
+        let in_bounds = (self.rules.rule_version..=5).contains(&version)
             && key_is_right
             && (version == 1 || (1..=10_000_000).contains(&rules.dedup_max_per_sender))
             && rules.new_conversations_per_day <= 1_000_000

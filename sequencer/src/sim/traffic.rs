@@ -193,7 +193,8 @@ fn change(rng: &mut Rng) -> Change {
     match rng.below(8) {
         0..3 => Change::Recall,
         3 => Change::Delete,
-        4..6 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
+        4 => Change::Edit((*rng.pick(&TEXTS)).to_owned()),
+        5 => Change::React((*rng.pick(&["👍", "❤️", ""])).to_owned()),
         6 => Change::Hide,
         _ => Change::Clear,
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context as _, Result};
 use rand::{Rng as _, rngs::StdRng};
 use schemas::{Change, DeviceClass, PerDevice};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,12 +30,16 @@ impl Sent {
     }
 }
 
-/// A change to a message, and to which: its author changes `own`, everybody may change what they see of `any`.
+/// All reactions are this one, and none is taken back: one whose response was lost may come after the next.
+const EMOJI: &str = "👍";
+
+/// A change to a message, and to which: its author changes `own`, everybody reacts to `any`, and changes what they see of it.
 pub(crate) fn some_change(rng: &mut StdRng, own: i64, any: i64, text: String) -> (i64, Change) {
-    match rng.random_range(0..8) {
+    match rng.random_range(0..9) {
         0..=2 => (own, Change::Recall),
         3..=5 => (own, Change::Edit(text)),
         6 => (any, Change::Hide),
+        7 => (any, Change::React(EMOJI.to_owned())),
         // The newest message is not cleared, so that something is left to see.
         _ => (any / 2 + 1, Change::Clear),
     }
@@ -53,6 +57,8 @@ pub(crate) struct Conversation {
     edited: BTreeMap<i64, String>,
     /// The mids for which a recall was requested. Whether it was in time is decided on the log, and judged by the audit.
     recalls: BTreeSet<i64>,
+    /// By message, the users who have reacted.
+    reacted: BTreeMap<i64, BTreeSet<i64>>,
     hidden: BTreeSet<(i64, i64)>,
     cleared: BTreeMap<i64, i64>,
     flags: BTreeMap<i64, BTreeSet<&'static str>>,
@@ -69,6 +75,8 @@ pub struct Visible {
     pub edited: bool,
     /// Whether its author has requested a recall.
     pub maybe_recalled: bool,
+    /// The users who have reacted.
+    pub reacted: BTreeSet<i64>,
 }
 
 impl Visible {
@@ -83,7 +91,11 @@ impl Visible {
             return Ok(self.maybe_recalled && seen == without_text);
         }
         let is_edited = item.get("edited_ts").is_some();
-        Ok(seen == self.sent && is_edited == self.edited)
+        let reactions = item["reactions"].as_object().cloned().unwrap_or_default();
+        let reacted = self.reacted.iter();
+        let reacted: Map<String, Value> =
+            reacted.map(|uid| (uid.to_string(), EMOJI.into())).collect();
+        Ok(seen == self.sent && is_edited == self.edited && reactions == reacted)
     }
 }
 
@@ -230,6 +242,9 @@ impl Conversation {
             Change::Edit(msg) => {
                 self.edited.insert(mid, msg);
             }
+            Change::React(_) => {
+                self.reacted.entry(mid).or_default().insert(by);
+            }
             Change::Hide => {
                 self.hidden.insert((by, mid));
             }
@@ -270,6 +285,7 @@ impl Conversation {
                     },
                     edited: edited.is_some(),
                     maybe_recalled: self.recalls.contains(&mid),
+                    reacted: self.reacted.get(&mid).cloned().unwrap_or_default(),
                 }
             })
             .collect()

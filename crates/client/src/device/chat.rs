@@ -6,7 +6,9 @@ use api::{
     ChangeEvent, ChangeItem, ChangesAfter, ContactEvent, Flags, GroupItem, HeadFrame, MessageEvent,
     MessageItem, SyncedConversation,
 };
-use schemas::{Chg, DeviceClass, EventPosition, GroupRole, Mid, NextOffset, PerDevice, UserId};
+use schemas::{
+    Chg, DeviceClass, EventPosition, GroupRole, Mid, NextOffset, PerDevice, Reactions, UserId,
+};
 use serde::{Deserialize, Serialize};
 
 /// How many characters of the newest message a list shows.
@@ -278,6 +280,14 @@ impl Chat {
     pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: &ChangeEvent<'_>) {
         let msg = event.msg.as_deref();
         self.apply(event.chg, event.mid, &event.kind, &event.ts, msg);
+        if let Some(emoji) = &event.emoji {
+            self.react(event.chg, event.mid, |reactions| {
+                reactions.remove(&event.by);
+                if !emoji.is_empty() {
+                    reactions.insert(event.by, emoji.clone().into_owned());
+                }
+            });
+        }
         if self.fetched.1.next() == event.chg {
             self.fetched.1 = event.chg;
         }
@@ -297,9 +307,23 @@ impl Chat {
         }
     }
 
-    /// Skips a change that was handled already: the messages may have what came after it. A change without a number is final, and may come again.
+    /// Whether a change was not handled already: the messages may have what came after it. A change without a number is final, and may come again.
+    fn is_new(&self, chg: Chg) -> bool {
+        chg == Chg::ZERO || chg > self.fetched.1
+    }
+
+    /// Changes the reactions to a message, unless it was recalled: a page may have known that.
+    fn react(&mut self, chg: Chg, mid: Mid, change: impl FnOnce(&mut Reactions)) {
+        if self.is_new(chg)
+            && let Some(message) = self.messages.get_mut(&mid)
+            && !message.recalled
+        {
+            change(&mut message.reactions);
+        }
+    }
+
     fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
-        if chg > Chg::ZERO && chg <= self.fetched.1 {
+        if !self.is_new(chg) {
             return;
         }
         let all = self.messages.values_mut().chain(&mut self.last);
@@ -309,6 +333,7 @@ impl Chat {
                 .for_each(|message| {
                     message.recalled = true;
                     message.msg.clear();
+                    message.reactions.clear();
                     message.edited_ts = None;
                 }),
             // A page may have known that it is recalled.
@@ -398,6 +423,11 @@ impl Chat {
         for change in changes {
             let msg = change.msg.as_deref();
             self.apply(change.chg, change.mid, &change.kind, &change.ts, msg);
+            if let Some(all) = &change.reactions {
+                self.react(change.chg, change.mid, |reactions| {
+                    reactions.clone_from(all);
+                });
+            }
         }
         // Otherwise one of the pages before was not counted to its end.
         if after.chg <= self.fetched.1 {
@@ -442,6 +472,7 @@ fn preview(message: &MessageItem) -> MessageItem {
         msg: message.msg.chars().take(PREVIEW_CHARS).collect(),
         // As in a sync.
         client_msg_id: None,
+        reactions: Reactions::new(),
         ..message.clone()
     }
 }

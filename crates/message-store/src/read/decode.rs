@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use schemas::{
     Chg, ContactFlags, ConversationId, DirectConversation, GroupRole, GroupSettings, LogPosition,
-    Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Recipient,
+    Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Reactions, Recipient,
     StoredProfile, TimestampMs, UserId, event::SourceOffset,
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
@@ -80,7 +80,14 @@ pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreErr
         edited_ts: row
             .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
             .map(datetime::from_column),
+        reactions: reactions(row)?,
     })
+}
+
+fn reactions(row: &MySqlRow) -> Result<Reactions, StoreError> {
+    let json: Option<String> = row.try_get("reactions")?;
+    let parsed = json.map_or(Ok(Reactions::new()), |json| serde_json::from_str(&json));
+    parsed.map_err(|error| refused("reactions", error))
 }
 
 pub(super) fn profile(row: &MySqlRow) -> Result<StoredProfile, StoreError> {

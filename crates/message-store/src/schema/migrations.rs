@@ -124,6 +124,21 @@ pub(super) const MIGRATIONS: &[Migration] = &[
             ),
         ],
     },
+    Migration {
+        version: 8,
+        name: "reactions",
+        once: &[],
+        per_table: &[
+            (
+                Table::ChatMsg,
+                "ALTER TABLE {database}.chat_msg_{n} ADD COLUMN reactions MEDIUMTEXT NULL COMMENT 'JSON: an emoji by uid'",
+            ),
+            (
+                Table::GroupMsg,
+                "ALTER TABLE {database}.group_msg_{n} ADD COLUMN reactions MEDIUMTEXT NULL COMMENT 'JSON: an emoji by uid'",
+            ),
+        ],
+    },
 ];
 
 #[cfg(test)]

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use schemas::{Change, TimestampMs};
+use schemas::{Change, TimestampMs, UserId};
 
 use super::transaction::{RemovedKeys, any_of};
 use crate::{
     ChangeRow, MessageState, Month, StoreError,
     arguments::Arguments,
-    conversation::{emptied, lo_and_hi, message_key},
+    conversation::{emptied, lo_and_hi, message_key, message_keys},
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
 };
 
-/// How many recalled messages a statement names, and how many edited ones with their texts.
+/// How many recalled messages a statement names, and how many edited ones with their texts, or with the reactions to them.
 const RECALLED_AT_ONCE: usize = 1000;
 const EDITED_AT_ONCE: usize = 64;
 
@@ -89,6 +89,10 @@ pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRo
     for edits in edited.chunks(EDITED_AT_ONCE) {
         statements.push(edit(table, edits)?);
     }
+    let reactions: Vec<_> = reactions(changes).into_iter().collect();
+    for reactions in reactions.chunks(EDITED_AT_ONCE) {
+        statements.push(react(table, reactions)?);
+    }
     Ok(statements)
 }
 
@@ -100,7 +104,7 @@ fn outcomes<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, Outcome<'a>> {
             Change::Edit(msg) => Outcome::Edited { msg, ts: row.ts },
             Change::Recall => Outcome::Gone(MessageState::Recalled),
             Change::Delete => Outcome::Gone(MessageState::Deleted),
-            Change::Hide | Change::Clear => continue,
+            Change::Hide | Change::Clear | Change::React(_) => continue,
         };
         // Between two users only its sender changes a message.
         let key = message_key(row.conversation, row.by, row.mid);
@@ -127,6 +131,41 @@ fn edit(table: &str, edits: &[(String, &str, TimestampMs)]) -> Result<MultiRow, 
     }
     for (.., ts) in edits {
         arguments = arguments.with(datetime::to_column(*ts)?);
+    }
+    update(table, sql, arguments)
+}
+
+/// The last reaction of each user to each message, by the message's key; `None` if it was taken back.
+fn reactions<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, BTreeMap<UserId, Option<&'a str>>> {
+    let mut reactions: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
+    for row in changes {
+        if let Some(emoji) = row.change.emoji() {
+            // Between two users either may have sent the message.
+            let key = any_of(&message_keys(row.conversation, row.mid), String::clone);
+            let to_message = reactions.entry(key).or_default();
+            to_message.insert(row.by, Some(emoji).filter(|emoji| !emoji.is_empty()));
+        }
+    }
+    reactions
+}
+
+/// Merges reactions into those that messages have: null, for a reaction that was taken back, removes a member.
+fn react(
+    table: &str,
+    reactions: &[(String, BTreeMap<UserId, Option<&str>>)],
+) -> Result<MultiRow, StoreError> {
+    let cases: Vec<String> = reactions
+        .iter()
+        .map(|(key, _)| format!("WHEN {key} THEN ?"))
+        .collect();
+    let sql = include_str!("../../sql/write/react_to_messages.sql")
+        .replace("{table}", table)
+        .replace("{cases}", &cases.join(" "))
+        .replace("{keys}", &any_of(reactions, |(key, _)| key.clone()));
+    let mut arguments = Arguments::default();
+    for (_, merged) in reactions {
+        let merged = serde_json::to_string(merged).map_err(StoreError::fatal)?;
+        arguments = arguments.with(merged);
     }
     update(table, sql, arguments)
 }
@@ -173,7 +212,9 @@ mod tests {
     fn a_thousand_changes_are_a_few_statements() {
         assert_eq!(statements(|_| Change::Recall), (1, 1));
         assert_eq!(statements(|_| Change::Hide), (1, 0));
+        let at_once = 1000_usize.div_ceil(EDITED_AT_ONCE);
         let edits = statements(|number| Change::Edit(number.to_string()));
-        assert_eq!(edits, (1, 1000_usize.div_ceil(EDITED_AT_ONCE)));
+        assert_eq!(edits, (1, at_once));
+        assert_eq!(statements(|_| Change::React("👍".to_owned())), (1, at_once));
     }
 }

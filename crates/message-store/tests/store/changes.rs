@@ -4,7 +4,9 @@ use message_store::{
     ChangeKind, ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage,
     Membership, MessageRow, MessageState, StoredChange, UserRows,
 };
-use schemas::{Change, Chg, ContactFlags, ConversationId, Mid, TableNumber, TimestampMs, UserId};
+use schemas::{
+    Change, Chg, ContactFlags, ConversationId, Mid, Reactions, TableNumber, TimestampMs, UserId,
+};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::support::{
@@ -663,4 +665,68 @@ async fn the_list_shows_no_message_that_is_hidden_cleared_or_deleted() {
     visible.sort_unstable();
     assert_eq!((page.len(), visible), (5, vec![0, 2]));
     assert!(page.iter().all(ContactRow::is_listed));
+}
+
+fn react(emoji: &str) -> Change {
+    Change::React(emoji.to_owned())
+}
+
+async fn reactions(fixture: &Fixture, of: ConversationId) -> Vec<Reactions> {
+    let shard = fixture.shard(of.partition());
+    let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
+    let rows = snapshot.page_after(of, Mid::ZERO, 10).await.unwrap();
+    rows.into_iter().map(|row| row.reactions).collect()
+}
+
+#[tokio::test]
+async fn the_last_reaction_of_each_user_is_kept_until_the_message_is_recalled() {
+    let fixture = Fixture::shared().await;
+    for (at_once, in_group) in [(true, false), (false, false), (true, true), (false, true)] {
+        let users = fixture.users(33);
+        let (first, second) = users;
+        let other = (second, first);
+        let mut rows: Vec<MessageRow> = (1..=2).map(|number| message(users, number)).collect();
+        for row in &mut rows {
+            row.id += first.get() * 100;
+        }
+        let mut changes = vec![
+            change(users, 1, 1, react("👍")),
+            change(other, 2, 1, react("❤️")),
+            change(users, 3, 1, react("🎉")),
+            change(other, 4, 2, react("👍")),
+            change(users, 5, 2, react("👩🏽\u{200d}🚀")),
+            change(users, 6, 2, edit("new")),
+            change(other, 7, 2, react("")),
+        ];
+        let mut conversation: ConversationId = conversation(users).into();
+        if in_group {
+            conversation = group(users).into();
+            rows = rows
+                .into_iter()
+                .map(|row| to_group(group(users), row))
+                .collect();
+            changes
+                .iter_mut()
+                .for_each(|row| row.conversation = conversation);
+        }
+        if at_once {
+            changes.reverse();
+            write(&fixture, &rows, &changes).await;
+        } else {
+            write(&fixture, &rows, &[]).await;
+            for one in &changes {
+                write(&fixture, &[], std::slice::from_ref(one)).await;
+            }
+        }
+        let one: Reactions = [(first, "🎉".to_owned()), (second, "❤️".to_owned())].into();
+        let two: Reactions = [(first, "👩🏽\u{200d}🚀".to_owned())].into();
+        assert_eq!(reactions(&fixture, conversation).await, [one, two.clone()]);
+        let mut recall = change(users, 8, 1, Change::Recall);
+        let mut late = change(other, 9, 1, react("👍"));
+        (recall.conversation, late.conversation) = (conversation, conversation);
+        write(&fixture, &[], &[recall]).await;
+        write(&fixture, &[], &[late]).await;
+        let left = [Reactions::new(), two];
+        assert_eq!(reactions(&fixture, conversation).await, left);
+    }
 }

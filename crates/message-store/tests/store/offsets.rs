@@ -388,7 +388,7 @@ async fn lose_and_write_again(lost: &Lost) {
             (2, edit("twice")),
             (3, Change::Delete),
             (4, Change::Hide),
-            (5, edit("a secret")),
+            (5, Change::React("👍".to_owned())),
             (5, Change::Recall),
         ])
         .map(|(id, (of, what))| {

@@ -9,7 +9,7 @@ use client::ChangesAfter;
 use message_store::PREVIEW_CHARS;
 use schemas::{
     Change, Chg, ContactFlags, ConversationId, GroupChange, GroupMember, GroupSettings,
-    MessageChange, Mid, Ordinal, PerDevice, Recipient, TimestampMs, UserId,
+    MessageChange, Mid, Ordinal, PerDevice, Reactions, Recipient, TimestampMs, UserId,
     event::{Body, Message},
 };
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ pub(super) struct Stored {
     msg: String,
     sent_at: i64,
     edited_at: Option<i64>,
+    reactions: Reactions,
     is_recalled: bool,
     is_deleted: bool,
 }
@@ -162,6 +163,7 @@ impl Conversation {
             msg: message.msg.clone(),
             sent_at: offset,
             edited_at: None,
+            reactions: Reactions::new(),
             is_recalled: false,
             is_deleted: false,
         });
@@ -187,6 +189,13 @@ impl Conversation {
                 message.is_recalled = true;
                 message.is_deleted |= change.change == Change::Delete;
                 message.msg.clear();
+                message.reactions.clear();
+            }
+            Change::React(emoji) => {
+                message.reactions.remove(&change.by);
+                if message.is_there() && !emoji.is_empty() {
+                    message.reactions.insert(change.by, emoji.clone());
+                }
             }
             Change::Edit(msg) => {
                 message.msg.clone_from(msg);
@@ -279,6 +288,9 @@ impl Seen<'_> {
         } else if let Some(edited) = message.edited_at {
             item["edited_ts"] = ts(edited).into();
         }
+        if !message.reactions.is_empty() {
+            item["reactions"] = json!(message.reactions);
+        }
         item
     }
 
@@ -292,7 +304,9 @@ impl Seen<'_> {
         let msg = &self.contents.message(last_mid).msg;
         item["msg"] = msg.chars().take(PREVIEW_CHARS).collect::<String>().into();
         item["client_msg_id"] = Value::Null;
-        item.as_object_mut().unwrap().remove("edited_ts");
+        for field in ["edited_ts", "reactions"] {
+            item.as_object_mut().unwrap().remove(field);
+        }
         item
     }
 
@@ -397,7 +411,18 @@ impl Seen<'_> {
         let seen = changes
             .into_iter()
             .filter(|(change, _)| change.mid > self.unseen_mid());
-        let items: Vec<Value> = seen.map(|(change, at)| self.change(change, *at)).collect();
+        let mut items: Vec<Value> = seen.map(|(change, at)| self.change(change, *at)).collect();
+        // Of the reactions to a message the last one has all.
+        let mut reacted = BTreeSet::new();
+        for item in items
+            .iter_mut()
+            .rev()
+            .filter(|item| item["reactions"].is_object())
+        {
+            if !reacted.insert(item["mid"].as_i64()) {
+                item.as_object_mut().unwrap().remove("reactions");
+            }
+        }
         self.page(items, next)
     }
 
@@ -410,6 +435,10 @@ impl Seen<'_> {
         let has_text = change.change.msg().is_some() && message.is_there();
         if has_text && self.shows(change.mid) {
             item["msg"] = message.msg.clone().into();
+        }
+        let is_reaction = change.change.emoji().is_some();
+        if is_reaction && message.is_there() && self.shows(change.mid) {
+            item["reactions"] = json!(message.reactions);
         }
         item
     }

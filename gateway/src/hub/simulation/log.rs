@@ -262,9 +262,10 @@ impl Now<'_> {
         let change = match rng.random_range(0..6) {
             0 if is_own => Change::Recall,
             1 if is_own => Change::Delete,
-            2..=3 if is_own => Change::Edit(text(self.offset, rng)),
+            2 if is_own => Change::Edit(text(self.offset, rng)),
             4..=5 => return self.change_own_view(mid, rng),
-            _ => return None,
+            // A sequencer that has forgotten a recall takes one to a recalled message, too.
+            _ => Change::React(["👍", "❤️", ""][rng.random_range(0..3)].to_owned()),
         };
         Some(self.changed(mid, change))
     }

@@ -22,6 +22,7 @@ pub(super) struct StoredMessage {
     pub(super) id: i64,
     pub(super) ts: TimestampMs,
     pub(super) digest: MessageDigest,
+    without_reactions: MessageDigest,
     conversation: ConversationId,
     srcid: UserId,
     client_msg_id: ClientMsgId,
@@ -90,10 +91,12 @@ impl From<MessageRow> for StoredMessage {
             mid: row.mid,
             n: row.n.map_or(0, Ordinal::get),
         };
+        let without_reactions = MessageDigest::of(row.ts, &sent, &text);
         Self {
             id: row.id,
             ts: row.ts,
-            digest: MessageDigest::of(row.ts, &sent, &text),
+            digest: without_reactions.with_reactions(&row.reactions),
+            without_reactions,
             conversation: sent.conversation,
             srcid: sent.srcid,
             mid: sent.mid,
@@ -110,7 +113,7 @@ impl StoredMessage {
 
     /// The digest without what changes have added; a text that was not changed is as it was sent.
     pub(super) fn as_sent(&self) -> MessageDigest {
-        self.digest
+        self.without_reactions
     }
 
     /// The columns that differ from those of the message at this offset.

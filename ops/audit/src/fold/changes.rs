@@ -13,7 +13,8 @@ use super::{
 /// The rule version with which a change to a message begins.
 pub(super) fn first_version_of_change(change: &Change) -> u32 {
     match change {
-        Change::Recall | Change::Delete | Change::Edit(_) | Change::Hide | Change::Clear => 3,
+        Change::React(_) => 5,
+        _ => 3,
     }
 }
 
@@ -32,9 +33,26 @@ pub(super) fn expected_of_message_change(
         Change::Hide => Expected::Event,
         Change::Clear if mid <= conversation.clear_mid(side) => Expected::WithoutEffect,
         Change::Clear => Expected::Event,
+        Change::React(_) => expected_of_reaction(asked, id, conversation),
         Change::Recall | Change::Delete | Change::Edit(_) => {
             expected_of_text_change(asked, id, conversation, before)
         }
+    }
+}
+
+/// Either user reacts, unless the message was recalled or the other one blocks the user.
+fn expected_of_reaction(
+    asked: &ChangeMessage,
+    id: DirectConversation,
+    conversation: &Conversation,
+) -> Expected {
+    let mid = asked.mid.get();
+    if conversation.known_author(mid).is_some() && conversation.is_recalled(mid) {
+        Expected::Refused(Reason::Recalled)
+    } else if conversation.flags(id.side_of(id.peer_of(asked.by))).blocked {
+        Expected::Refused(Reason::Blocked)
+    } else {
+        Expected::Event
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
 
 use message_store::Month;
 use schemas::{
-    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, TimestampMs, UserId,
+    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Reactions, TimestampMs, UserId,
     event::{Body, Event, Message},
 };
 
@@ -123,33 +123,41 @@ impl LoggedChange {
 /// The key of a message.
 pub(crate) type Place = (ConversationId, Mid);
 
-/// The messages whose text was changed, and their present digests.
+/// The messages whose text was changed, or to which users reacted, and their present digests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChangedTexts(HashMap<Place, ChangedText>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ChangedText {
     /// The offset of the last change.
     pub(crate) at: i64,
-    text: u64,
+    /// The digest of the changed text; `None` if the text is as it was sent.
+    text: Option<u64>,
     is_recalled: bool,
+    reactions: Reactions,
 }
 
 impl ChangedTexts {
     /// A recalled message stays recalled.
     pub(crate) fn add(&mut self, at: i64, ts: TimestampMs, change: &MessageChange) {
-        let Some(text) = Text::changed(&change.change, ts) else {
+        if change.change.is_for_one() {
             return;
-        };
-        let changed = ChangedText {
-            at,
-            text: text.digest(),
-            is_recalled: text.state != MessageState::Shown,
-        };
+        }
         let place = (change.conversation(), change.mid);
-        let held = self.0.entry(place).or_insert(changed);
-        if !held.is_recalled {
-            *held = changed;
+        let held = self.0.entry(place).or_default();
+        if held.is_recalled {
+            return;
+        }
+        held.at = at;
+        if let Some(text) = Text::changed(&change.change, ts) {
+            held.text = Some(text.digest());
+            held.is_recalled = text.state != MessageState::Shown;
+        }
+        match change.change.emoji() {
+            _ if held.is_recalled => held.reactions.clear(),
+            None => {}
+            Some("") => drop(held.reactions.remove(&change.by)),
+            Some(emoji) => drop(held.reactions.insert(change.by, emoji.to_owned())),
         }
     }
 
@@ -210,9 +218,21 @@ impl MessageDigest {
         Self(hasher.finish() & !TEXT_BITS | text.digest())
     }
 
-    /// The digest after the changes to its text.
+    /// The digest after the changes to its text, and with the reactions.
     pub(crate) fn changed(self, changed: Option<&ChangedText>) -> Self {
-        changed.map_or(self, |changed| Self(self.0 & !TEXT_BITS | changed.text))
+        let Some(changed) = changed else { return self };
+        let text = changed.text.unwrap_or(self.0) & TEXT_BITS;
+        Self(self.0 & !TEXT_BITS | text).with_reactions(&changed.reactions)
+    }
+
+    /// The digest of a message to which users have reacted.
+    pub(crate) fn with_reactions(self, reactions: &Reactions) -> Self {
+        if reactions.is_empty() {
+            return self;
+        }
+        let mut hasher = DefaultHasher::new();
+        reactions.hash(&mut hasher);
+        Self(self.0 ^ hasher.finish() & TEXT_BITS)
     }
 
     /// Whether two messages differ in the text only, if at all.
@@ -278,8 +298,14 @@ mod tests {
             changed.add(9, edited_at, &of);
             sent.changed(changed.get(&place))
         };
+        let like = || Change::React("👍".to_owned());
+        let liked: Reactions = [(1.try_into().unwrap(), "👍".to_owned())].into();
         assert_eq!(after(Change::Hide), sent);
-        assert_eq!(after(Change::Edit("edited".to_owned())), edited);
+        assert_eq!(after(like()), sent.with_reactions(&liked));
+        let edit = Change::Edit("edited".to_owned());
+        assert_eq!(after(edit), edited.with_reactions(&liked));
+        assert_eq!(after(Change::React(String::new())), edited);
+        after(like());
         assert_eq!(after(Change::Recall), recalled);
         assert_eq!(after(Change::Edit("again".to_owned())), recalled);
         assert_ne!(sent, edited);

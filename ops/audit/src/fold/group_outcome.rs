@@ -184,7 +184,7 @@ fn changer<'a>(
     };
     let role = before.member(by).map(|(role, _)| role);
     let found = match change {
-        Change::Edit(_) => None,
+        Change::Edit(_) | Change::React(_) => None,
         Change::Hide | Change::Clear => role,
         Change::Recall | Change::Delete if group.is_owned_by(by) => Some(GroupRole::Owner),
         Change::Recall | Change::Delete => role.filter(|role| *role > GroupRole::Member),
@@ -219,6 +219,10 @@ fn expected_of_message_change(
             check_speaks(by, before)?;
             Ok(Expected::Event)
         }
+        Change::React(_) if known_author(mid).is_some() && group.is_recalled(mid) => {
+            Err(Reason::Recalled)
+        }
+        Change::React(_) => check_speaks(by, before).map(|()| Expected::Event),
         Change::Delete if !before.rules.delete_for_all => Err(Reason::NotAllowed),
         // Admins recall everybody's messages, and at any time.
         Change::Recall | Change::Delete if role > GroupRole::Member => {

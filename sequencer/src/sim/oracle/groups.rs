@@ -302,7 +302,7 @@ impl Oracle {
             .map(|last| last.settings.owner);
         let member = self.members(gid).get(&by).copied();
         let found = match change {
-            Change::Edit(_) => None,
+            Change::Edit(_) | Change::React(_) => None,
             Change::Hide | Change::Clear => member,
             Change::Recall | Change::Delete if owner == Some(by) => Some((GroupRole::Owner, false)),
             Change::Recall | Change::Delete => member.filter(|one| one.0 > GroupRole::Member),
@@ -355,6 +355,8 @@ impl Oracle {
                 }
                 self.may_speak(gid, member)?;
             }
+            Change::React(_) if is_recalled => return Err(Reason::Recalled),
+            Change::React(_) => self.may_speak(gid, member)?,
             Change::Recall | Change::Delete => {
                 if !is_admin && !is_known {
                     return Err(Reason::TooOld);
