@@ -85,6 +85,7 @@ fn read_position() -> impl Strategy<Value = Body> {
 fn message_change() -> impl Strategy<Value = Body> {
     let change = prop_oneof![
         text().prop_map(Change::Edit),
+        text().prop_map(Change::React),
         proptest::sample::select(vec![
             Change::Recall,
             Change::Delete,

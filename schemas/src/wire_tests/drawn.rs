@@ -70,7 +70,9 @@ impl Draw {
             }
         }
         let kind = message.get_field_by_name("kind").filter(|_| has("msg"));
-        if kind.is_some_and(|kind| *kind != Value::EnumNumber(3)) {
+        // An edit and a reaction.
+        let has_text = [Value::EnumNumber(3), Value::EnumNumber(6)];
+        if kind.is_some_and(|kind| !has_text.contains(&kind)) {
             message.clear_field_by_name("msg");
         }
         let one_of = match descriptor.name() {
@@ -94,7 +96,7 @@ impl Draw {
     fn one(&mut self, field: &FieldDescriptor) -> Value {
         let number = self.number();
         match (field.name(), field.kind()) {
-            ("rule_version", _) => Value::U32(1 + (number % 4) as u32),
+            ("rule_version", _) => Value::U32(1 + (number % 5) as u32),
             ("avatar", _) => Value::String(format!("https://example.com/{number}")),
             ("extra", _) => Value::String(format!(r#"{{"number": {number}}}"#)),
             (_, Kind::Bytes) => Value::Bytes([number as u8; 16].to_vec().into()),

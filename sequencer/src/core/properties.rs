@@ -75,6 +75,7 @@ fn message_change() -> impl Strategy<Value = Command> {
         2 => "[ab]{1,4}".prop_map(Change::Edit),
         1 => Just(Change::Hide),
         1 => Just(Change::Clear),
+        1 => "[👍❤]{0,1}".prop_map(Change::React),
     ];
     (pair(), 1..300_i64, change).prop_map(|((by, peer), mid, change)| {
         Command::ChangeMessage(ChangeMessage {

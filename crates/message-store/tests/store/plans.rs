@@ -381,7 +381,18 @@ async fn changes_find_their_messages_by_the_index() {
         .replace("{table}", &table)
         .replace("{cases}", &format!("WHEN {} THEN NULL", keys[0]))
         .replace("{keys}", &format!("({})", keys[..64].join(" OR ")));
-    for sql in [recall, edit] {
+    // Either user may have sent the message that the other one reacts to.
+    let either = |mid: i64| {
+        format!(
+            "(((srcid = {srcid} AND destid = {destid} AND mid = {mid}) OR (srcid = {destid} AND destid = {srcid} AND mid = {mid})))"
+        )
+    };
+    let either: Vec<String> = (1..=64).map(either).collect();
+    let react = include_str!("../../sql/write/react_to_messages.sql")
+        .replace("{table}", &table)
+        .replace("{cases}", &format!("WHEN {} THEN '{{}}'", either[0]))
+        .replace("{keys}", &format!("({})", either.join(" OR ")));
+    for sql in [recall, edit, react] {
         let plan = explain(&mut admin, sql, |query| query).await;
         assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
         assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));
