@@ -73,46 +73,43 @@ pub(crate) fn group_change(gid: GroupId, body: &[u8]) -> Result<Post, Problem> {
     })
 }
 
+/// Reads the member of a line; the list names each. `Err` has how many members are given, and the names of all.
+macro_rules! read_member {
+    ($body:ident, $($member:ident: $read:expr,)+) => {{
+        let given = [$($body.$member.is_some()),+];
+        let count = given.into_iter().filter(|given| *given).count();
+        $(if let (1, Some(body)) = (count, $body.$member) {
+            Ok((stringify!($member), $read(body.0)))
+        } else)+ {
+            Err((count, [$(stringify!($member)),+].join(", ")))
+        }
+    }};
+}
+
 /// Reads one line of `POST /v1/events`.
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
-    let posts = [
-        (
-            "message",
-            body.message.map(|body| send(body.0, max_msg_bytes)),
-        ),
-        ("read_ack", body.read_ack.map(|body| acknowledge(body.0))),
-        (
-            "message_change",
-            body.message_change
-                .map(|body| change_message(body.0, max_msg_bytes)),
-        ),
-        ("reaction", body.reaction.map(|body| react(body.0))),
-        (
-            "contact_change",
-            body.contact_change.map(|body| change_contact(body.0)),
-        ),
-        ("profile", body.profile.map(|body| set_profile(body.0))),
-        ("group", body.group.map(|body| begin_group(body.0))),
-        (
-            "group_change",
-            body.group_change.map(|body| change_group(body.0)),
-        ),
-    ];
-    let members = posts.each_ref().map(|(member, _)| *member);
-    let mut given = posts
-        .into_iter()
-        .filter_map(|(member, post)| Some((member, post?)));
-    let wrong = match (given.next(), given.next()) {
-        (Some((member, post)), None) => {
-            let post = post.and_then(|post| post.identified(None));
-            return post.map_err(|problem| problem.within(member));
-        }
-        (None, _) => "has none",
-        (Some(_), Some(_)) => "has several",
-    };
-    let right = format_args!("an object with one of {}", members.join(", "));
-    Err(Problem::invalid_field("body", wrong, right))
+    let read = read_member!(body,
+        message: |body| send(body, max_msg_bytes),
+        read_ack: acknowledge,
+        message_change: |body| change_message(body, max_msg_bytes),
+        reaction: react,
+        contact_change: change_contact,
+        profile: set_profile,
+        group: begin_group,
+        group_change: change_group,
+    );
+    let (member, post) = read.map_err(|(count, members)| {
+        let wrong = if count == 0 {
+            "has none"
+        } else {
+            "has several"
+        };
+        let right = format_args!("an object with one of {members}");
+        Problem::invalid_field("body", wrong, right)
+    })?;
+    post.and_then(|post| post.identified(None))
+        .map_err(|problem| problem.within(member))
 }
 
 /// The post of a command that is not a message.

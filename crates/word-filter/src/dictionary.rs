@@ -49,7 +49,7 @@ impl WordFilter {
         }
         if words.is_empty() {
             let problem = "there is no word".to_owned();
-            return Err(InvalidDictionary { line: 0, problem });
+            return Err(InvalidDictionary { line: 1, problem });
         }
         Self::new(&words).map_err(|problem| InvalidDictionary { line: 0, problem })
     }

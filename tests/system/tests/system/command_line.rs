@@ -3,6 +3,7 @@
 use std::{fs, net::TcpListener};
 
 use anyhow::{Context as _, Error, Result, ensure};
+use schemas::event::KNOWN_RULE_VERSION;
 use serde_json::{Value, json};
 use system_tests::{Servers, TestEnv, new_users, run, until};
 
@@ -242,7 +243,9 @@ fn rules_change_in_every_partition() {
             let report = json_of(env, &args).await?;
             Ok::<_, Error>(report["rules"].as_array().cloned().unwrap_or_default())
         };
-        let is_newest = |rules: &Value| rules["rule_version"] == 4 && rules["hash_key"].is_null();
+        let is_newest = |rules: &Value| {
+            rules["rule_version"] == KNOWN_RULE_VERSION && rules["hash_key"].is_null()
+        };
         until("the rules of a new deployment", async || {
             let begun = rules(&["show"]).await.map_err(|e| format!("{e:#}"))?;
             let newest = begun.iter().filter(|rules| is_newest(rules)).count();
@@ -258,10 +261,15 @@ fn rules_change_in_every_partition() {
             ensure!(changed.iter().all(is_changed), "{changed:?}");
         }
         // The same version again changes nothing.
-        rules(&["set", "--rule-version", "4"]).await?;
+        let [newest, next] = [0, 1].map(|more| (KNOWN_RULE_VERSION + more).to_string());
+        rules(&["set", "--rule-version", &newest]).await?;
         for (setting, value, named) in [
-            ("--rule-version", "1", "version 4 is in force"),
-            ("--rule-version", "5", "up to 4"),
+            (
+                "--rule-version",
+                "1",
+                &*format!("version {newest} is in force"),
+            ),
+            ("--rule-version", &next, &format!("up to {newest}")),
             ("--dedup-max-entries", "0", "dedup_max_entries"),
             ("--dedup-window-ms", "4294967296", "dedup_window_ms"),
         ] {
