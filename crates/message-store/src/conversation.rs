@@ -4,13 +4,8 @@ use schemas::{ConversationId, Mid, UserId};
 
 use crate::names::Table;
 
-/// What a recall and a delete take from a row of a message.
-const EMPTIED: &[&str] = &["msg = ''", "edited_ts = NULL", "reactions = NULL"];
-
-/// The same, as statements assign it.
-pub(crate) fn emptied() -> String {
-    EMPTIED.join(", ")
-}
+/// What a recall and a delete take from a row of a message, as statements assign it.
+pub(crate) const EMPTIED: &str = "msg = '', edited_ts = NULL, reactions = NULL";
 
 /// The two kinds of conversations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

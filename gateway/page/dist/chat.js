@@ -2984,19 +2984,13 @@ var Reactions = class {
   }
   #toggle(emoji) {
     this.#offer(false);
-    void this.#post(emoji === this.#own ? "" : emoji);
-  }
-  async #post(emoji) {
     const { session, mid } = this;
-    const { shown, uid: by } = session;
-    if (shown === null) return;
-    const [of, id] = splitKey(shown);
-    const to = of === "group" ? { gid: id } : { peer: id };
-    await session.attempt("No reaction", async () => {
-      const body = { by, mid, emoji, ...to };
-      const accepted = await session.ingest.post("/v1/reactions", {}, body);
-      await awaitOutcome(session.query, accepted);
-    });
+    const body = { emoji: emoji === this.#own ? "" : emoji };
+    void session.changeMessage(
+      mid,
+      "No reaction",
+      (of) => session.ingest.post("/v1/reactions", {}, { ...of, ...body })
+    );
   }
   #offer(isOffered) {
     this.#offered.hidden = !isOffered;
@@ -3285,17 +3279,10 @@ var ChatView = class {
   }
   async #change(message, kind, msg) {
     const { session } = this;
-    const { shown } = session;
-    if (shown === null) return false;
-    const [of, id] = splitKey(shown);
-    const where = of === "group" ? { gid: id } : { peer: id };
-    const change = { by: session.uid, mid: message.mid, kind, ...where };
-    const body = msg === void 0 ? change : { ...change, msg };
     const failure = kind === "recall" ? "Not recalled" : "Not edited";
-    return session.attempt(failure, async () => {
-      const path = "/v1/message-changes";
-      const accepted = await session.ingest.post(path, {}, body);
-      await awaitOutcome(session.query, accepted);
+    return session.changeMessage(message.mid, failure, (of) => {
+      const body = msg === void 0 ? { ...of, kind } : { ...of, kind, msg };
+      return session.ingest.post("/v1/message-changes", {}, body);
     });
   }
 };
@@ -3747,6 +3734,16 @@ var Session = class _Session {
       this.tell(`${failure}: ${errorText(error)}`);
       return false;
     }
+  }
+  /** Changes a message of the chat that is open, and waits until the log has decided; whether it was done. */
+  async changeMessage(mid, failure, post) {
+    if (this.#shown === null) return false;
+    const [kind, id] = splitKey(this.#shown);
+    const to = kind === "group" ? { gid: id } : { peer: id };
+    return this.attempt(failure, async () => {
+      const accepted = await post({ by: this.uid, mid, ...to });
+      await awaitOutcome(this.query, accepted);
+    });
   }
   /** Sends a message; whether it is in the queue. */
   send(chat, msg) {

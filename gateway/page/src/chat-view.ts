@@ -4,7 +4,6 @@ import { Composer } from "./composer.js";
 import { button, element, setLine, setText, theirs } from "./dom.js";
 import { openMembers } from "./group-dialogs.js";
 import { MessageList } from "./message-list.js";
-import { awaitOutcome } from "./outcomes.js";
 import type { Session } from "./session.js";
 import { timeText } from "./times.js";
 
@@ -112,17 +111,10 @@ export class ChatView {
     msg?: string,
   ): Promise<boolean> {
     const { session } = this;
-    const { shown } = session;
-    if (shown === null) return false;
-    const [of, id] = splitKey(shown);
-    const where = of === "group" ? { gid: id } : { peer: id };
-    const change = { by: session.uid, mid: message.mid, kind, ...where };
-    const body = msg === undefined ? change : { ...change, msg };
     const failure = kind === "recall" ? "Not recalled" : "Not edited";
-    return session.attempt(failure, async () => {
-      const path = "/v1/message-changes";
-      const accepted = await session.ingest.post(path, {}, body);
-      await awaitOutcome(session.query, accepted);
+    return session.changeMessage(message.mid, failure, (of) => {
+      const body = msg === undefined ? { ...of, kind } : { ...of, kind, msg };
+      return session.ingest.post("/v1/message-changes", {}, body);
     });
   }
 }

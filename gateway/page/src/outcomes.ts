@@ -34,10 +34,16 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Where an accepted command is on the log. */
+export interface Accepted {
+  partition: number;
+  offset: number;
+}
+
 /** What was accepted may be refused on the log. Throws the reason, or that nothing is known of it in time. */
 export async function awaitOutcome(
   query: Service<QueryPaths>,
-  accepted: { partition: number; offset: number },
+  accepted: Accepted,
 ): Promise<void> {
   const { partition, offset } = accepted;
   const end = Date.now() + TIMEOUT_MS;

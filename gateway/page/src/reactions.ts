@@ -1,6 +1,5 @@
-import { splitKey, type Message } from "@tidemark/client";
+import type { Message } from "@tidemark/client";
 import { button, element, KeyedList, setText } from "./dom.js";
-import { awaitOutcome } from "./outcomes.js";
 import type { Session } from "./session.js";
 
 /** What is offered; other devices may react with any emoji. */
@@ -63,20 +62,11 @@ export class Reactions {
 
   #toggle(emoji: string): void {
     this.#offer(false);
-    void this.#post(emoji === this.#own ? "" : emoji);
-  }
-
-  async #post(emoji: string): Promise<void> {
     const { session, mid } = this;
-    const { shown, uid: by } = session;
-    if (shown === null) return;
-    const [of, id] = splitKey(shown);
-    const to = of === "group" ? { gid: id } : { peer: id };
-    await session.attempt("No reaction", async () => {
-      const body = { by, mid, emoji, ...to };
-      const accepted = await session.ingest.post("/v1/reactions", {}, body);
-      await awaitOutcome(session.query, accepted);
-    });
+    const body = { emoji: emoji === this.#own ? "" : emoji };
+    void session.changeMessage(mid, "No reaction", (of) =>
+      session.ingest.post("/v1/reactions", {}, { ...of, ...body }),
+    );
   }
 
   #offer(isOffered: boolean): void {

@@ -2,6 +2,7 @@ import {
   Device,
   Service,
   missing,
+  splitKey,
   type Chat,
   type ChatKey,
   type DeviceClass,
@@ -14,7 +15,7 @@ import {
 import { Activity } from "./activity.js";
 import { Names } from "./names.js";
 import { Network } from "./network.js";
-import { errorText } from "./outcomes.js";
+import { awaitOutcome, errorText, type Accepted } from "./outcomes.js";
 import { takeSlot, type Slot } from "./slots.js";
 import type { PageSettings } from "./settings.js";
 
@@ -27,6 +28,11 @@ export interface User {
   cls: DeviceClass;
   token?: string;
 }
+
+/** Which message is changed, and by whom. */
+type ChangedMessage = { by: string; mid: number } & (
+  { gid: string } | { peer: string }
+);
 
 /** A device, and what is shown of it. */
 export class Session {
@@ -130,6 +136,21 @@ export class Session {
       this.tell(`${failure}: ${errorText(error)}`);
       return false;
     }
+  }
+
+  /** Changes a message of the chat that is open, and waits until the log has decided; whether it was done. */
+  async changeMessage(
+    mid: number,
+    failure: string,
+    post: (of: ChangedMessage) => Promise<Accepted>,
+  ): Promise<boolean> {
+    if (this.#shown === null) return false;
+    const [kind, id] = splitKey(this.#shown);
+    const to = kind === "group" ? { gid: id } : { peer: id };
+    return this.attempt(failure, async () => {
+      const accepted = await post({ by: this.uid, mid, ...to });
+      await awaitOutcome(this.query, accepted);
+    });
   }
 
   /** Sends a message; whether it is in the queue. */

@@ -8,7 +8,7 @@ use super::transaction::{RemovedKeys, any_of};
 use crate::{
     ChangeRow, MessageState, Month, StoreError,
     arguments::Arguments,
-    conversation::{emptied, lo_and_hi, message_key, message_keys},
+    conversation::{EMPTIED, lo_and_hi, message_key, message_keys},
     datetime,
     multi_row::{Insert, MultiRow, Preparation},
 };
@@ -79,7 +79,7 @@ pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRo
     for (state, keys) in gone {
         for keys in keys.chunks(RECALLED_AT_ONCE) {
             let sql = include_str!("../../sql/write/recall_messages.sql")
-                .replace("{emptied}", &emptied())
+                .replace("{emptied}", EMPTIED)
                 .replace("{table}", table)
                 .replace("{state}", &state.to_string())
                 .replace("{keys}", &any_of(keys, String::clone));
@@ -117,13 +117,9 @@ fn outcomes<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, Outcome<'a>> {
 }
 
 fn edit(table: &str, edits: &[(String, &str, TimestampMs)]) -> Result<MultiRow, StoreError> {
-    let cases: Vec<String> = edits
-        .iter()
-        .map(|(key, ..)| format!("WHEN {key} THEN ?"))
-        .collect();
     let sql = include_str!("../../sql/write/edit_messages.sql")
         .replace("{table}", table)
-        .replace("{cases}", &cases.join(" "))
+        .replace("{cases}", &cases(edits, |(key, ..)| key))
         .replace("{keys}", &any_of(edits, |(key, ..)| key.clone()));
     let mut arguments = Arguments::default();
     for (_, msg, _) in edits {
@@ -154,13 +150,9 @@ fn react(
     table: &str,
     reactions: &[(String, BTreeMap<UserId, Option<&str>>)],
 ) -> Result<MultiRow, StoreError> {
-    let cases: Vec<String> = reactions
-        .iter()
-        .map(|(key, _)| format!("WHEN {key} THEN ?"))
-        .collect();
     let sql = include_str!("../../sql/write/react_to_messages.sql")
         .replace("{table}", table)
-        .replace("{cases}", &cases.join(" "))
+        .replace("{cases}", &cases(reactions, |(key, _)| key))
         .replace("{keys}", &any_of(reactions, |(key, _)| key.clone()));
     let mut arguments = Arguments::default();
     for (_, merged) in reactions {
@@ -168,6 +160,12 @@ fn react(
         arguments = arguments.with(merged);
     }
     update(table, sql, arguments)
+}
+
+/// The branches of a CASE with a parameter for each message.
+fn cases<T>(messages: &[T], key: impl Fn(&T) -> &String) -> String {
+    let case = |message| format!("WHEN {} THEN ?", key(message));
+    messages.iter().map(case).collect::<Vec<_>>().join(" ")
 }
 
 fn update(table: &str, sql: String, arguments: Arguments) -> Result<MultiRow, StoreError> {

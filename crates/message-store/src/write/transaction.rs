@@ -5,7 +5,7 @@ use sqlx::MySqlPool;
 
 use crate::{
     MessageStore, OffsetUpdate, Shard, Sink, StoreError,
-    conversation::{Kind, emptied, lo_and_hi},
+    conversation::{EMPTIED, Kind, lo_and_hi},
     multi_row::MultiRow,
     resume::OffsetStatements,
     session::{Session, WRITE_BEGIN},
@@ -77,7 +77,7 @@ impl Removal {
         };
         let recall = |ids: &[i64]| {
             kind.fill(include_str!("../../sql/write/recall_again.sql"))
-                .replace("{emptied}", &emptied())
+                .replace("{emptied}", EMPTIED)
                 .replace("{messages}", &self.table)
                 .replace("{changes}", changes)
                 .replace("{ids}", &list(ids))

@@ -66,6 +66,41 @@ fn gone(state: MessageState) -> (String, MessageState, Option<TimestampMs>) {
     (String::new(), state, None)
 }
 
+/// Writes messages and their changes, in a batch or one after the other; the conversation that they are in, which is a group if it is to be.
+async fn write_rounds(
+    fixture: &Fixture,
+    users: (UserId, UserId),
+    (rows, changes): (&mut [MessageRow], &mut [ChangeRow]),
+    at_once: bool,
+    in_group: bool,
+) -> ConversationId {
+    for row in rows.iter_mut() {
+        // Ids are those of a partition, and all rounds write to the same.
+        row.id += users.0.get() * 100;
+    }
+    let mut conversation: ConversationId = conversation(users).into();
+    if in_group {
+        conversation = group(users).into();
+        for row in rows.iter_mut() {
+            *row = to_group(group(users), row.clone());
+        }
+        for row in changes.iter_mut() {
+            row.conversation = conversation;
+        }
+    }
+    if at_once {
+        // The order of a batch is that of the ids.
+        changes.reverse();
+        write(fixture, rows, changes).await;
+    } else {
+        write(fixture, rows, &[]).await;
+        for one in changes.iter() {
+            write(fixture, &[], std::slice::from_ref(one)).await;
+        }
+    }
+    conversation
+}
+
 #[tokio::test]
 async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
     let fixture = Fixture::shared().await;
@@ -74,11 +109,7 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
         let (first, second) = users;
         let mut rows: Vec<MessageRow> = (1..=5).map(|number| message(users, number)).collect();
         rows[4] = message((second, first), 5);
-        for row in &mut rows {
-            // Ids are those of a partition, and both rounds write to the same.
-            row.id += first.get() * 100;
-        }
-        let mut changes = vec![
+        let mut changes = [
             change(users, 1, 1, edit("once")),
             change(users, 2, 1, edit("twice")),
             change(users, 3, 2, edit("a secret")),
@@ -88,27 +119,8 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
             change((second, first), 7, 5, edit("by the other")),
             change((second, first), 8, 4, Change::Clear),
         ];
-        let mut conversation: ConversationId = conversation(users).into();
-        if in_group {
-            conversation = group(users).into();
-            rows = rows
-                .into_iter()
-                .map(|row| to_group(group(users), row))
-                .collect();
-            changes
-                .iter_mut()
-                .for_each(|row| row.conversation = conversation);
-        }
-        if at_once {
-            // The order of a batch is that of the ids.
-            changes.reverse();
-            write(&fixture, &rows, &changes).await;
-        } else {
-            write(&fixture, &rows, &[]).await;
-            for one in &changes {
-                write(&fixture, &[], std::slice::from_ref(one)).await;
-            }
-        }
+        let rows = (&mut rows[..], &mut changes[..]);
+        let conversation = write_rounds(&fixture, users, rows, at_once, in_group).await;
         let shown = |msg: &str, edited: Option<i64>| {
             let edited = edited.map(|number| TimestampMs(NOW.0 + number));
             (msg.to_owned(), MessageState::Shown, edited)
@@ -686,10 +698,7 @@ async fn the_last_reaction_of_each_user_is_kept_until_the_message_is_recalled() 
         let (first, second) = users;
         let other = (second, first);
         let mut rows: Vec<MessageRow> = (1..=2).map(|number| message(users, number)).collect();
-        for row in &mut rows {
-            row.id += first.get() * 100;
-        }
-        let mut changes = vec![
+        let mut changes = [
             change(users, 1, 1, react("👍")),
             change(other, 2, 1, react("❤️")),
             change(users, 3, 1, react("🎉")),
@@ -698,26 +707,8 @@ async fn the_last_reaction_of_each_user_is_kept_until_the_message_is_recalled() 
             change(users, 6, 2, edit("new")),
             change(other, 7, 2, react("")),
         ];
-        let mut conversation: ConversationId = conversation(users).into();
-        if in_group {
-            conversation = group(users).into();
-            rows = rows
-                .into_iter()
-                .map(|row| to_group(group(users), row))
-                .collect();
-            changes
-                .iter_mut()
-                .for_each(|row| row.conversation = conversation);
-        }
-        if at_once {
-            changes.reverse();
-            write(&fixture, &rows, &changes).await;
-        } else {
-            write(&fixture, &rows, &[]).await;
-            for one in &changes {
-                write(&fixture, &[], std::slice::from_ref(one)).await;
-            }
-        }
+        let rows = (&mut rows[..], &mut changes[..]);
+        let conversation = write_rounds(&fixture, users, rows, at_once, in_group).await;
         let one: Reactions = [(first, "🎉".to_owned()), (second, "❤️".to_owned())].into();
         let two: Reactions = [(first, "👩🏽\u{200d}🚀".to_owned())].into();
         assert_eq!(reactions(&fixture, conversation).await, [one, two.clone()]);
