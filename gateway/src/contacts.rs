@@ -147,7 +147,7 @@ impl Contacts {
 fn relation(row: &ContactRow) -> Relation {
     match row {
         row if row.flags().blocked => Relation::Blocked,
-        row if row.contact.own_n > Ordinal::ZERO => Relation::Contact,
+        row if row.contact.own_ordinal > Ordinal::ZERO => Relation::Contact,
         _ => Relation::Stranger,
     }
 }
@@ -218,7 +218,7 @@ fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>
         (Body::ContactChange(_), None) => Some((None, PROJECTED_IN)),
         (Body::Message(_), Some(Stranger)) => Some((Some(Contact), ROW_TTL)),
         // The user may block the peer to whom they write.
-        (Body::Message(message), None) if message.n.get() == 1 => Some((None, PROJECTED_IN)),
+        (Body::Message(message), None) if message.ordinal.get() == 1 => Some((None, PROJECTED_IN)),
         _ => None,
     }
 }
@@ -256,7 +256,7 @@ mod tests {
     fn nth_message(n: i64) -> Body {
         let mut body = message_body(1, 2, "a", 1);
         if let Body::Message(message) = &mut body {
-            message.n = n.try_into().unwrap();
+            message.ordinal = n.try_into().unwrap();
         }
         body
     }

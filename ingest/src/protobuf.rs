@@ -136,7 +136,7 @@ fn with_gid(mut change: proto::ChangeGroup) -> Result<proto::ChangeGroup, Proble
     {
         let gid = GroupId::of_owner(owner, &create.client_id).get();
         if ![0, gid].contains(&change.gid) {
-            let right = format_args!("{gid}, which is made of by and client_id, or absent");
+            let right = format_args!("{gid}, which is derived from by and client_id, or absent");
             let wrong = format_args!("is {}", change.gid);
             return Err(Problem::invalid_field("gid", wrong, right));
         }

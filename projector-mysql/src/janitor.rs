@@ -214,7 +214,7 @@ mod tests {
             client_msg_id: id.to_string().try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(id).unwrap(),
-            n: Ordinal::try_from(id).unwrap(),
+            ordinal: Ordinal::try_from(id).unwrap(),
         };
         MessageRow::new(id, TimestampMs(ts), message)
     }
@@ -340,7 +340,7 @@ mod tests {
         let users: [UserId; 3] = [5, 6, 7].map(|uid| uid.try_into().unwrap());
         let rows = users.iter().zip(0..).map(|(uid, offset)| Membership {
             left_pos: offset,
-            pos: offset,
+            event_offset: offset,
             ..Membership::new(*uid, gid)
         });
         let rows: Vec<Membership> = rows.collect();

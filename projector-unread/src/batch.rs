@@ -56,7 +56,7 @@ impl Batch {
                 // A note to oneself is never unread, and unread messages of groups are not counted here.
                 Recipient::User(destid) if destid != message.srcid => {
                     self.update(destid, |receiver| {
-                        receiver.message(message.srcid, message.n);
+                        receiver.message(message.srcid, message.ordinal);
                     });
                 }
                 Recipient::User(_) | Recipient::Group(_) => {}
@@ -64,7 +64,7 @@ impl Batch {
             Body::Profile(profile) => self.profile(StoredProfile {
                 profile: profile.clone(),
                 ts: event.ts,
-                pos: *offset,
+                event_offset: *offset,
             }),
             body => {
                 for position in body.read_positions() {
@@ -94,7 +94,7 @@ impl Batch {
         self.counts += 1 + stored.profile.extra.as_ref().map_or(0, String::len) / COUNT_BYTES;
         let slot = slot_index(TableNumber::of_user(uid), self.updates.len());
         let newest = self.profiles[slot].get(&uid);
-        if newest.is_none_or(|newest| newest.stored.pos < stored.pos) {
+        if newest.is_none_or(|newest| newest.stored.event_offset < stored.event_offset) {
             self.profiles[slot].insert(uid, ProfileUpdate::of_event(stored));
         }
     }
@@ -144,8 +144,8 @@ mod tests {
 
     use proptest::prelude::*;
     use schemas::{
-        Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, MessageChange, Mid,
-        NextOffset, PerDevice, Profile,
+        Change, ChangeSeq, ContactChange, ContactFlags, DeletedContact, DeviceClass, MessageChange,
+        Mid, NextOffset, PerDevice, Profile,
         event::{Event, Message, ReadPosition, Source, SourceOffset},
     };
     use unread_store::PeerUpdate;
@@ -177,7 +177,7 @@ mod tests {
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "text".to_owned(),
             mid: Mid::ZERO.next(),
-            n: n.try_into().unwrap(),
+            ordinal: n.try_into().unwrap(),
         }))
     }
 
@@ -187,7 +187,7 @@ mod tests {
             to: Recipient::User(user(peer)),
             device,
             mid: Mid::ZERO.next(),
-            n: n.map(|n| n.try_into().unwrap()),
+            ordinal: n.map(|n| n.try_into().unwrap()),
         }))
     }
 
@@ -197,15 +197,15 @@ mod tests {
             to: Recipient::User(user(peer)),
             mid: Mid::ZERO.next(),
             change,
-            chg: Chg::ZERO.next(),
-            n: n.map(|n| n.try_into().unwrap()),
+            change_seq: ChangeSeq::ZERO.next(),
+            ordinal: n.map(|n| n.try_into().unwrap()),
         }))
     }
 
     fn contact(uid: i64, peer: i64, deleted_n: Option<i64>) -> Event {
         let deleted = deleted_n.map(|n| DeletedContact {
             mid: Mid::ZERO.next(),
-            n: n.try_into().unwrap(),
+            ordinal: n.try_into().unwrap(),
         });
         event(Body::ContactChange(ContactChange {
             uid: user(uid),
@@ -252,7 +252,7 @@ mod tests {
         ]);
         let updates = by_user(&batch);
         let expected = PeerUpdate {
-            n: Some(2.try_into().unwrap()),
+            ordinal: Some(2.try_into().unwrap()),
             read: PerDevice {
                 pc: None,
                 mobile: Some(2.try_into().unwrap()),
@@ -286,7 +286,7 @@ mod tests {
         ]);
         let updates = by_user(&batch);
         let read = |n: i64| PeerUpdate {
-            n: None,
+            ordinal: None,
             read: PerDevice {
                 pc: Some(n.try_into().unwrap()),
                 mobile: Some(n.try_into().unwrap()),

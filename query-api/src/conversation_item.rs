@@ -61,7 +61,7 @@ pub(crate) fn of_contact(
         name: None,
         last: last.and_then(|last| last_item(last, full, conversation)),
         last_mid: last_mid.unwrap_or_default(),
-        chg: row.contact.chg,
+        change_seq: row.contact.change_seq,
         own_pos: row.contact.own_pos,
         flags: row.flags().into(),
         unread: row.contact.read.map(|read| unread(&row, read)),
@@ -76,7 +76,7 @@ pub(crate) fn of_group(group: ListedGroup) -> ConversationItem {
         gid: Some(group.head.gid),
         last: group.last(),
         last_mid: group.head.last_mid(),
-        chg: group.head.chg,
+        change_seq: group.head.change_seq,
         own_pos: group.membership.own_pos,
         flags: Flags::default(),
         unread: group.unread().map(Some),
@@ -96,6 +96,6 @@ fn unread(row: &ContactRow, read: ReadUpTo) -> Option<i64> {
     if row.contact.uid == row.contact.peer {
         return Some(0);
     }
-    let unread = row.contact.peer_n.get() - read.n?.get();
+    let unread = row.contact.peer_ordinal.get() - read.ordinal?.get();
     Some(unread.max(0))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api::MessageItem;
 use message_store::{GroupHead, LastMessage, Membership, MessageState, Shard, Sink};
-use schemas::{Chg, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
+use schemas::{ChangeSeq, GroupId, Mid, PerDevice, Recipient, TimestampMs, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -99,7 +99,7 @@ pub(crate) async fn read_hidden<'a>(
 ) -> Result<(), QueryError> {
     let changed = groups
         .into_iter()
-        .filter(|group| group.head.chg > Chg::ZERO || group.membership.own_pos > 0);
+        .filter(|group| group.head.change_seq > ChangeSeq::ZERO || group.membership.own_pos > 0);
     let mut changed: BTreeMap<(GroupId, Mid), &'a mut ListedGroup> = changed
         .map(|group| ((group.head.gid, group.head.last_mid()), group))
         .collect();

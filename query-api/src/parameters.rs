@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, ops::RangeInclusive, time::Duration};
 
 use schemas::{
-    Chg, DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, SyncToken, UserId,
+    ChangeSeq, DeviceClass, DirectConversation, Excerpt, GroupId, Mid, Partition, SyncToken, UserId,
 };
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
@@ -117,7 +117,7 @@ pub(crate) struct MidBound(pub(crate) Mid);
 /// `after_chg`: a change's number, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct ChgBound(pub(crate) Chg);
+pub(crate) struct ChgBound(pub(crate) ChangeSeq);
 
 /// `after_own_pos`: an offset in `chat.events`, or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -278,8 +278,10 @@ impl TryFrom<String> for ChgBound {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let chg: i64 = whole_number(&text, 0..=i64::MAX)?;
-        Chg::try_from(chg).map(Self).map_err(|e| e.to_string())
+        let change_seq: i64 = whole_number(&text, 0..=i64::MAX)?;
+        ChangeSeq::try_from(change_seq)
+            .map(Self)
+            .map_err(|e| e.to_string())
     }
 }
 

@@ -182,7 +182,7 @@ impl Reading<'_> {
     fn has_moved(&self, profile: &StoredProfile) -> bool {
         let partition = Partition::of_user(self.uid);
         let (first, ..) = self.cursor.begin();
-        partition >= first && profile.pos >= self.cursor.least_pos(partition)
+        partition >= first && profile.event_offset >= self.cursor.least_pos(partition)
     }
 
     async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {
@@ -223,7 +223,7 @@ impl Reading<'_> {
     ) -> Vec<Row> {
         let (cursor, mut rows) = (self.cursor, Vec::new());
         for row in memberships {
-            let has_moved = row.pos >= cursor.least_pos(row.gid.partition());
+            let has_moved = row.event_offset >= cursor.least_pos(row.gid.partition());
             let has_left = match row.is_member() {
                 true => left.contains(&row.gid),
                 false => has_moved,
@@ -345,7 +345,7 @@ impl Reading<'_> {
         let least_pos = |partition| self.cursor.least_pos(partition);
         let members = rows.into_iter().filter(|row| row.is_member());
         let (moved, others): (Vec<&Membership>, Vec<&Membership>) =
-            members.partition(|row| row.pos >= least_pos(row.gid.partition()));
+            members.partition(|row| row.event_offset >= least_pos(row.gid.partition()));
         let gids = |rows: Vec<&Membership>| rows.iter().map(|row| row.gid).collect::<Vec<_>>();
         let (moved, others) = (gids(moved), gids(others));
         let mut heads = tx.group_heads(self.uid, &moved).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use message_store::{ChangeKind, GroupHead, ReadTx, Shard, Sink};
 use problem::Problem;
-use schemas::{Chg, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
+use schemas::{ChangeSeq, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},
@@ -15,7 +15,7 @@ use crate::{
     snapshot::Snapshot,
 };
 
-/// How many hides and clears [`View::catch_up`] reads; with more, `after=` waits for the contact row.
+/// How many hides and clears [`View::catch_up`] reads; with as many or more, `after=` waits for the contact row.
 const CATCH_UP_LIMIT: u32 = 200;
 
 /// Opens a group for a user whose membership has not been read yet.
@@ -45,7 +45,7 @@ pub(crate) struct View {
     /// The newest message that the user has cleared, or that is from before joining; nothing up to it is shown.
     pub(crate) floor: Mid,
     /// The number of the last change that the contact row reflects; for a group, of its last change.
-    chg: Chg,
+    change_seq: ChangeSeq,
     /// The offset of the user's last hide or clear without a number that the row reflects.
     own_pos: i64,
     hidden: BTreeSet<Mid>,
@@ -70,7 +70,7 @@ impl View {
             not_a_member_below: None,
             read_mids: PerDevice::default(),
             floor: Mid::ZERO,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             own_pos: 0,
             hidden: BTreeSet::new(),
         };
@@ -78,7 +78,7 @@ impl View {
             ConversationId::Direct(direct) => {
                 if let Some(row) = tx.contact(uid, direct.peer_of(uid)).await? {
                     view.read_mids = row.read_mids();
-                    (view.floor, view.chg) = (row.contact.clear_mid, row.contact.chg);
+                    (view.floor, view.change_seq) = (row.contact.clear_mid, row.contact.change_seq);
                     view.own_pos = row.contact.own_pos;
                 }
             }
@@ -132,7 +132,7 @@ impl View {
     /// Adds what the group says about its member.
     pub(crate) fn restrict_to(&mut self, head: &GroupHead) {
         self.floor = self.floor.max(head.unseen_mid());
-        self.chg = head.chg;
+        self.change_seq = head.change_seq;
     }
 
     /// The store that the view is read from.
@@ -143,7 +143,7 @@ impl View {
     /// Adds what the user has cleared and hidden since the contact row, and returns whether that is all. The changes are in the conversation's own
     /// database, with its messages.
     pub(crate) async fn catch_up(&mut self, tx: &mut ReadTx) -> Result<bool, QueryError> {
-        let after = (Some(self.chg), self.own_pos);
+        let after = (Some(self.change_seq), self.own_pos);
         let changes = tx
             .own_changes_after(self.conversation, self.uid, after, CATCH_UP_LIMIT)
             .await?;
@@ -165,7 +165,7 @@ impl View {
         call: &Call,
         mids: impl Iterator<Item = Mid>,
     ) -> Result<(), QueryError> {
-        if self.chg == Chg::ZERO && self.own_pos == 0 {
+        if self.change_seq == ChangeSeq::ZERO && self.own_pos == 0 {
             return Ok(());
         }
         let mids: BTreeSet<Mid> = mids.collect();

@@ -429,7 +429,7 @@ mod tests {
             to: Recipient::User(2.try_into().unwrap()),
             device,
             mid: mid(5),
-            n: None,
+            ordinal: None,
         })
     }
 

@@ -326,7 +326,8 @@ impl From<Source> for proto::Source {
 mod tests {
     use super::*;
     use crate::{
-        Change, Chg, ContactFlags, DeletedContact, DeviceClass, Mid, Ordinal, Recipient, UserId,
+        Change, ChangeSeq, ContactFlags, DeletedContact, DeviceClass, Mid, Ordinal, Recipient,
+        UserId,
     };
 
     fn event(body: Body) -> Event {
@@ -369,22 +370,22 @@ mod tests {
                 client_msg_id: "c".to_owned().try_into().unwrap(),
                 msg: "hello".to_owned(),
                 mid: Mid::ZERO.next(),
-                n: Ordinal::ZERO,
+                ordinal: Ordinal::ZERO,
             }),
             Body::ReadPosition(ReadPosition {
                 uid: user(1),
                 to: group,
                 device: DeviceClass::Pc,
                 mid: Mid::ZERO.next(),
-                n: None,
+                ordinal: None,
             }),
             Body::MessageChange(MessageChange {
                 by: user(1),
                 to: group,
                 mid: Mid::ZERO.next(),
                 change: Change::Recall,
-                chg: Chg::ZERO.next(),
-                n: None,
+                change_seq: ChangeSeq::ZERO.next(),
+                ordinal: None,
             }),
             Body::Message(Message {
                 srcid: user(i64::MAX),
@@ -392,30 +393,30 @@ mod tests {
                 client_msg_id: "c".to_owned().try_into().unwrap(),
                 msg: "\u{1f30a}\t\"'\n".to_owned(),
                 mid: Mid::ZERO.next(),
-                n: Ordinal::ZERO.next(),
+                ordinal: Ordinal::ZERO.next(),
             }),
             Body::ReadPosition(ReadPosition {
                 uid: user(1),
                 to: Recipient::User(user(i64::MAX)),
                 device: DeviceClass::Mobile,
                 mid: Mid::ZERO.next(),
-                n: None,
+                ordinal: None,
             }),
             Body::MessageChange(MessageChange {
                 by: user(1),
                 to: Recipient::User(user(i64::MAX)),
                 mid: Mid::ZERO.next(),
                 change: Change::Edit("\u{1f30a}".to_owned()),
-                chg: Chg::ZERO.next(),
-                n: None,
+                change_seq: ChangeSeq::ZERO.next(),
+                ordinal: None,
             }),
             Body::MessageChange(MessageChange {
                 by: user(1),
                 to: group,
                 mid: Mid::ZERO.next(),
                 change: Change::Hide,
-                chg: Chg::ZERO,
-                n: None,
+                change_seq: ChangeSeq::ZERO,
+                ordinal: None,
             }),
             Body::ContactChange(ContactChange {
                 uid: user(i64::MAX),
@@ -426,7 +427,7 @@ mod tests {
                 },
                 deleted: Some(DeletedContact {
                     mid: Mid::ZERO,
-                    n: Ordinal::ZERO,
+                    ordinal: Ordinal::ZERO,
                 }),
             }),
             Body::Profile(Profile {
@@ -462,8 +463,8 @@ mod tests {
                 to: Recipient::User(peer.try_into().unwrap()),
                 mid: Mid::ZERO.next(),
                 change,
-                chg: Chg::ZERO.next(),
-                n: None,
+                change_seq: ChangeSeq::ZERO.next(),
+                ordinal: None,
             })
         };
         let devices = |body: Body| -> Vec<DeviceClass> {
@@ -482,7 +483,7 @@ mod tests {
         };
         let deleted = DeletedContact {
             mid: Mid::ZERO.next(),
-            n: Ordinal::ZERO,
+            ordinal: Ordinal::ZERO,
         };
         assert_eq!(devices(contact(Some(deleted))), DeviceClass::ALL);
         assert_eq!(devices(contact(None)), []);
@@ -495,7 +496,7 @@ mod tests {
             to: Recipient::User(2.try_into().unwrap()),
             device: DeviceClass::Pc,
             mid: Mid::ZERO.next(),
-            n: None,
+            ordinal: None,
         };
         let right = position.conversation().partition();
         let event = event(Body::ReadPosition(position));

@@ -217,7 +217,7 @@ counter! {
 counter! {
     /// A change's number among the recalls, deletes and edits of its conversation, and the hides and clears from before rule version 4: 1, 2, 3 …; 0
     /// is before the first. A device that has a conversation up to (mid, chg) has all of it that other devices have.
-    Chg
+    ChangeSeq
 }
 
 /// Log time: milliseconds since 1970, UTC.

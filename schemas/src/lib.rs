@@ -30,7 +30,7 @@ pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, S
 pub use device::{DeviceClass, DeviceId, PerDevice, device_class};
 pub use hash_key::HashKey;
 pub use ids::{
-    Chg, ClientMsgId, CommandId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId,
+    ChangeSeq, ClientMsgId, CommandId, Excerpt, InvalidValue, Mid, Ordinal, TimestampMs, UserId,
 };
 pub use kind::CommandScope;
 pub use kind::{contact_change::*, group_change::*, message_change::*, profile::*};

@@ -13,7 +13,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, ReflectMe
 use serde_json::Value;
 
 use crate::{
-    Change, Chg, FILE_DESCRIPTOR_SET, GroupId, Mid, Ordinal, Recipient, TimestampMs, UserId,
+    Change, ChangeSeq, FILE_DESCRIPTOR_SET, GroupId, Mid, Ordinal, Recipient, TimestampMs, UserId,
     WordVerdict,
     command::InboundValue,
     event::Event,
@@ -110,8 +110,8 @@ fn mid(mid: i64) -> Mid {
     mid.try_into().unwrap()
 }
 
-fn chg(chg: i64) -> Chg {
-    chg.try_into().unwrap()
+fn change_seq(change_seq: i64) -> ChangeSeq {
+    change_seq.try_into().unwrap()
 }
 
 fn ordinal(n: i64) -> Ordinal {

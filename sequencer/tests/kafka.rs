@@ -273,7 +273,7 @@ async fn messages_are_numbered_once_and_refusals_are_dead_letters() {
         panic!("{of_partition:?}")
     };
     assert_eq!(
-        (position.mid.get(), position.n.unwrap().get()),
+        (position.mid.get(), position.ordinal.unwrap().get()),
         (2, 1),
         "clamped to what there is"
     );

@@ -127,7 +127,7 @@ fn message(send: i64) -> Body {
         client_msg_id: ClientMsgId::try_from(send.to_string()).unwrap(),
         msg: "x".to_owned(),
         mid: Mid::try_from(number).unwrap(),
-        n: Ordinal::try_from(number).unwrap(),
+        ordinal: Ordinal::try_from(number).unwrap(),
     })
 }
 

@@ -25,8 +25,8 @@ pub(super) async fn run(
 
 /// The number of a change. A change that only its author learns of has none.
 fn number(item: &Value) -> String {
-    let chg = item["chg"].as_i64().filter(|chg| *chg > 0);
-    chg.map_or_else(String::new, |chg| chg.to_string())
+    let change_seq = item["chg"].as_i64().filter(|change_seq| *change_seq > 0);
+    change_seq.map_or_else(String::new, |change_seq| change_seq.to_string())
 }
 
 pub(super) fn table(answer: &Value) -> Table {

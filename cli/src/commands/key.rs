@@ -39,7 +39,7 @@ fn new(args: NewKeyArgs, json: bool) -> anyhow::Result<()> {
     if let Some(file) = &args.file {
         append(file, &entry)?;
         eprintln!(
-            "the entry is in {}; the key is not kept: take it now",
+            "the entry is in {}; the key is not stored: copy it now",
             file.display()
         );
     }
@@ -90,6 +90,7 @@ fn append(file: &Path, entry: &KeyEntry) -> anyhow::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         read => read.with_context(|| format!("cannot read {}", file.display()))?,
     };
+    // Nothing is appended to a file that is not valid.
     entries(file, &before)?;
     let joint = if before.is_empty() { "" } else { "\n" };
     let text = format!("{joint}{}", entry.to_toml());

@@ -9,7 +9,7 @@ use std::{
 
 use crate::source_status::SourceStatus;
 
-/// The largest file of keys.
+/// The largest allowed size of a file of keys.
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The parsed content of a file; if the file is not valid, its last valid content.
@@ -23,7 +23,8 @@ pub(crate) struct ReloadedFile<T> {
 #[derive(Debug)]
 struct Current<T> {
     value: Arc<T>,
-    /// The text read last. A change is noticed by the content, not by the modification time, which mounts, links and copies do not keep.
+    /// The text that was read last, valid or not; `value` is from the last valid text. A change is noticed by the content, not by the modification time,
+    /// which mounts, links and copies do not keep.
     text: String,
     status: SourceStatus,
 }
@@ -32,7 +33,7 @@ impl<T> ReloadedFile<T> {
     /// Reads the file for the first time; `name` is its name in log and metrics.
     ///
     /// # Errors
-    /// A file that cannot be read or parsed; the text completes a sentence that begins with its path.
+    /// A file that cannot be read or parsed; the error text continues a sentence that begins with the file's path.
     pub(crate) fn open(
         path: &Path,
         name: &str,
@@ -65,7 +66,8 @@ impl<T> ReloadedFile<T> {
             Ok(text) => text,
             Err(problem) => return current.status.failed(&problem),
         };
-        if text == current.text && current.status.is_current() {
+        // After a failure the same text is parsed again, so that the status is set.
+        if text == current.text && current.status.last_read_succeeded() {
             return;
         }
         match (self.parse)(&text) {
@@ -123,7 +125,7 @@ mod tests {
                 None => fs::remove_file(&path).unwrap(),
             }
             reloaded.refresh();
-            let is_good = reloaded.lock().status.is_current();
+            let is_good = reloaded.lock().status.last_read_succeeded();
             (*reloaded.get(), is_good)
         };
         assert_eq!(after(Some("2")), (2, true));

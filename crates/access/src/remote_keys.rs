@@ -97,7 +97,7 @@ impl RemoteKeys {
                 () = self.fetch_now() => {}
                 () = shutdown.soft().cancelled() => return,
             }
-            let pause = if self.lock().status.is_current() {
+            let pause = if self.lock().status.last_read_succeeded() {
                 self.refresh
             } else {
                 self.retry
@@ -122,7 +122,7 @@ impl RemoteKeys {
     /// Why a key is not known: it does not exist if the cached set is current, and otherwise that cannot be decided.
     fn reason_of_absence(&self) -> Refusal {
         let current = self.lock();
-        if current.keys.is_some() && current.status.is_current() {
+        if current.keys.is_some() && current.status.last_read_succeeded() {
             Refusal::UnknownKey
         } else {
             Refusal::KeysAway

@@ -26,7 +26,7 @@ impl SourceStatus {
         &self.name
     }
 
-    pub(crate) fn is_current(&self) -> bool {
+    pub(crate) fn last_read_succeeded(&self) -> bool {
         self.problem.is_none()
     }
 

@@ -124,7 +124,7 @@ impl ContactEvent {
             muted: change.flags.muted,
             blocked: change.flags.blocked,
             deleted_mid: change.deleted.map(|deleted| deleted.mid.get()),
-            deleted_n: change.deleted.map(|deleted| deleted.n.get()),
+            deleted_n: change.deleted.map(|deleted| deleted.ordinal.get()),
         }
     }
 

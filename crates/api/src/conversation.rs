@@ -1,6 +1,6 @@
 //! Conversations as a user's list shows them.
 
-use schemas::{Chg, GroupId, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{ChangeSeq, GroupId, InboundPosition, Mid, PerDevice, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,9 +51,9 @@ pub struct ConversationItem {
     #[schema(value_type = i64, minimum = 0, example = 3)]
     pub last_mid: Mid,
     /// The number of its last change, which its list of changes has; 0 where there is none.
-    #[serde(default)]
+    #[serde(rename = "chg", default)]
     #[schema(value_type = i64, required = true, minimum = 0, example = 1)]
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schema(value_type = Option<i64>, minimum = 1, example = 57)]
@@ -80,10 +80,13 @@ mod tests {
         assert_eq!((one.unread.pc, one.unread.mobile), (None, Some(2)));
         assert_eq!(one.read_mid.mobile.get(), 3);
         // An older server says nothing of changes.
-        assert_eq!((one.chg, one.flags), (Chg::ZERO, Flags::default()));
+        assert_eq!(
+            (one.change_seq, one.flags),
+            (ChangeSeq::ZERO, Flags::default())
+        );
         let two = r#"{"peer":"1","last":{"mid":3,"srcid":"1","destid":"2","msg":"","ts":"2025-11-21T08:00:00.123Z","client_msg_id":"a","recalled":true},"last_mid":3,"chg":7,"favourite":true,"pinned":false,"muted":false,"blocked":true,"unread":{"pc":0,"mobile":0},"read_mid":{"pc":0,"mobile":0}}"#;
         let item: ConversationItem = serde_json::from_str(two).unwrap();
-        assert_eq!(item.chg.get(), 7);
+        assert_eq!(item.change_seq.get(), 7);
         assert!(item.flags.favourite && item.flags.blocked && !item.flags.pinned);
         assert_eq!(serde_json::to_string(&item).unwrap(), two);
     }

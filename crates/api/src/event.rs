@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::{
     contact::{ContactChangeBody, ContactEvent},
-    group_change::{GroupBody, GroupCall, GroupChangeBody, GroupChangeEvent},
+    group_change::{GroupBody, GroupCall, GroupChangeBody, GroupChangeEvent, MEMBERS_IN_FRAME},
     message::{MessageBody, MessageEvent},
     message_change::{ChangeEvent, MessageChangeBody, ReactionBody},
     profile::{ProfileEvent, UserProfileBody},
@@ -220,6 +220,40 @@ impl<'a> EventFrame<'a> {
         };
         Self { at, body }
     }
+
+    /// The most bytes that the frame of an event has: its texts in JSON, and at most this much besides. A test of the gateway compares it with frames.
+    #[must_use]
+    pub fn max_bytes(event: &Event) -> usize {
+        match &event.body {
+            Body::Message(message) => {
+                230 + json_bytes(&message.msg) + json_bytes(message.client_msg_id.as_str())
+            }
+            Body::ReadPosition(_) => 190,
+            Body::MessageChange(change) => 255 + json_bytes(change.change.content()),
+            Body::ContactChange(_) => 255,
+            Body::Profile(profile) => {
+                let avatar = profile.avatar.as_deref().map_or(0, json_bytes);
+                // JSON already.
+                let extra = profile.extra.as_ref().map_or(0, String::len);
+                120 + json_bytes(&profile.nick) + avatar + extra
+            }
+            Body::GroupChange(change) => {
+                let members = change.members.len().min(MEMBERS_IN_FRAME);
+                360 + json_bytes(&change.settings.name) + 76 * members
+            }
+            Body::Control(_) | Body::Progress => 0,
+        }
+    }
+}
+
+/// At least the length of a text in JSON, without quotes.
+fn json_bytes(text: &str) -> usize {
+    let length = |byte| match byte {
+        b'"' | b'\\' => 2,
+        ..=0x1f => 6,
+        _ => 1,
+    };
+    text.bytes().map(length).sum()
 }
 
 #[cfg(test)]

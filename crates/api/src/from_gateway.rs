@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use schemas::{Chg, DeviceClass, EventPosition, GroupId, InboundPosition, Mid, Recipient, UserId};
+use schemas::{
+    ChangeSeq, DeviceClass, EventPosition, GroupId, InboundPosition, Mid, Recipient, UserId,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -127,7 +129,8 @@ pub struct HeadFrame {
     pub mid: Mid,
     /// The last change among them; 0 where there is none.
     #[schema(value_type = i64)]
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     /// The newest message of the user's own among them; 0 where there is none.
     #[schema(value_type = i64)]
     pub own_mid: Mid,

@@ -1,6 +1,8 @@
 //! Groups, and their members.
 
-use schemas::{Chg, EventPosition, GroupId, GroupRole, InboundPosition, Mid, PerDevice, UserId};
+use schemas::{
+    ChangeSeq, EventPosition, GroupId, GroupRole, InboundPosition, Mid, PerDevice, UserId,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,7 +39,8 @@ pub struct GroupAnswer {
     pub last_mid: Mid,
     /// The number of its last change of a message; 0 where there is none.
     #[schema(value_type = i64, minimum = 0, example = 1)]
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     /// What the group has of the user who asks.
     pub member: MemberItem,
     /// With `after=`: how far the store had come, by partition.
@@ -123,7 +126,8 @@ pub struct GroupItem {
     pub last_mid: Mid,
     /// The number of its last change of a message; 0 where there is none.
     #[schema(value_type = i64, minimum = 0, example = 1)]
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     /// Where in `chat.events` the user has hidden or cleared something last that has no number; absent where that never was.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schema(value_type = Option<i64>, minimum = 1, example = 57)]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use schemas::{Chg, DeviceClass, GroupId, Mid, Partition, UserId};
+use schemas::{ChangeSeq, DeviceClass, GroupId, Mid, Partition, UserId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -101,7 +101,8 @@ pub enum Outcome {
         kind: Cow<'static, str>,
         /// Its number among the changes of the conversation; 0 of a hide or a clear from rule version 4 on, which have none.
         #[schema(value_type = i64, minimum = 0, example = 1)]
-        chg: Chg,
+        #[serde(rename = "chg")]
+        change_seq: ChangeSeq,
         /// The offset of the change in the same partition of `chat.events`.
         #[schema(minimum = 0, example = 57)]
         events_offset: i64,

@@ -146,8 +146,8 @@ pub struct MessageEvent<'a> {
     #[schema(value_type = i64)]
     pub mid: Mid,
     /// Its number among those of the sender; absent in a group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n: Option<i64>,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i64>,
     #[schema(value_type = Id)]
     pub srcid: UserId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ impl<'a> MessageEvent<'a> {
         let (destid, gid) = message.to.uid_or_gid();
         Self {
             mid: message.mid,
-            n: destid.map(|_| message.n.get()),
+            ordinal: destid.map(|_| message.ordinal.get()),
             srcid: message.srcid,
             destid,
             gid,

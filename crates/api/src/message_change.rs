@@ -3,8 +3,8 @@
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use schemas::{
-    Change, ChangeMessage, Chg, GroupId, InboundPosition, MessageChange, Mid, Ordinal, Reactions,
-    TimestampMs, UserId, command::Malformed, serde_as_text,
+    Change, ChangeMessage, ChangeSeq, GroupId, InboundPosition, MessageChange, Mid, Ordinal,
+    Reactions, TimestampMs, UserId, command::Malformed, serde_as_text,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -160,7 +160,8 @@ pub struct ChangesPage {
 pub struct ChangeItem {
     /// Its number among the changes of the conversation: 1, 2, 3 … From rule version 4 on a hide and a clear have none: 0.
     #[schema(value_type = i64, minimum = 0, example = 1)]
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     /// Of one without a number: where it is in `chat.events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, example = 57)]
@@ -200,7 +201,8 @@ pub struct ChangeEvent<'a> {
     pub kind: Cow<'static, str>,
     /// 0 of a hide or a clear from rule version 4 on: they have no number among the changes of the conversation.
     #[schema(value_type = i64)]
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     #[schema(value_type = Time)]
     pub ts: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,8 +211,8 @@ pub struct ChangeEvent<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emoji: Option<Cow<'a, str>>,
     /// Of a clear, as of a read position.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n: Option<i64>,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i64>,
 }
 
 impl<'a> ChangeEvent<'a> {
@@ -222,11 +224,11 @@ impl<'a> ChangeEvent<'a> {
             gid,
             mid: change.mid,
             kind: change.change.kind().into(),
-            chg: change.chg,
+            change_seq: change.change_seq,
             ts: utc(ts),
             msg: change.change.msg().map(Cow::from),
             emoji: change.change.emoji().map(Cow::from),
-            n: change.n.map(Ordinal::get),
+            ordinal: change.ordinal.map(Ordinal::get),
         }
     }
 }
@@ -235,14 +237,14 @@ impl<'a> ChangeEvent<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangesAfter {
     /// Those with a number, up to this one.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// What the user has hidden and cleared without a number, up to this offset in `chat.events`.
     pub own_pos: i64,
 }
 
 impl fmt::Display for ChangesAfter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after_chg={}", self.chg)?;
+        write!(f, "after_chg={}", self.change_seq)?;
         match self.own_pos {
             0 => Ok(()),
             own_pos => write!(f, "&after_own_pos={own_pos}"),
@@ -256,11 +258,11 @@ impl FromStr for ChangesAfter {
     fn from_str(text: &str) -> Result<Self, String> {
         let parsed = || {
             let numbers = text.strip_prefix("after_chg=")?;
-            let (chg, own_pos) = numbers
+            let (change_seq, own_pos) = numbers
                 .split_once("&after_own_pos=")
                 .unwrap_or((numbers, "0"));
             Some(Self {
-                chg: Chg::try_from(chg.parse::<i64>().ok()?).ok()?,
+                change_seq: ChangeSeq::try_from(change_seq.parse::<i64>().ok()?).ok()?,
                 own_pos: own_pos.parse().ok()?,
             })
         };
@@ -281,11 +283,14 @@ mod tests {
         let page = r#"{"items":[{"chg":1,"mid":3,"kind":"recall","ts":"2025-11-21T08:00:00.123Z"},{"chg":3,"mid":4,"kind":"edit","ts":"2025-11-21T08:00:00.123Z","msg":"new"}],"next":"after_chg=3"}"#;
         let page: ChangesPage = serde_json::from_str(page).unwrap();
         assert_eq!(
-            (page.items[0].chg.get(), page.items[0].msg.as_deref()),
+            (page.items[0].change_seq.get(), page.items[0].msg.as_deref()),
             (1, None)
         );
         assert_eq!(page.items[1].msg.as_deref(), Some("new"));
-        assert_eq!(page.next.map(|next| next.chg), Some(page.items[1].chg));
+        assert_eq!(
+            page.next.map(|next| next.change_seq),
+            Some(page.items[1].change_seq)
+        );
         for (text, after) in [
             ("after_chg=3", (3, 0)),
             ("after_chg=3&after_own_pos=57", (3, 57)),
@@ -293,7 +298,7 @@ mod tests {
             let page = json!({"items": [], "next": text});
             let page: ChangesPage = serde_json::from_value(page).unwrap();
             let next = page.next.unwrap();
-            assert_eq!((next.chg.get(), next.own_pos), after);
+            assert_eq!((next.change_seq.get(), next.own_pos), after);
             assert_eq!(next.to_string(), text);
         }
         let wrong = r#"{"items":[],"next":"after_mid=3"}"#;

@@ -99,8 +99,8 @@ pub struct ReadEvent {
     #[schema(value_type = i64)]
     pub mid: Mid,
     /// How many messages the peer had sent up to there; absent where that is not known, and in a group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub n: Option<i64>,
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub ordinal: Option<i64>,
 }
 
 impl ReadEvent {
@@ -112,7 +112,7 @@ impl ReadEvent {
             gid,
             device: read.device,
             mid: read.mid,
-            n: read.n.map(Ordinal::get),
+            ordinal: read.ordinal.map(Ordinal::get),
         }
     }
 }

@@ -90,7 +90,8 @@ pub struct SyncedConversation {
     pub item: ConversationItem,
     /// How many messages the other side has sent: a device counts on from here by the `n` of events.
     #[schema(minimum = 0, example = 2)]
-    pub peer_n: i64,
+    #[serde(rename = "peer_n")]
+    pub peer_ordinal: i64,
     /// Its last event, in `chat.events`. Absent for a row that an older version wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "8:41")]

@@ -127,9 +127,12 @@ impl MessagesQuery {
 
 impl ChangesQuery {
     pub(crate) fn add_to(&self, query: Query) -> Query {
-        let ChangesAfter { chg, own_pos } = self.after;
+        let ChangesAfter {
+            change_seq,
+            own_pos,
+        } = self.after;
         query
-            .with("after_chg", [chg])
+            .with("after_chg", [change_seq])
             .with("after_own_pos", (own_pos > 0).then_some(own_pos))
             .with("limit", self.limit)
     }

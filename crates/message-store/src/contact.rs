@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use schemas::{Change, Chg, ContactFlags, Mid, Ordinal, PerDevice, TimestampMs, UserId};
+use schemas::{Change, ChangeSeq, ContactFlags, Mid, Ordinal, PerDevice, TimestampMs, UserId};
 
 use crate::MessageState;
 
@@ -22,7 +22,7 @@ pub struct LastMessage {
     /// The first [`PREVIEW_CHARS`] characters of its newest text. A longer one is an error of the write.
     pub preview: String,
     /// The last change to it; 0 if there was none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// Whether it is shown.
     pub state: MessageState,
 }
@@ -36,7 +36,7 @@ impl LastMessage {
             ts,
             srcid,
             preview: preview_of(msg).to_owned(),
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             state: MessageState::Shown,
         }
     }
@@ -47,18 +47,18 @@ impl LastMessage {
         mid: Mid,
         by: UserId,
         change: &Change,
-        chg: Chg,
+        change_seq: ChangeSeq,
         ts: TimestampMs,
     ) -> Option<Self> {
         Some(Self {
-            chg,
+            change_seq,
             state: MessageState::after(change)?,
             ..Self::new(mid, by, change.msg().unwrap_or_default(), ts)
         })
     }
 
-    fn version(&self) -> (Mid, Chg) {
-        (self.mid, self.chg)
+    fn version(&self) -> (Mid, ChangeSeq) {
+        (self.mid, self.change_seq)
     }
 
     pub(crate) fn merge(self, other: Self) -> Self {
@@ -96,14 +96,14 @@ pub struct ReadUpTo {
     /// The last message read; 0 if nothing is read.
     pub mid: Mid,
     /// The ordinal of the peer's last message up to `mid`; `None` if it is not known.
-    pub n: Option<Ordinal>,
+    pub ordinal: Option<Ordinal>,
 }
 
 impl ReadUpTo {
     /// Nothing read.
     pub const NOTHING: Self = Self {
         mid: Mid::ZERO,
-        n: Some(Ordinal::ZERO),
+        ordinal: Some(Ordinal::ZERO),
     };
 }
 
@@ -117,7 +117,7 @@ impl Default for ReadUpTo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlagsAt {
     /// The offset of the event.
-    pub pos: i64,
+    pub event_offset: i64,
     /// The flags.
     pub flags: ContactFlags,
 }
@@ -135,18 +135,18 @@ pub struct ContactDelta {
     /// The newest message, or the last change to it, if there was one.
     pub last: Option<LastMessage>,
     /// The ordinal of `peer`'s newest message; 0 if there was none.
-    pub peer_n: Ordinal,
+    pub peer_ordinal: Ordinal,
     /// The ordinal of `uid`'s own newest message; 0 if there was none.
-    pub own_n: Ordinal,
+    pub own_ordinal: Ordinal,
     /// The read positions of `uid`.
     pub read: PerDevice<ReadUpTo>,
     /// The last change of the conversation that has a number, made by either user; 0 if there was none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// The offset of the last event without a number by which `uid` hid a message or cleared the history; 0 if there was none.
     pub own_pos: i64,
     /// The offset in `chat.events` of the last event that changed the row: a message, a change to a message, a read position of `uid`, or a change by
     /// `uid` to the contact. −1 if there was none.
-    pub pos: i64,
+    pub event_offset: i64,
     /// The flags that `uid` has set. In a row that was read from the database, their offset is `pos`, and `None` means no flags.
     pub flags: Option<FlagsAt>,
     /// The newest message when `uid` last deleted the contact; 0 if that never was.
@@ -166,12 +166,12 @@ impl ContactDelta {
             uid,
             peer,
             last: None,
-            peer_n: Ordinal::ZERO,
-            own_n: Ordinal::ZERO,
+            peer_ordinal: Ordinal::ZERO,
+            own_ordinal: Ordinal::ZERO,
             read: PerDevice::default(),
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             own_pos: 0,
-            pos: -1,
+            event_offset: -1,
             flags: None,
             deleted_mid: Mid::ZERO,
             clear_mid: Mid::ZERO,
@@ -186,16 +186,16 @@ impl ContactDelta {
             (Some(one), Some(two)) => Some(one.merge(two)),
             (one, two) => one.or(two),
         };
-        self.peer_n = self.peer_n.max(other.peer_n);
-        self.own_n = self.own_n.max(other.own_n);
+        self.peer_ordinal = self.peer_ordinal.max(other.peer_ordinal);
+        self.own_ordinal = self.own_ordinal.max(other.own_ordinal);
         self.read = self.read.max(other.read);
-        self.chg = self.chg.max(other.chg);
+        self.change_seq = self.change_seq.max(other.change_seq);
         self.own_pos = self.own_pos.max(other.own_pos);
-        self.pos = self.pos.max(other.pos);
+        self.event_offset = self.event_offset.max(other.event_offset);
         self.flags = [self.flags, other.flags]
             .into_iter()
             .flatten()
-            .max_by_key(|set| set.pos);
+            .max_by_key(|set| set.event_offset);
         self.deleted_mid = self.deleted_mid.max(other.deleted_mid);
         self.clear_mid = self.clear_mid.max(other.clear_mid);
         self.hidden.extend(other.hidden);

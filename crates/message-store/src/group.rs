@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schemas::{Chg, GroupId, GroupRole, GroupSettings, Mid, PerDevice, UserId};
+use schemas::{ChangeSeq, GroupId, GroupRole, GroupSettings, Mid, PerDevice, UserId};
 
 use crate::LastMessage;
 
@@ -10,7 +10,7 @@ use crate::LastMessage;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsAt {
     /// The offset of the event.
-    pub pos: i64,
+    pub event_offset: i64,
     /// The settings.
     pub settings: GroupSettings,
     /// The number of members.
@@ -25,9 +25,9 @@ pub struct GroupDelta {
     /// The newest message, or the last change to it.
     pub last: Option<LastMessage>,
     /// The last change of a message that has a number; 0 if there was none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// The offset of the last event.
-    pub pos: i64,
+    pub event_offset: i64,
 }
 
 impl Default for GroupDelta {
@@ -35,8 +35,8 @@ impl Default for GroupDelta {
         Self {
             settings: None,
             last: None,
-            chg: Chg::ZERO,
-            pos: -1,
+            change_seq: ChangeSeq::ZERO,
+            event_offset: -1,
         }
     }
 }
@@ -63,9 +63,9 @@ pub struct GroupRow {
     /// The newest message.
     pub last: Option<LastMessage>,
     /// The last change of a message that has a number; 0 if there was none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// The offset of the last event that changed the row.
-    pub pos: i64,
+    pub event_offset: i64,
 }
 
 /// A group, with its data about one member.
@@ -80,9 +80,9 @@ pub struct GroupHead {
     /// The newest message.
     pub last: Option<LastMessage>,
     /// The last change of a message that has a number; 0 if there was none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// The offset of the last event that changed the group.
-    pub pos: i64,
+    pub event_offset: i64,
     /// The member's role.
     pub role: GroupRole,
     /// Whether the member is muted, that is, cannot send.
@@ -123,7 +123,7 @@ pub struct GroupMemberRow {
     /// The newest message when the user joined last; 0 in a change by which the user does not join.
     pub join_mid: Mid,
     /// The offset of the last event that names the user.
-    pub pos: i64,
+    pub event_offset: i64,
 }
 
 impl GroupMemberRow {
@@ -158,7 +158,7 @@ pub struct Membership {
     /// Messages that the user has hidden. They are stored in `hidden_<n>`; reads leave this empty.
     pub hidden: BTreeSet<Mid>,
     /// The offset of the last event.
-    pub pos: i64,
+    pub event_offset: i64,
 }
 
 impl Membership {
@@ -176,7 +176,7 @@ impl Membership {
             clear_mid: Mid::ZERO,
             own_pos: 0,
             hidden: BTreeSet::new(),
-            pos: -1,
+            event_offset: -1,
         }
     }
 
@@ -204,6 +204,6 @@ impl Membership {
         self.clear_mid = self.clear_mid.max(other.clear_mid);
         self.own_pos = self.own_pos.max(other.own_pos);
         self.hidden.extend(other.hidden);
-        self.pos = self.pos.max(other.pos);
+        self.event_offset = self.event_offset.max(other.event_offset);
     }
 }

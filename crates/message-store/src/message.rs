@@ -1,8 +1,8 @@
 use std::fmt;
 
 use schemas::{
-    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Reactions, Recipient,
-    TimestampMs, UserId, event::Message,
+    Change, ChangeSeq, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Reactions,
+    Recipient, TimestampMs, UserId, event::Message,
 };
 
 /// A row of `chat_msg_<n>` or `group_msg_<n>`.
@@ -23,7 +23,7 @@ pub struct MessageRow {
     /// The message's number in the conversation: 1, 2, 3 …
     pub mid: Mid,
     /// The message's number among those of its sender; `None` in a group.
-    pub n: Option<Ordinal>,
+    pub ordinal: Option<Ordinal>,
     /// Whether the message is shown.
     pub state: MessageState,
     /// When the message was last edited. `None` if it never was, and once it is recalled or deleted.
@@ -44,8 +44,8 @@ impl MessageRow {
             client_msg_id: message.client_msg_id,
             msg: message.msg,
             mid: message.mid,
-            n: match message.to {
-                Recipient::User(_) => Some(message.n),
+            ordinal: match message.to {
+                Recipient::User(_) => Some(message.ordinal),
                 Recipient::Group(_) => None,
             },
             state: MessageState::Shown,
@@ -116,7 +116,7 @@ pub struct ChangeRow {
     /// The change itself.
     pub change: Change,
     /// The number of the change in the conversation; 0 if it has none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
 }
 
 impl ChangeRow {
@@ -130,18 +130,22 @@ impl ChangeRow {
             by: change.by,
             mid: change.mid,
             change: change.change,
-            chg: change.chg,
+            change_seq: change.change_seq,
         }
     }
 
     pub(crate) fn number(&self) -> i64 {
-        number(self.chg, self.id)
+        number(self.change_seq, self.id)
     }
 }
 
 /// The column `chg` of `msg_change_<n>`: for a change without a number the negative offset, which is unique in the conversation.
-fn number(chg: Chg, id: i64) -> i64 {
-    if chg == Chg::ZERO { -id } else { chg.get() }
+fn number(change_seq: ChangeSeq, id: i64) -> i64 {
+    if change_seq == ChangeSeq::ZERO {
+        -id
+    } else {
+        change_seq.get()
+    }
 }
 
 /// A row of `msg_change_<n>`. It has no text: the text of an edit is in `chat_msg_<n>` or `group_msg_<n>` only, so that a recalled text is nowhere.
@@ -150,7 +154,7 @@ pub struct StoredChange {
     /// The conversation.
     pub conversation: ConversationId,
     /// The number of the change in the conversation; 0 if it has none.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// The message.
     pub mid: Mid,
     /// The user who made the change.
@@ -172,7 +176,7 @@ impl StoredChange {
     pub fn of(row: &ChangeRow) -> Self {
         Self {
             conversation: row.conversation,
-            chg: row.chg,
+            change_seq: row.change_seq,
             mid: row.mid,
             by: row.by,
             kind: ChangeKind::of(&row.change),
@@ -185,7 +189,7 @@ impl StoredChange {
     /// The position of the row in its conversation: `chg`; without a `chg`, a negative number that is the lower the later the change.
     #[must_use]
     pub fn number(&self) -> i64 {
-        number(self.chg, self.id)
+        number(self.change_seq, self.id)
     }
 }
 

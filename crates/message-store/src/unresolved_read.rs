@@ -47,7 +47,7 @@ impl UnresolvedRead {
     ) -> impl Iterator<Item = Self> + 'a {
         DeviceClass::ALL.into_iter().filter_map(move |device| {
             let read = row.read[device];
-            if read.n.is_some() || read.mid == Mid::ZERO {
+            if read.ordinal.is_some() || read.mid == Mid::ZERO {
                 return None;
             }
             let partition = DirectConversation::new(row.uid, row.peer).partition();

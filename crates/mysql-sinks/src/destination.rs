@@ -4,7 +4,7 @@ use message_store::{MessageStore, Shard, Sink};
 use projection::SinkError;
 use schemas::{LogPosition, Partition, PartitionMap, TableNumber};
 
-use crate::{offsets::Offsets, severity::sink_error};
+use crate::{resume_offsets::ResumeOffsets, severity::sink_error};
 
 /// The tables of one database that a sink writes.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Destination {
     }
 
     /// Fails if the database's offsets are not those that `offsets` remembers.
-    pub(crate) async fn verify(&self, offsets: &Offsets) -> Result<(), SinkError> {
+    pub(crate) async fn verify(&self, offsets: &ResumeOffsets) -> Result<(), SinkError> {
         let found = self.read_offsets(&offsets.partitions()).await?;
         match offsets.first_difference(&found) {
             Some(partition) => Err(SinkError::Moved(format!(

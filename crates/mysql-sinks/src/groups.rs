@@ -7,7 +7,7 @@ use schemas::{GroupChange, MessageChange, Mid, Recipient, TimestampMs, event::Me
 pub(crate) fn message(rows: &mut ConversationRows, id: i64, ts: TimestampMs, message: &Message) {
     if let Recipient::Group(gid) = message.to {
         let group = rows.groups.entry(gid).or_default();
-        group.pos = id;
+        group.event_offset = id;
         let Message { mid, srcid, .. } = *message;
         group.merge_last(LastMessage::new(mid, srcid, &message.msg, ts));
     }
@@ -24,22 +24,27 @@ pub(crate) fn message_change(
         && !change.is_own()
     {
         let group = rows.groups.entry(gid).or_default();
-        group.pos = id;
-        group.chg = change.chg;
-        let MessageChange { mid, by, chg, .. } = *change;
-        if let Some(last) = LastMessage::changed(mid, by, &change.change, chg, ts) {
+        group.event_offset = id;
+        group.change_seq = change.change_seq;
+        let MessageChange {
+            mid,
+            by,
+            change_seq,
+            ..
+        } = *change;
+        if let Some(last) = LastMessage::changed(mid, by, &change.change, change_seq, ts) {
             group.merge_last(last);
         }
     }
 }
 
 /// Adds the effect of a change to the group, with its members.
-pub(crate) fn change(rows: &mut ConversationRows, pos: i64, change: &GroupChange) {
+pub(crate) fn change(rows: &mut ConversationRows, event_offset: i64, change: &GroupChange) {
     let gid = change.gid;
     let group = rows.groups.entry(gid).or_default();
-    group.pos = pos;
+    group.event_offset = event_offset;
     group.settings = Some(SettingsAt {
-        pos,
+        event_offset,
         settings: change.settings.clone(),
         member_count: change.member_count,
     });
@@ -54,10 +59,10 @@ pub(crate) fn change(rows: &mut ConversationRows, pos: i64, change: &GroupChange
             } else {
                 Mid::ZERO
             },
-            pos,
+            event_offset,
         };
         let known = rows.members.entry((gid, member.uid)).or_insert(row);
-        if known.pos < pos {
+        if known.event_offset < event_offset {
             known.merge(row);
         }
     }

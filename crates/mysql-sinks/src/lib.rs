@@ -7,7 +7,7 @@ mod groups;
 pub mod measured;
 mod messages;
 mod metrics;
-mod offsets;
+mod resume_offsets;
 mod severity;
 mod unresolved_reads;
 

@@ -2,7 +2,9 @@ use message_store::{ChangeRow, ConversationRows, MessageRow};
 use projection::{Coverage, EventBatch, LogEvent, Sink, SinkError};
 use schemas::{LogPosition, Partition, PartitionMap, event::Body};
 
-use crate::{destination::Destination, groups, metrics, offsets::Offsets, severity::sink_error};
+use crate::{
+    destination::Destination, groups, metrics, resume_offsets::ResumeOffsets, severity::sink_error,
+};
 
 /// The approximate memory of a row, without its text.
 const ROW_BYTES: usize = 160;
@@ -11,7 +13,7 @@ const ROW_BYTES: usize = 160;
 /// Also writes settings and members of groups.
 pub struct MessagesSink {
     destination: Destination,
-    offsets: Offsets,
+    offsets: ResumeOffsets,
     rows: ConversationRows,
     bytes: usize,
 }
@@ -22,7 +24,7 @@ impl MessagesSink {
     pub fn new(destination: Destination) -> Self {
         Self {
             destination,
-            offsets: Offsets::default(),
+            offsets: ResumeOffsets::default(),
             rows: ConversationRows::default(),
             bytes: 0,
         }

@@ -137,7 +137,7 @@ impl Consent {
 /// because the owner was written to.
 fn is_contact(row: &ContactRow) -> bool {
     let flags = row.flags();
-    let has_written = row.contact.own_n > Ordinal::ZERO;
+    let has_written = row.contact.own_ordinal > Ordinal::ZERO;
     !flags.blocked && (has_written || flags.favourite || flags.pinned)
 }
 
@@ -191,7 +191,7 @@ mod tests {
             let row = StoredProfile {
                 profile,
                 ts: TimestampMs(0),
-                pos: 0,
+                event_offset: 0,
             };
             assert_eq!(said_in(&row), said, "{extra:?}");
         }

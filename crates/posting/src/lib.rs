@@ -20,6 +20,6 @@ pub use fair_pool::{FairPool, Full, PoolPermit};
 pub use inbound::{InboundRecord, producer_settings};
 pub use metrics::PostMetrics;
 pub use post::{MadeId, Post, RetryId, check_length, invalid_field};
-pub use poster::{Poster, watch_producer};
+pub use poster::{NotAdmitted, Poster, watch_producer};
 pub use refusals::{not_appended, over_capacity, stopping, unknown_outcome};
 pub use words::check_dictionary;

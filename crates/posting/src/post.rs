@@ -89,8 +89,8 @@ impl Post {
 
     /// The member of a line of NDJSON that has the command.
     #[must_use]
-    pub fn member(&self) -> &'static str {
-        self.command.kind().member()
+    pub fn line_field(&self) -> &'static str {
+        self.command.kind().line_field()
     }
 
     /// With the id that the body of a command other than a message has.
@@ -153,7 +153,7 @@ impl Post {
 
     /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, in commands for
     /// which the sequencer limits users.
-    pub fn authorize(&mut self, caller: &Caller) -> Result<(), Problem> {
+    pub(crate) fn authorize(&mut self, caller: &Caller) -> Result<(), Problem> {
         let is_user = matches!(caller, Caller::User(_));
         let kind = self.command.kind_mut();
         kind.set_by_user(is_user);
@@ -166,7 +166,7 @@ impl Post {
     }
 
     /// How many users it makes members of a group, or no members any more.
-    pub fn named_users(&self) -> u32 {
+    pub(crate) fn named_users(&self) -> u32 {
         let named = match &self.command {
             Command::ChangeGroup(change) => change.named_users().len(),
             _ => 0,
@@ -175,7 +175,7 @@ impl Post {
     }
 
     /// The field with new members of a group, the user who adds them, and the new members. `None` if no user adds any. The post must be authorized.
-    pub fn added_by_user(&self) -> Option<(&'static str, UserId, &[UserId])> {
+    pub(crate) fn added_by_user(&self) -> Option<(&'static str, UserId, &[UserId])> {
         let Command::ChangeGroup(change) = &self.command else {
             return None;
         };

@@ -51,6 +51,29 @@ struct Shared {
     shutdown: Shutdown,
 }
 
+/// Why a post was not admitted.
+#[derive(Debug)]
+pub enum NotAdmitted {
+    /// 429: the caller's rate is used up, for this post and for later ones.
+    AboveRate(Problem),
+    /// 403, 503 or, for its words, 422: later posts may be admitted.
+    Refused(Problem),
+}
+
+impl From<Problem> for NotAdmitted {
+    fn from(problem: Problem) -> Self {
+        Self::Refused(problem)
+    }
+}
+
+impl From<NotAdmitted> for Problem {
+    fn from(not_admitted: NotAdmitted) -> Self {
+        match not_admitted {
+            NotAdmitted::AboveRate(problem) | NotAdmitted::Refused(problem) => problem,
+        }
+    }
+}
+
 impl Poster {
     /// Starts the workers. Without Kafka `/readyz` and posts respond with 503.
     ///
@@ -174,22 +197,23 @@ impl Poster {
         self.0.access.charge_events(caller, further)
     }
 
-    /// Checks all that is not said by a single post's fields alone, and counts the users whom it names.
+    /// Checks all that is not said by a post's fields alone, and counts the users whom it names.
     ///
     /// # Errors
-    /// 403, 429 or, for its words, 422.
-    pub async fn admit(&self, caller: &Caller, post: &mut Post) -> Result<(), Problem> {
+    /// [`NotAdmitted`].
+    pub async fn admit(&self, caller: &Caller, post: &mut Post) -> Result<(), NotAdmitted> {
         post.authorize(caller)?;
-        self.charge_named(caller, post)?;
+        self.charge_named(caller, post)
+            .map_err(NotAdmitted::AboveRate)?;
         self.check_added(caller, post).await?;
-        self.check_words(post)
+        Ok(self.check_words(post)?)
     }
 
     /// Counts the users whom a post names as an event each, the one that was counted before included.
     ///
     /// # Errors
     /// 429.
-    pub fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+    fn charge_named(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         let further = post.named_users().saturating_sub(1);
         self.0.access.charge_events(caller, further)
     }
@@ -198,7 +222,7 @@ impl Poster {
     ///
     /// # Errors
     /// 403, or 503 if that cannot be read.
-    pub async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
+    async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         match &self.0.consent {
             Some(consent) => consent.check(caller, post).await,
             None => Ok(()),
@@ -209,7 +233,7 @@ impl Poster {
     ///
     /// # Errors
     /// 422.
-    pub fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
+    fn check_words(&self, post: &mut Post) -> Result<(), Problem> {
         match &self.0.words {
             Some(words) => words.apply(post),
             None => Ok(()),

@@ -151,7 +151,7 @@ pub(crate) mod tests {
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "x".repeat(msg_bytes),
             mid: Mid::ZERO.next(),
-            n: Ordinal::ZERO.next(),
+            ordinal: Ordinal::ZERO.next(),
         };
         value(partition, offset, encode(offset, Body::Message(message)))
     }

@@ -156,7 +156,7 @@ impl TestEnv {
             client_msg_id: format!("{src}").try_into().unwrap(),
             msg: "x".to_owned(),
             mid: Mid::try_from(src + 1).unwrap(),
-            n: Ordinal::try_from(src + 1).unwrap(),
+            ordinal: Ordinal::try_from(src + 1).unwrap(),
         };
         let partition = message.conversation().partition();
         let event = event(src, Body::Message(message));

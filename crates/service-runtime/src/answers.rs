@@ -21,7 +21,7 @@ use problem::Problem;
 use tower::ServiceExt as _;
 
 use crate::{
-    places::{Activity, Busy},
+    connection_slots::{Activity, Busy},
     probes::is_probe,
     request_heads::Requests,
 };

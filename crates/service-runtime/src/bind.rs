@@ -34,7 +34,7 @@ pub struct HttpConfig {
     /// The most headers of a request; more are answered 431.
     #[garde(range(min = 16, max = 500))]
     pub max_headers: usize,
-    /// Connections with a request in progress, at each listener; more are answered 503 and closed. Probes and metrics have places of their own.
+    /// Connections with a request in progress, at each listener; more are answered 503 and closed. Probes and metrics have slots of their own.
     /// Connections without a request give way to others.
     #[garde(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,

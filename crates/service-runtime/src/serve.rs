@@ -23,8 +23,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::answers::Answers;
+use crate::connection_slots::{Activity, ConnectionSlots, Slot};
 use crate::limited_reads::LimitedReads;
-use crate::places::{Activity, Place, Places};
 use crate::tls::ServerTls;
 use crate::watched_stream::WatchedStream;
 use crate::{HttpConfig, Listener, Shutdown, allow_origins};
@@ -94,21 +94,21 @@ struct Server {
 
 impl Server {
     async fn accept_all(self: &Arc<Self>, tcp: &TcpListener, connections: &TaskTracker) {
-        let places = Places::new(self.max_connections);
+        let slots = ConnectionSlots::new(self.max_connections);
         loop {
             let stream = accept(tcp).await;
-            let Some(place) = places.take() else {
+            let Some(slot) = slots.acquire() else {
                 debug!("closed a connection: the service works on all others");
                 continue;
             };
             let server = Arc::clone(self);
-            connections.spawn(async move { server.serve_place(stream, place).await });
+            connections.spawn(async move { server.serve_slot(stream, slot).await });
         }
     }
 
-    /// Serves one connection for as long as it has its place.
-    async fn serve_place(&self, stream: TcpStream, place: Place) {
-        let activity = place.activity();
+    /// Serves one connection for as long as it has its slot.
+    async fn serve_slot(&self, stream: TcpStream, slot: Slot) {
+        let activity = slot.activity();
         let says_nothing = async {
             sleep(self.first_head_time).await;
             if !activity.is_silent() {
@@ -117,8 +117,8 @@ impl Server {
         };
         tokio::select! {
             biased;
-            () = self.serve(stream, place.activity()) => {}
-            () = place.taken() => debug!("a connection on which the service was not working gave way"),
+            () = self.serve(stream, slot.activity()) => {}
+            () = slot.evicted() => debug!("a connection on which the service was not working gave way"),
             () = says_nothing => debug!("a connection sent no request in time"),
         }
     }
@@ -210,7 +210,7 @@ fn connection_builder(http: &HttpConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // hyper counts from the end of the previous request, so this is the idle timeout. `serve_place` has the shorter limit for the first request.
+        // hyper counts from the end of the previous request, so this is the idle timeout. `serve_slot` has the shorter limit for the first request.
         .header_read_timeout(Duration::from_millis(http.idle_timeout_ms))
         // Above this hyper responds without a body and closes. It is also the size of the pieces in which bodies are read.
         .max_buf_size(2 * http.max_header_bytes)

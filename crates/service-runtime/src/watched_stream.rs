@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    places::Activity,
+    connection_slots::Activity,
     request_heads::{RequestHeads, Requests},
 };
 

@@ -71,8 +71,8 @@ impl Users {
 pub(crate) fn add(users: &mut BTreeMap<UserId, ContactCounts>, rows: &[ContactRow]) {
     for ContactRow { contact, .. } in rows {
         let ordinals = PeerOrdinals {
-            n: contact.peer_n,
-            read: contact.read.map(|read| read.n),
+            ordinal: contact.peer_ordinal,
+            read: contact.read.map(|read| read.ordinal),
         };
         // A note to oneself is never unread, and a peer that has sent nothing has nothing to count.
         if contact.peer == contact.uid || ordinals == PeerOrdinals::NONE {
@@ -97,10 +97,10 @@ mod tests {
     fn row(uid: i64, peer: i64, n: i64, pc: Option<i64>, mobile: Option<i64>) -> ContactRow {
         let read = |n: Option<i64>| ReadUpTo {
             mid: Mid::ZERO.next(),
-            n: n.map(|n| n.try_into().unwrap()),
+            ordinal: n.map(|n| n.try_into().unwrap()),
         };
         let contact = ContactDelta {
-            peer_n: n.try_into().unwrap(),
+            peer_ordinal: n.try_into().unwrap(),
             read: PerDevice {
                 pc: read(pc),
                 mobile: read(mobile),

@@ -6,7 +6,7 @@ use schemas::{DeviceClass, InvalidValue, Ordinal, PerDevice};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerOrdinals {
     /// The ordinal of the peer's newest message.
-    pub n: Ordinal,
+    pub ordinal: Ordinal,
     /// The ordinal of the last message read; `None` if it is unknown (PROTOCOL R5).
     pub read: PerDevice<Option<Ordinal>>,
 }
@@ -17,7 +17,7 @@ const UNKNOWN: &str = "?";
 impl PeerOrdinals {
     /// A peer that has sent nothing.
     pub const NONE: Self = Self {
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
         read: PerDevice {
             pc: Some(Ordinal::ZERO),
             mobile: Some(Ordinal::ZERO),
@@ -28,13 +28,13 @@ impl PeerOrdinals {
     #[must_use]
     pub fn unread(&self, device: DeviceClass) -> Option<i64> {
         let read = self.read[device]?;
-        Some((self.n.get() - read.get()).max(0))
+        Some((self.ordinal.get() - read.get()).max(0))
     }
 
     /// `n`, `pc_n` and `mobile_n` as arguments of the scripts.
     pub(crate) fn as_args(&self) -> [String; 3] {
         let PerDevice { pc, mobile } = self.read.map(format_read);
-        [self.n.to_string(), pc, mobile]
+        [self.ordinal.to_string(), pc, mobile]
     }
 }
 
@@ -76,7 +76,7 @@ impl FromStr for PeerOrdinals {
             return Err(invalid());
         };
         Ok(Self {
-            n: parse(n).map_err(|_| invalid())?,
+            ordinal: parse(n).map_err(|_| invalid())?,
             read: PerDevice {
                 pc: parse_read(pc).map_err(|_| invalid())?,
                 mobile: parse_read(mobile).map_err(|_| invalid())?,
@@ -102,7 +102,7 @@ mod tests {
             pc in proptest::option::of(any_ordinal()),
             mobile in proptest::option::of(any_ordinal()),
         ) {
-            let ordinals = PeerOrdinals { n, read: PerDevice { pc, mobile } };
+            let ordinals = PeerOrdinals { ordinal: n, read: PerDevice { pc, mobile } };
             prop_assert_eq!(ordinals.to_string().parse::<PeerOrdinals>().unwrap(), ordinals);
         }
 

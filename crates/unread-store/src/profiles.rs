@@ -30,7 +30,7 @@ impl ProfileUpdate {
     #[must_use]
     pub fn of_event(stored: StoredProfile) -> Self {
         Self {
-            reflects: NextOffset::after(stored.pos),
+            reflects: NextOffset::after(stored.event_offset),
             stored,
         }
     }
@@ -65,7 +65,7 @@ impl Connection {
         ];
         let mut cmd = scripts::call(&scripts::SET_PROFILE, &keys);
         cmd.arg(reflects.get())
-            .arg(stored.pos)
+            .arg(stored.event_offset)
             .arg(stored.ts.0)
             .arg(self.expiry_ms());
         cmd.arg("nick").arg(&profile.nick);
@@ -125,13 +125,14 @@ impl Connection {
         generation: Option<&str>,
         fields: [Option<String>; 6],
     ) -> Result<Option<StoredProfile>, UnreadError> {
-        let [found, nick, avatar, extra, ts, pos] = fields;
+        let [found, nick, avatar, extra, ts, event_offset] = fields;
         if found.is_none() || found.as_deref() != generation {
             return Ok(None);
         }
         let malformed = |why: &str| UnreadError::malformed(&self.keys().profile(uid), why);
         let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
-        let (Some(nick), Some(ts), Some(pos)) = (nick, number(ts), number(pos)) else {
+        let (Some(nick), Some(ts), Some(event_offset)) = (nick, number(ts), number(event_offset))
+        else {
             return Err(malformed("a profile without all its fields"));
         };
         Ok(Some(StoredProfile {
@@ -142,7 +143,7 @@ impl Connection {
                 extra,
             },
             ts: TimestampMs(ts),
-            pos,
+            event_offset,
         }))
     }
 

@@ -6,11 +6,11 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{Connection, Slot, UnreadError, UnreadStore};
 
-/// How long callers get the error of a failed attempt, instead of one attempt each.
+/// After a failed attempt to connect all callers get its error for this long, and nobody tries again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections for many callers, one to each slot; one that failed is replaced. A projection owns a [`Connection`] instead, since it must notice the
-/// failure: Redis may have lost what it wrote. A gateway notices a loss by its lease.
+/// Connections for many callers, one to each slot; one that failed is replaced. A projection owns a [`Connection`] instead, since after
+/// a failure it has to check whether Redis lost its writes. A gateway can share connections, since it notices such a loss by its lease.
 #[derive(Debug)]
 pub struct SharedConnections {
     store: UnreadStore,
@@ -66,8 +66,8 @@ impl SharedConnections {
         self.connections[index].get().await
     }
 
-    /// The result of `call` on the current connection to the slot with this index. If that connection has failed, as idle ones have after a failover,
-    /// `call` runs once more on a new one. For calls that may run twice.
+    /// The result of `call` on the current connection to the slot with this index. If that connection turns out to be broken, as
+    /// an idle one is after a failover, `call` runs once more on a new one, but not after a timeout. Only for calls that may run twice.
     ///
     /// # Errors
     /// As [`Self::get`], and those of `call`.

@@ -24,7 +24,7 @@ pub struct UserUpdate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerUpdate {
     /// The ordinal of the peer's newest message.
-    pub n: Option<Ordinal>,
+    pub ordinal: Option<Ordinal>,
     /// The ordinal of the last message read.
     pub read: PerDevice<Option<Ordinal>>,
 }
@@ -42,10 +42,10 @@ impl UserUpdate {
     }
 
     /// Adds the peer's n-th message to this user. A note to oneself is never unread and adds nothing.
-    pub fn message(&mut self, peer: UserId, n: Ordinal) {
+    pub fn message(&mut self, peer: UserId, ordinal: Ordinal) {
         if peer != self.uid {
-            let newest = &mut self.peers.entry(peer).or_default().n;
-            *newest = (*newest).max(Some(n));
+            let newest = &mut self.peers.entry(peer).or_default().ordinal;
+            *newest = (*newest).max(Some(ordinal));
         }
     }
 
@@ -59,7 +59,7 @@ impl UserUpdate {
         if peer == self.uid {
             return;
         }
-        let Some(n) = position.n else {
+        let Some(n) = position.ordinal else {
             self.invalidate = true;
             return;
         };
@@ -148,7 +148,7 @@ impl Connection {
             .arg(i64::from(update.renew))
             .arg(i64::from(update.invalidate))
             .arg(update.uid.get());
-        for (peer, PeerUpdate { n, read }) in peers {
+        for (peer, PeerUpdate { ordinal: n, read }) in peers {
             cmd.arg(peer.get());
             for ordinal in [*n, read.pc, read.mobile] {
                 cmd.arg(ordinal.map(|n| n.to_string()).unwrap_or_default());
@@ -178,7 +178,7 @@ mod tests {
             to: Recipient::User(user(peer)),
             device,
             mid: Mid::ZERO.next(),
-            n,
+            ordinal: n,
         }
     }
 
@@ -192,7 +192,7 @@ mod tests {
         update.read(&position(2, DeviceClass::Pc, Some(n(2))));
         assert!(update.renew && !update.invalidate);
         let expected = PeerUpdate {
-            n: Some(n(5)),
+            ordinal: Some(n(5)),
             read: PerDevice {
                 pc: Some(n(3)),
                 mobile: None,

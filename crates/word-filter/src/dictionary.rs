@@ -28,10 +28,10 @@ impl WordFilter {
     /// [`InvalidDictionary`] for the first wrong line.
     pub fn parse(text: &str) -> Result<Self, InvalidDictionary> {
         let mut words: BTreeMap<String, Action> = BTreeMap::new();
-        // The mark that some editors put before a text belongs to no word.
+        // A byte order mark belongs to no word.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (index, line) in text.lines().enumerate() {
-            let line_is = |problem: String| InvalidDictionary {
+            let at_line = |problem: String| InvalidDictionary {
                 line: index + 1,
                 problem,
             };
@@ -39,12 +39,12 @@ impl WordFilter {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let (word, action) = word(line).map_err(line_is)?;
+            let (word, action) = entry(line).map_err(at_line)?;
             let known = words.entry(word).or_insert(action);
             *known = action.max(*known);
             if words.len() > MAX_WORDS {
                 let problem = format!("there are more than {MAX_WORDS} words");
-                return Err(line_is(problem));
+                return Err(at_line(problem));
             }
         }
         if words.is_empty() {
@@ -69,7 +69,7 @@ impl WordFilter {
         }
         let mut version = [0; 8];
         hasher.finalize_xof().fill(&mut version);
-        let of_word = |(word, action): (&String, &Action)| Word {
+        let word_of_entry = |(word, action): (&String, &Action)| Word {
             action: *action,
             starts_a_word: word.chars().next().is_some_and(is_letter_between_spaces),
             ends_a_word: word
@@ -79,14 +79,14 @@ impl WordFilter {
         };
         Ok(Self {
             automaton,
-            words: words.iter().map(of_word).collect(),
+            words: words.iter().map(word_of_entry).collect(),
             version: u64::from_be_bytes(version),
         })
     }
 }
 
 /// A line's word in its normal form, and its action.
-fn word(line: &str) -> Result<(String, Action), String> {
+fn entry(line: &str) -> Result<(String, Action), String> {
     let (action, word) = line
         .split_once(char::is_whitespace)
         .ok_or("must be refuse, mask or flag, white space, and a word")?;
@@ -102,7 +102,7 @@ fn word(line: &str) -> Result<(String, Action), String> {
         0 => Err("the word has no character that is seen".to_owned()),
         1..=MAX_WORD_BYTES => Ok((word, action)),
         bytes => Err(format!(
-            "the word has {bytes} bytes: at most {MAX_WORD_BYTES} are right"
+            "the word has {bytes} bytes: at most {MAX_WORD_BYTES} are allowed"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! What waits in the hub, as frames: the hub itself knows no frames.
+//! What waits in the hub, as frames: the hub queues events, heads, answers and tokens, and encodes none of them.
 
 use api::{EventFrame, ServerFrame, utc};
 use schemas::UserId;

@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, option, prelude::*};
 use schemas::{
-    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, EventPosition,
+    Change, ChangeSeq, ContactChange, ContactFlags, DeletedContact, DeviceClass, EventPosition,
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange,
     Mid, Ordinal, Partition, Profile, Recipient, TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
@@ -33,8 +33,8 @@ fn ordinal() -> impl Strategy<Value = Ordinal> {
     (0..=i64::MAX).prop_map(|n| n.try_into().unwrap())
 }
 
-fn chg() -> impl Strategy<Value = Chg> {
-    (0..=i64::MAX).prop_map(|chg| chg.try_into().unwrap())
+fn change_seq() -> impl Strategy<Value = ChangeSeq> {
+    (0..=i64::MAX).prop_map(|change_seq| change_seq.try_into().unwrap())
 }
 
 /// Some of what JSON writes longer than it is.
@@ -63,7 +63,7 @@ fn message() -> impl Strategy<Value = Body> {
                 client_msg_id,
                 msg,
                 mid,
-                n,
+                ordinal: n,
             })
         })
 }
@@ -76,7 +76,7 @@ fn read_position() -> impl Strategy<Value = Body> {
                 to,
                 device,
                 mid,
-                n,
+                ordinal: n,
             })
         },
     )
@@ -98,23 +98,23 @@ fn message_change() -> impl Strategy<Value = Body> {
         recipient(),
         mid(),
         change,
-        chg(),
+        change_seq(),
         option::of(ordinal()),
     )
-        .prop_map(|(by, to, mid, change, chg, n)| {
+        .prop_map(|(by, to, mid, change, change_seq, n)| {
             Body::MessageChange(MessageChange {
                 by,
                 to,
                 mid,
                 change,
-                chg,
-                n,
+                change_seq,
+                ordinal: n,
             })
         })
 }
 
 fn contact_change() -> impl Strategy<Value = Body> {
-    let deleted = (mid(), ordinal()).prop_map(|(mid, n)| DeletedContact { mid, n });
+    let deleted = (mid(), ordinal()).prop_map(|(mid, n)| DeletedContact { mid, ordinal: n });
     (uid(), uid(), any::<[bool; 4]>(), option::of(deleted)).prop_map(
         |(uid, peer, [favourite, pinned, muted, blocked], deleted)| {
             let flags = ContactFlags {

@@ -1,6 +1,5 @@
 //! What the hub reads in an event's body. Nothing else in it looks into one.
 
-use api::MEMBERS_IN_FRAME;
 use schemas::{
     ClientMsgId, GroupChange, Mid, Recipient, UserId,
     event::{Body, Event},
@@ -36,39 +35,6 @@ fn changed_members(change: &GroupChange) -> Audience {
     let mut named: Vec<_> = named.collect();
     named.sort_by_key(|(uid, _)| *uid);
     Audience::Changed(change.gid, named)
-}
-
-/// The most bytes that the frame of an event has: its texts in JSON, and at most this much besides.
-pub(super) fn frame_bytes(event: &Event) -> usize {
-    match &event.body {
-        Body::Message(message) => {
-            230 + json_bytes(&message.msg) + json_bytes(message.client_msg_id.as_str())
-        }
-        Body::ReadPosition(_) => 190,
-        Body::MessageChange(change) => 255 + json_bytes(change.change.content()),
-        Body::ContactChange(_) => 255,
-        Body::Profile(profile) => {
-            let avatar = profile.avatar.as_deref().map_or(0, json_bytes);
-            // JSON already.
-            let extra = profile.extra.as_ref().map_or(0, String::len);
-            120 + json_bytes(&profile.nick) + avatar + extra
-        }
-        Body::GroupChange(change) => {
-            let members = change.members.len().min(MEMBERS_IN_FRAME);
-            360 + json_bytes(&change.settings.name) + 76 * members
-        }
-        Body::Control(_) | Body::Progress => 0,
-    }
-}
-
-/// At least the length of a text in JSON, without quotes.
-fn json_bytes(text: &str) -> usize {
-    let length = |byte| match byte {
-        b'"' | b'\\' => 2,
-        ..=0x1f => 6,
-        _ => 1,
-    };
-    text.bytes().map(length).sum()
 }
 
 /// A message as its author knows it.

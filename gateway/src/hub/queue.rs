@@ -221,7 +221,12 @@ mod tests {
             Outgoing::Event(event) => format!("event {}", event.at.offset),
             Outgoing::Head(head) => format!(
                 "head {}-{} of {}: {}, own {}, chg {}",
-                head.at.offset, head.until.offset, head.gid, head.mid, head.own_mid, head.chg
+                head.at.offset,
+                head.until.offset,
+                head.gid,
+                head.mid,
+                head.own_mid,
+                head.change_seq
             ),
             Outgoing::Ping(token) => format!("ping {token}"),
             other => format!("{other:?}"),

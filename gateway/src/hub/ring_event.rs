@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
-use api::MEMBERS_IN_FRAME;
+use api::{EventFrame, MEMBERS_IN_FRAME};
 use schemas::{EventPosition, UserId, event::Event};
 
 use super::{
     audience::Audience,
-    body::{audience_of, frame_bytes, group_change},
+    body::{audience_of, group_change},
 };
 use crate::encoded::Encoded;
 
@@ -42,7 +42,9 @@ impl RingEvent {
 
     /// What its frame has at most. Counted the first time: most events concern nobody here.
     pub(crate) fn frame_bytes(&self) -> usize {
-        *self.frame_bytes.get_or_init(|| frame_bytes(&self.event))
+        *self
+            .frame_bytes
+            .get_or_init(|| EventFrame::max_bytes(&self.event))
     }
 
     /// Whether it is a change of a group that names a user whom the frame for everybody leaves out.

@@ -45,7 +45,7 @@ fn said(by: i64, to: Recipient, id: &str, mid: i64) -> Body {
         client_msg_id: id.to_owned().try_into().unwrap(),
         msg: "text".to_owned(),
         mid: Mid::try_from(mid).unwrap(),
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
     })
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn dissolved(mut body: Body) -> Body {
 }
 
 /// The user 1 recalls the first message of a group.
-pub(crate) fn recall_body(gid: i64, chg: i64) -> Body {
-    message_change_body(gid, chg, Change::Recall)
+pub(crate) fn recall_body(gid: i64, change_seq: i64) -> Body {
+    message_change_body(gid, change_seq, Change::Recall)
 }
 
 /// A message in the first partition, whatever partition it belongs to.
@@ -119,18 +119,23 @@ pub(crate) fn group_message(offset: i64, gid: i64, mid: i64) -> Arc<RingEvent> {
 }
 
 /// The user 1 changes the first message of a group.
-pub(crate) fn message_change(offset: i64, gid: i64, chg: i64, change: Change) -> Arc<RingEvent> {
-    in_group(offset, gid, message_change_body(gid, chg, change))
+pub(crate) fn message_change(
+    offset: i64,
+    gid: i64,
+    change_seq: i64,
+    change: Change,
+) -> Arc<RingEvent> {
+    in_group(offset, gid, message_change_body(gid, change_seq, change))
 }
 
-fn message_change_body(gid: i64, chg: i64, change: Change) -> Body {
+fn message_change_body(gid: i64, change_seq: i64, change: Change) -> Body {
     Body::MessageChange(MessageChange {
         by: uid(1),
         to: Recipient::Group(gid.try_into().unwrap()),
         mid: Mid::ZERO.next(),
         change,
-        chg: chg.try_into().unwrap(),
-        n: None,
+        change_seq: change_seq.try_into().unwrap(),
+        ordinal: None,
     })
 }
 

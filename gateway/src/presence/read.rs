@@ -12,7 +12,7 @@ use super::{Presence, slot::Slot};
 const READ_AT_ONCE: usize = 256;
 
 impl Presence {
-    /// Whether users are connected, in no order.
+    /// Whether users are connected, in no particular order.
     pub(super) async fn read(&self, uids: &[UserId]) -> Vec<PresenceBody> {
         let by_slot = self.redis.store().by_slot(uids.iter().copied(), |uid| *uid);
         let reads = by_slot
@@ -23,19 +23,19 @@ impl Presence {
 }
 
 impl Slot {
-    /// Whether users of this slot are connected, in their order. If Redis does not answer, it is not known.
+    /// Whether users of this slot are connected, in their order. Users for whom Redis does not answer are unknown.
     pub(super) async fn read(&self, uids: &[UserId]) -> Vec<PresenceBody> {
         let mut found = Vec::with_capacity(uids.len());
         for uids in uids.chunks(READ_AT_ONCE) {
-            let read = async |redis: Connection| redis.read_presence(uids).await;
-            let read = self.redis.call(self.index, read).await;
-            let read = read.unwrap_or_else(|error| {
+            let ask = async |redis: Connection| redis.read_presence(uids).await;
+            let answer = self.redis.call(self.index, ask).await;
+            let presences = answer.unwrap_or_else(|error| {
                 tracing::debug!(%error, "presence is not read");
                 Vec::new()
             });
-            let mut read = read.into_iter();
+            let mut presences = presences.into_iter();
             let knows_who_is_away = self.entries().knows_who_is_away(Instant::now());
-            found.extend(uids.iter().map(|uid| match read.next() {
+            found.extend(uids.iter().map(|uid| match presences.next() {
                 Some(presence) => shown(*uid, presence, knows_who_is_away),
                 None => PresenceBody::unknown(*uid),
             }));
@@ -44,6 +44,7 @@ impl Slot {
     }
 }
 
+/// A user without a connection is offline only if gateways have not lost their entries; otherwise the user is unknown.
 fn shown(uid: UserId, presence: UserPresence, knows_who_is_away: bool) -> PresenceBody {
     let is_there = !presence.classes.is_empty();
     if !is_there && !knows_who_is_away {

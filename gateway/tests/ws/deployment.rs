@@ -121,7 +121,7 @@ impl Deployment {
         let store = MessageStore::connect(&self.config.mysql);
         let topic = self.config.kafka.topic(Topic::Events);
         let mut contact = ContactDelta::new(uid, peer);
-        contact.own_n = Ordinal::ZERO.next();
+        contact.own_ordinal = Ordinal::ZERO.next();
         let rows = UserRows {
             contacts: vec![&contact],
             ..UserRows::default()
@@ -145,11 +145,11 @@ impl Deployment {
         };
         let group = GroupDelta {
             settings: Some(SettingsAt {
-                pos: 1,
+                event_offset: 1,
                 settings,
                 member_count: 0,
             }),
-            pos: 1,
+            event_offset: 1,
             ..GroupDelta::default()
         };
         let gid: GroupId = gid.try_into().unwrap();
@@ -244,7 +244,7 @@ pub fn message([from, to]: [UserId; 2], id: &str, mid: i64) -> Body {
         client_msg_id: client_msg_id(id),
         msg: format!("text {mid}"),
         mid: Mid::try_from(mid).unwrap(),
-        n: Ordinal::ZERO.next(),
+        ordinal: Ordinal::ZERO.next(),
     })
 }
 
@@ -255,7 +255,7 @@ pub fn group_message(gid: i64, by: UserId, msg: &str, mid: i64) -> Body {
         client_msg_id: client_msg_id(&format!("{mid}")),
         msg: msg.to_owned(),
         mid: Mid::try_from(mid).unwrap(),
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
     })
 }
 

@@ -6,14 +6,15 @@ use access::Caller;
 use axum::body::Bytes;
 use event_log::{DeliveryFailure, OnDelivery as _, QueueFull};
 use posting::{
-    AccountBudget, BytePermit, Full, InboundRecord, PoolPermit, Post, over_capacity, stopping,
+    AccountBudget, BytePermit, Full, InboundRecord, NotAdmitted, PoolPermit, Post, over_capacity,
+    stopping,
 };
 use problem::{Problem, ProblemKind};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     delivery::LineDelivery,
-    frame::{Frame, FrameError},
+    frame::Frame,
     framer::Framer,
     queue::{Detail, Progress, ResultQueue, held_bytes},
 };
@@ -186,36 +187,28 @@ impl BatchReader {
         let charged = self.ingest.poster.charge_event(&self.caller);
         let charged = charged.and_then(|()| self.ingest.poster.charge_size(&self.caller, bytes));
         charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
-        match self.parse(frame.content) {
-            Ok(post) => {
-                let charged = self.ingest.poster.charge_named(&self.caller, &post);
-                charged.map_err(|problem| Stop::at(Some(frame.number), problem))?;
-                let added = tokio::select! {
-                    biased;
-                    added = self.ingest.poster.check_added(&self.caller, &post) => added,
-                    stop = self.stopped(Some(frame.number)) => return Err(stop),
-                };
-                match added {
-                    Ok(()) => self.append(frame.number, post).await,
-                    Err(problem) => {
-                        let problem = problem.within(post.member());
-                        self.refuse(frame.number, &problem).await
-                    }
-                }
-            }
-            Err(problem) => self.refuse(frame.number, &problem).await,
-        }
-    }
-
-    fn parse(&self, content: Result<&[u8], FrameError>) -> Result<Post, Problem> {
         let config = self.ingest.poster.config();
-        let mut post = self
+        let (max_line_bytes, max_msg_bytes) = (config.max_line_bytes, config.max_msg_bytes);
+        let parsed = self
             .encoding
-            .parse(content, config.max_line_bytes, config.max_msg_bytes)?;
-        post.authorize(&self.caller)
-            .and_then(|()| self.ingest.poster.check_words(&mut post))
-            .map_err(|problem| problem.within(post.member()))?;
-        Ok(post)
+            .parse(frame.content, max_line_bytes, max_msg_bytes);
+        let mut post = match parsed {
+            Ok(post) => post,
+            Err(problem) => return self.refuse(frame.number, &problem).await,
+        };
+        let admitted = tokio::select! {
+            biased;
+            admitted = self.ingest.poster.admit(&self.caller, &mut post) => admitted,
+            stop = self.stopped(Some(frame.number)) => return Err(stop),
+        };
+        match admitted {
+            Ok(()) => self.append(frame.number, post).await,
+            Err(NotAdmitted::AboveRate(problem)) => Err(Stop::at(Some(frame.number), problem)),
+            Err(NotAdmitted::Refused(problem)) => {
+                let problem = problem.within(post.line_field());
+                self.refuse(frame.number, &problem).await
+            }
+        }
     }
 
     async fn append(&self, line: u32, post: Post) -> Result<(), Stop> {

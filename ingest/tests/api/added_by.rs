@@ -45,11 +45,14 @@ async fn stored(users: &Users) -> (MySqlConfig, String) {
         (pinner, Ordinal::ZERO, flags(false, true)),
         (shy, Ordinal::ZERO.next(), ContactFlags::default()),
     ];
-    for (uid, own_n, flags) in rows {
+    for (uid, own_ordinal, flags) in rows {
         let mut contact = ContactDelta::new(user(uid), user(users.me));
-        contact.own_n = own_n;
-        contact.pos = 1;
-        contact.flags = Some(FlagsAt { pos: 1, flags });
+        contact.own_ordinal = own_ordinal;
+        contact.event_offset = 1;
+        contact.flags = Some(FlagsAt {
+            event_offset: 1,
+            flags,
+        });
         let profile = StoredProfile {
             profile: Profile {
                 uid: user(uid),
@@ -58,7 +61,7 @@ async fn stored(users: &Users) -> (MySqlConfig, String) {
                 extra: (uid == shy).then(|| r#"{"groups_added_by":"nobody"}"#.to_owned()),
             },
             ts: now,
-            pos: 1,
+            event_offset: 1,
         };
         let rows = UserRows {
             contacts: vec![&contact],

@@ -7,7 +7,11 @@ use std::{
 };
 
 use event_log::{Admin, EventLogError, KafkaConfig, LogReader, Record};
-use schemas::{Partition, PartitionMap, TimestampMs, dead_letter, topics::Topic};
+use schemas::{
+    Partition, PartitionMap, TimestampMs,
+    dead_letter::{self, Reason},
+    topics::Topic,
+};
 
 /// The records of `chat.dead-letters`, by the topic and partition of their originals.
 #[derive(Default)]
@@ -121,10 +125,18 @@ impl DeadLetters {
 
 impl OfPartition {
     pub(crate) fn add(&mut self, offset: i64, dead_letter: &Record) {
-        let value = dead_letter.bytes();
         let reason = dead_letter.header(dead_letter::HEADER_REASON);
+        self.push(offset, reason.unwrap_or("no reason"), dead_letter.bytes());
+    }
+
+    /// Adds the dead letter that `record` has if it was refused for `reason`.
+    pub(crate) fn refuse(&mut self, record: &Record, reason: Reason) {
+        self.push(record.offset, reason.as_str(), record.bytes());
+    }
+
+    fn push(&mut self, offset: i64, reason: &str, value: &[u8]) {
         self.letters.entry(offset).or_default().push(DeadLetter {
-            reason: reason.unwrap_or("no reason").to_owned(),
+            reason: reason.to_owned(),
             length: value.len(),
             digest: digest(value),
         });

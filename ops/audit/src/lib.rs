@@ -14,6 +14,7 @@ mod stream;
 mod wait;
 
 pub use error::AuditError;
+pub use fold::differences_in_logs;
 pub use options::{Options, Progress, Scope, Sources};
 pub use report::{Area, Check, Finding, InboundAccount, Kind, Report};
 pub use run::run;

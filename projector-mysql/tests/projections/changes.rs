@@ -102,7 +102,7 @@ async fn changes_are_the_same_in_one_batch_and_one_by_one() {
         env.assert_exact().await;
         let contact = env.rows().await.contacts[&(user(5), user(6))].clone();
         let set = FlagsAt {
-            pos: contact.pos,
+            event_offset: contact.event_offset,
             flags: flags(false, true),
         };
         assert_eq!(contact.flags, Some(set));

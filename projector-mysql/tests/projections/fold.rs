@@ -6,8 +6,8 @@ use message_store::{
     ChangeRow, ContactDelta, FlagsAt, LastMessage, MessageRow, MessageState, ReadUpTo, StoredChange,
 };
 use schemas::{
-    Change, Chg, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid, PerDevice,
-    Recipient, StoredProfile, TableNumber, TimestampMs, UserId,
+    Change, ChangeSeq, ContactFlags, ConversationId, DirectConversation, MessageChange, Mid,
+    PerDevice, Recipient, StoredProfile, TableNumber, TimestampMs, UserId,
     event::{Body, ReadPosition},
 };
 
@@ -44,8 +44,11 @@ impl Rows {
         for contact in rows.contacts.values_mut() {
             let set = contact.flags.map(|set| set.flags);
             let set = set.filter(|flags| *flags != ContactFlags::default());
-            let pos = contact.pos;
-            contact.flags = set.map(|flags| FlagsAt { pos, flags });
+            let event_offset = contact.event_offset;
+            contact.flags = set.map(|flags| FlagsAt {
+                event_offset,
+                flags,
+            });
         }
         rows
     }
@@ -69,18 +72,18 @@ impl Rows {
                     ts: event.ts,
                     srcid: message.srcid,
                     preview: message.msg.chars().take(200).collect(),
-                    chg: Chg::ZERO,
+                    change_seq: ChangeSeq::ZERO,
                     state: MessageState::Shown,
                 };
                 let own = self.contact(message.srcid, destid);
                 own.last = Some(last.clone());
-                own.own_n = message.n;
-                own.pos = *offset;
+                own.own_ordinal = message.ordinal;
+                own.event_offset = *offset;
                 if message.srcid != destid {
                     let theirs = self.contact(destid, message.srcid);
                     theirs.last = Some(last);
-                    theirs.peer_n = message.n;
-                    theirs.pos = *offset;
+                    theirs.peer_ordinal = message.ordinal;
+                    theirs.event_offset = *offset;
                 }
                 self.messages.insert(((*partition).into(), *offset), row);
             }
@@ -88,22 +91,23 @@ impl Rows {
             Body::ContactChange(change) => {
                 let row = self.contact(change.uid, change.peer);
                 row.flags = Some(FlagsAt {
-                    pos: *offset,
+                    event_offset: *offset,
                     flags: change.flags,
                 });
-                row.pos = *offset;
+                row.event_offset = *offset;
                 if let Some(deleted) = change.deleted {
                     row.deleted_mid = deleted.mid;
                 }
             }
             Body::ReadPosition(position) => {
-                self.contact(position.uid, user_of(position.to)).pos = *offset;
+                self.contact(position.uid, user_of(position.to))
+                    .event_offset = *offset;
             }
             Body::Profile(profile) => {
                 let row = StoredProfile {
                     profile: profile.clone(),
                     ts: event.ts,
-                    pos: *offset,
+                    event_offset: *offset,
                 };
                 self.profiles.insert(profile.uid, row);
             }
@@ -138,7 +142,7 @@ impl Rows {
         self.touch(change, id, |last| {
             if last.mid == change.mid {
                 last.preview = text.chars().take(200).collect();
-                last.chg = change.chg;
+                last.change_seq = change.change_seq;
                 last.state = state;
             }
         });
@@ -149,13 +153,13 @@ impl Rows {
         let (by, to) = (change.by, user_of(change.to));
         if change.is_own() {
             let row = self.contact(by, to);
-            (row.own_pos, row.pos) = (offset, offset);
+            (row.own_pos, row.event_offset) = (offset, offset);
             return;
         }
         for (uid, peer) in [(by, to), (to, by)] {
             let row = self.contact(uid, peer);
-            row.chg = change.chg;
-            row.pos = offset;
+            row.change_seq = change.change_seq;
+            row.event_offset = offset;
             row.last.iter_mut().for_each(&on_last);
         }
     }
@@ -166,11 +170,11 @@ impl Rows {
         let mid = &mut self.reads.entry(key).or_default()[position.device];
         *mid = position.mid.max(*mid);
         let n = position
-            .n
+            .ordinal
             .or_else(|| self.ordinal(peer, position.uid, position.mid.get()));
         let read = ReadUpTo {
             mid: position.mid,
-            n,
+            ordinal: n,
         };
         let contact = self.contact(position.uid, peer);
         contact.read[position.device] = read.max(contact.read[position.device]);
@@ -186,7 +190,7 @@ impl Rows {
         let sent = self.messages.values().filter(|row| {
             (row.srcid, row.to) == (srcid, Recipient::User(destid)) && row.mid.get() <= mid
         });
-        Some(sent.filter_map(|row| row.n).max().unwrap_or_default())
+        Some(sent.filter_map(|row| row.ordinal).max().unwrap_or_default())
     }
 }
 

@@ -51,7 +51,7 @@ async fn rows(env: &TestEnv) -> Rows {
     let changes = tx.changes_of_all(gid(), i64::MIN, 100).await.unwrap();
     let changes = changes.iter();
     rows.changes = changes
-        .map(|row| (row.chg.get(), row.mid.get(), row.kind))
+        .map(|row| (row.change_seq.get(), row.mid.get(), row.kind))
         .collect();
     for uid in 1..=4 {
         let shard = env.store.layout().shard_of_user(user(uid));
@@ -115,7 +115,7 @@ fn message(by: i64, number: i64, msg: &str) -> Body {
         client_msg_id: format!("c{number}").try_into().unwrap(),
         msg: msg.to_owned(),
         mid: mid(number),
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
     })
 }
 
@@ -125,8 +125,8 @@ fn change(by: i64, number: i64, of: i64, change: Change) -> Body {
         to: Recipient::Group(gid()),
         mid: mid(of),
         change,
-        chg: number.try_into().unwrap(),
-        n: None,
+        change_seq: number.try_into().unwrap(),
+        ordinal: None,
     })
 }
 
@@ -152,7 +152,7 @@ fn story() -> Vec<Body> {
             to: Recipient::Group(gid()),
             device: DeviceClass::Pc,
             mid: mid(3),
-            n: None,
+            ordinal: None,
         }),
         change(3, 3, 1, Change::Hide),
         change(2, 4, 1, Change::Clear),
@@ -164,10 +164,13 @@ fn story() -> Vec<Body> {
 fn assert_right(rows: &Rows) {
     let group = rows.group.as_ref().unwrap();
     assert_eq!(group.settings, Some(settings("Dinner")));
-    assert_eq!((group.member_count, group.chg.get()), (3, 4));
+    assert_eq!((group.member_count, group.change_seq.get()), (3, 4));
     let last = group.last.as_ref().unwrap();
     assert_eq!((last.mid, last.srcid), (mid(3), user(1)));
-    assert_eq!((last.preview.as_str(), last.chg.get()), ("At two.", 2));
+    assert_eq!(
+        (last.preview.as_str(), last.change_seq.get()),
+        ("At two.", 2)
+    );
     let shown = MessageState::Shown;
     assert_eq!(
         rows.messages,
@@ -197,7 +200,9 @@ fn assert_right(rows: &Rows) {
     let changes = [(0, 3), (1, 2), (2, 3), (3, 1), (4, 1)]
         .into_iter()
         .zip(kinds);
-    let changes: Vec<_> = changes.map(|((chg, mid), kind)| (chg, mid, kind)).collect();
+    let changes: Vec<_> = changes
+        .map(|((change_seq, mid), kind)| (change_seq, mid, kind))
+        .collect();
     assert_eq!(rows.changes, changes);
     let read = |pc, mobile| PerDevice {
         pc: mid(pc),

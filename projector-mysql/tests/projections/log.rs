@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient, TimestampMs, UserId,
+    Change, ChangeSeq, ContactChange, ContactFlags, DeletedContact, DeviceClass,
+    DirectConversation, MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient,
+    TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -27,7 +28,7 @@ pub struct Log {
     next_src: PartitionMap<i64>,
     mids: BTreeMap<DirectConversation, Mid>,
     ordinals: BTreeMap<(UserId, UserId), Ordinal>,
-    chgs: BTreeMap<DirectConversation, Chg>,
+    chgs: BTreeMap<DirectConversation, ChangeSeq>,
     /// Everything appended that counts, in order.
     pub events: Vec<Appended>,
 }
@@ -73,7 +74,7 @@ impl Log {
             client_msg_id: format!("c{}", self.events.len()).try_into().unwrap(),
             msg: msg.to_owned(),
             mid,
-            n,
+            ordinal: n,
         };
         self.append(Body::Message(message)).await;
         mid
@@ -98,7 +99,7 @@ impl Log {
             to: Recipient::User(user(peer)),
             device,
             mid: mid.try_into().unwrap(),
-            n: n.map(|n| n.try_into().unwrap()),
+            ordinal: n.map(|n| n.try_into().unwrap()),
         };
         self.append(Body::ReadPosition(position)).await;
     }
@@ -111,14 +112,14 @@ impl Log {
         let is_own = change.is_for_one() && self.events.len().is_multiple_of(2);
         let last = self.chgs.entry(conversation).or_default();
         *last = if is_own { *last } else { last.next() };
-        let chg = if is_own { Chg::ZERO } else { *last };
+        let change_seq = if is_own { ChangeSeq::ZERO } else { *last };
         let change = MessageChange {
             by,
             to: Recipient::User(peer),
             mid,
             change,
-            chg,
-            n: n.map(|n| n.try_into().unwrap()),
+            change_seq,
+            ordinal: n.map(|n| n.try_into().unwrap()),
         };
         self.append(Body::MessageChange(change)).await;
     }
@@ -130,7 +131,7 @@ impl Log {
         let n = self.ordinals.get(&(user(peer), user(uid)));
         let deleted = deleted.then(|| DeletedContact {
             mid,
-            n: n.copied().unwrap_or(Ordinal::ZERO),
+            ordinal: n.copied().unwrap_or(Ordinal::ZERO),
         });
         let change = ContactChange {
             uid: user(uid),
@@ -322,7 +323,7 @@ impl Log {
                 if (m.srcid, m.to) == (user(src), Recipient::User(user(dest)))
                     && m.mid.get() <= mid =>
             {
-                Some(m.n.get())
+                Some(m.ordinal.get())
             }
             _ => None,
         });

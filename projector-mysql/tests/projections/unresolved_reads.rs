@@ -18,7 +18,7 @@ async fn the_ordinal_is_looked_up_among_the_messages() {
     env.log.read(1000, 1001, DeviceClass::Mobile, 4, None).await;
     env.assert_exact().await;
     let contact = contact_of(&env, 1000, 1001).await;
-    assert_eq!(contact.read.mobile.n.map(Ordinal::get), Some(2));
+    assert_eq!(contact.read.mobile.ordinal.map(Ordinal::get), Some(2));
     service.stop().await;
 }
 
@@ -42,7 +42,10 @@ async fn it_waits_until_the_messages_are_written_and_nobody_else_does() {
     let behind = env.log.send(2000, 1, "behind the read").await;
     env.until_contact_has(1, 2000, behind).await;
     let contact = contact_of(&env, 4, 13).await;
-    assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
+    assert_eq!(
+        (contact.read.pc.mid.get(), contact.read.pc.ordinal),
+        (2, None)
+    );
     lock.close().await.unwrap();
     env.assert_exact().await;
     service.stop().await;
@@ -68,12 +71,15 @@ async fn it_is_unknown_where_the_messages_are_gone() {
     env.log.read(1000, 1001, DeviceClass::Pc, 2, None).await;
     env.caught_up().await;
     let contact = contact_of(&env, 1000, 1001).await;
-    assert_eq!((contact.read.pc.mid.get(), contact.read.pc.n), (2, None));
+    assert_eq!(
+        (contact.read.pc.mid.get(), contact.read.pc.ordinal),
+        (2, None)
+    );
     // A later one that is known makes it known again.
     env.log.read(1000, 1001, DeviceClass::Pc, 4, None).await;
     env.caught_up().await;
     let contact = contact_of(&env, 1000, 1001).await;
-    assert_eq!(contact.read.pc.n.map(Ordinal::get), Some(4));
+    assert_eq!(contact.read.pc.ordinal.map(Ordinal::get), Some(4));
     service.stop().await;
 }
 

@@ -8,8 +8,9 @@ use std::{
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient, TimestampMs, UserId,
+    Change, ChangeSeq, ContactChange, ContactFlags, DeletedContact, DeviceClass,
+    DirectConversation, MessageChange, Mid, Ordinal, Partition, PartitionMap, Profile, Recipient,
+    TimestampMs, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -22,7 +23,7 @@ pub struct Story {
     topic: String,
     appender: Appender,
     last_mid: BTreeMap<DirectConversation, i64>,
-    last_chg: BTreeMap<DirectConversation, Chg>,
+    last_chg: BTreeMap<DirectConversation, ChangeSeq>,
     /// By receiver and sender.
     sent: BTreeMap<(UserId, UserId), i64>,
     /// By reader, sender and class.
@@ -64,7 +65,7 @@ impl Story {
             client_msg_id: format!("{srcid}-{n}").try_into().unwrap(),
             msg: format!("message {n}"),
             mid: (*mid).try_into().unwrap(),
-            n: (*n).try_into().unwrap(),
+            ordinal: (*n).try_into().unwrap(),
         };
         self.append(conversation, Body::Message(message)).await;
     }
@@ -91,15 +92,15 @@ impl Story {
         let n = (change == Change::Clear).then(|| self.note_read_everywhere(by, peer));
         let conversation = DirectConversation::new(by, peer);
         let mid = self.newest(conversation);
-        let chg = self.last_chg.entry(conversation).or_default();
-        *chg = chg.next();
+        let change_seq = self.last_chg.entry(conversation).or_default();
+        *change_seq = change_seq.next();
         let change = MessageChange {
             by,
             to: Recipient::User(peer),
             mid,
             change,
-            chg: *chg,
-            n,
+            change_seq: *change_seq,
+            ordinal: n,
         };
         self.append(conversation, Body::MessageChange(change)).await;
     }
@@ -113,7 +114,7 @@ impl Story {
             uid,
             peer,
             flags: ContactFlags::default(),
-            deleted: Some(DeletedContact { mid, n }),
+            deleted: Some(DeletedContact { mid, ordinal: n }),
         };
         self.append(conversation, Body::ContactChange(change)).await;
     }
@@ -147,7 +148,7 @@ impl Story {
             to: Recipient::User(peer),
             device,
             mid,
-            n,
+            ordinal: n,
         };
         self.append(conversation, Body::ReadPosition(position))
             .await;

@@ -44,7 +44,7 @@ pub(super) fn of_event(events_offset: i64, event: Event) -> Option<Outcome> {
             conversation: change.conversation().to_string(),
             mid: change.mid,
             kind: change.change.kind().into(),
-            chg: change.chg,
+            change_seq: change.change_seq,
             events_offset,
             ts,
         },

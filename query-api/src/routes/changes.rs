@@ -5,7 +5,7 @@ use api::{ChangeItem, ChangesAfter, ChangesPage, utc};
 use axum::Json;
 use message_store::{ChangeKind, GroupHead, MessageState, ReadTx, Sink, StoredChange};
 use problem::{Path, Query};
-use schemas::{Chg, ConversationId, Mid, Reactions, UserId};
+use schemas::{ChangeSeq, ConversationId, Mid, Reactions, UserId};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},
@@ -69,7 +69,9 @@ pub(super) async fn page(
     let required =
         RequiredWatermarks::parse(&query.after, call.epoch.get())?.restrict_to(|p| p == partition);
     let after = ChangesAfter {
-        chg: query.after_chg.map_or(Chg::ZERO, |ChgBound(chg)| chg),
+        change_seq: query
+            .after_chg
+            .map_or(ChangeSeq::ZERO, |ChgBound(change_seq)| change_seq),
         own_pos: query.after_own_pos.unwrap_or_default().0,
     };
     let limit = query.limit.unwrap_or_default();
@@ -116,9 +118,9 @@ pub(super) async fn page(
 /// Up to where a device has the changes once it has these.
 fn behind(mut after: ChangesAfter, rows: &[StoredChange]) -> ChangesAfter {
     for row in rows {
-        match row.chg {
-            Chg::ZERO => after.own_pos = row.id,
-            chg => after.chg = chg,
+        match row.change_seq {
+            ChangeSeq::ZERO => after.own_pos = row.id,
+            change_seq => after.change_seq = change_seq,
         }
     }
     after
@@ -154,7 +156,7 @@ async fn changes(
         }
     };
     let mut rows = tx
-        .changes_after(conversation, uid, after.chg, limit.and_one())
+        .changes_after(conversation, uid, after.change_seq, limit.and_one())
         .await?;
     if rows.len() <= limit.get() {
         let own_after = (None, after.own_pos);
@@ -199,8 +201,8 @@ async fn view(
 
 fn item(row: StoredChange, reactions: Option<Reactions>) -> ChangeItem {
     ChangeItem {
-        chg: row.chg,
-        own_pos: (row.chg == Chg::ZERO).then_some(row.id),
+        change_seq: row.change_seq,
+        own_pos: (row.change_seq == ChangeSeq::ZERO).then_some(row.id),
         mid: row.mid,
         kind: row.kind.as_str().into(),
         ts: utc(row.ts),

@@ -51,7 +51,7 @@ pub(crate) async fn get_group(
         .restrict_to(|p| p == gid.partition());
     let attempt = || open_group(&call, gid, uid, &required);
     let (_tx, head, watermarks) = call.poll(deadline, attempt).await?;
-    let (last_mid, chg) = (head.last_mid(), head.chg);
+    let (last_mid, change_seq) = (head.last_mid(), head.change_seq);
     let member = group_members::asker(uid, &head);
     let settings = head.settings;
     Ok(Json(GroupAnswer {
@@ -64,7 +64,7 @@ pub(crate) async fn get_group(
         dissolved: settings.dissolved,
         member_count: head.member_count,
         last_mid,
-        chg,
+        change_seq,
         member,
         as_of: AsOf::from(watermarks).positions(),
     }))

@@ -86,8 +86,8 @@ async fn memberships(
 pub(super) fn item(group: ListedGroup) -> GroupItem {
     let last = group.last();
     let (unread, read_mid) = (group.unread(), group.read_mids());
-    let (own_pos, pos) = (group.membership.own_pos, group.membership.pos);
-    let (pos, head) = (pos.max(group.head.pos), group.head);
+    let (own_pos, event_offset) = (group.membership.own_pos, group.membership.event_offset);
+    let (event_offset, head) = (event_offset.max(group.head.event_offset), group.head);
     GroupItem {
         gid: head.gid,
         last,
@@ -98,11 +98,11 @@ pub(super) fn item(group: ListedGroup) -> GroupItem {
         member_count: head.member_count,
         whole_history: head.settings.whole_history,
         join_mid: head.join_mid,
-        chg: head.chg,
+        change_seq: head.change_seq,
         own_pos,
         at: EventPosition {
             partition: head.gid.partition(),
-            offset: pos,
+            offset: event_offset,
         },
         name: head.settings.name,
         unread,

@@ -157,14 +157,15 @@ fn add(answer: &mut SyncAnswer, rows: Vec<Row>) {
         let (partition, ..) = row.key();
         match row {
             Row::Contact(row) => {
-                let (deleted, peer_n) = (row.is_deleted(), row.contact.peer_n.get());
-                let offset = Some(row.contact.pos).filter(|pos| *pos >= 0);
+                let (deleted, peer_ordinal) = (row.is_deleted(), row.contact.peer_ordinal.get());
+                let offset =
+                    Some(row.contact.event_offset).filter(|event_offset| *event_offset >= 0);
                 let at = offset.map(|offset| EventPosition { partition, offset });
                 // What the contact row itself has of the newest message is as old as the row.
                 let item = conversation_item::of_contact(row, &mut BTreeMap::new());
                 answer.conversations.push(SyncedConversation {
                     item,
-                    peer_n,
+                    peer_ordinal,
                     at,
                     deleted,
                 });
@@ -196,7 +197,7 @@ fn own_profile(stored: StoredProfile) -> OwnProfile {
     OwnProfile {
         at: EventPosition {
             partition: Partition::of_user(stored.profile.uid),
-            offset: stored.pos,
+            offset: stored.event_offset,
         },
         item: stored.into(),
     }

@@ -37,7 +37,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_secs(1);
 ///
 /// Where Redis does not have the user, the counts are rebuilt first; where it is down, or takes nothing new although the log goes on, they come from MySQL. They
 /// are whole or not answered.
-/// Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
+/// Of 500 senders or more, the counts of two may be of different moments, all of them after the call.
 #[utoipa::path(
     get,
     path = "/v1/users/{uid}/unread",

@@ -167,7 +167,7 @@ async fn what_one_hides_and_clears_without_a_number_is_no_business_of_the_other(
         (0, 5, "hide", None),
         (0, 2, "clear", None),
     ];
-    let pos = [None, None, None, Some(first), Some(last)];
+    let event_offset = [None, None, None, Some(first), Some(last)];
     for limit in [1, 2, 3, 4, 5, 9] {
         let mut found = Vec::new();
         let mut next = Some(String::new());
@@ -179,7 +179,7 @@ async fn what_one_hides_and_clears_without_a_number_is_no_business_of_the_other(
         }
         let found = json!({ "items": found });
         assert_eq!(items(&found), all, "{limit} at a time");
-        assert_eq!(own_pos(&found), pos);
+        assert_eq!(own_pos(&found), event_offset);
     }
     let newest = format!("{}?after_chg=3&after_own_pos={first}", chat.changes_path());
     assert_eq!(items(&service.ok(&newest).await), all[4..]);

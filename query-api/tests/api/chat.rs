@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use message_store::{ChangeRow, ContactDelta, LastMessage, MessageRow, ReadUpTo};
 use schemas::{
-    Change, Chg, DirectConversation, Mid, Ordinal, Partition, PerDevice, Recipient, TimestampMs,
-    UserId, event::Message,
+    Change, ChangeSeq, DirectConversation, Mid, Ordinal, Partition, PerDevice, Recipient,
+    TimestampMs, UserId, event::Message,
 };
 use uuid::Uuid;
 
@@ -80,7 +80,7 @@ impl Chat {
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: mid(self.rows.len() as i64 + 1),
-            n: ordinal(sent_before as i64 + 1),
+            ordinal: ordinal(sent_before as i64 + 1),
         };
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let ts = TimestampMs(now().0 - age_ms);
@@ -98,7 +98,10 @@ impl Chat {
 
     /// The next change.
     pub fn change(&mut self, by: UserId, of: i64, change: Change) {
-        let numbered = self.changes.iter().filter(|row| row.chg > Chg::ZERO);
+        let numbered = self
+            .changes
+            .iter()
+            .filter(|row| row.change_seq > ChangeSeq::ZERO);
         let number = numbered.count() as i64 + 1;
         self.changes.push(ChangeRow {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
@@ -107,7 +110,7 @@ impl Chat {
             by,
             mid: mid(of),
             change,
-            chg: chg(number),
+            change_seq: change_seq(number),
         });
     }
 
@@ -123,13 +126,13 @@ impl Chat {
             by,
             mid: mid(of),
             change,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
         });
         id
     }
 
     /// How many of the first `mid` messages are the peer's.
-    pub fn peer_n(&self, mid: i64) -> Ordinal {
+    pub fn peer_ordinal(&self, mid: i64) -> Ordinal {
         let theirs = self
             .rows
             .iter()
@@ -142,7 +145,7 @@ impl Chat {
     pub fn contact(&self, pc: i64, mobile: i64) -> ContactDelta {
         let read = |read: i64| ReadUpTo {
             mid: mid(read),
-            n: Some(self.peer_n(read)),
+            ordinal: Some(self.peer_ordinal(read)),
         };
         let all = self.rows.len() as i64;
         let mut contact = ContactDelta {
@@ -150,8 +153,8 @@ impl Chat {
                 .rows
                 .last()
                 .map(|row| LastMessage::new(row.mid, row.srcid, &row.msg, row.ts)),
-            peer_n: self.peer_n(all),
-            own_n: ordinal(all - self.peer_n(all).get()),
+            peer_ordinal: self.peer_ordinal(all),
+            own_ordinal: ordinal(all - self.peer_ordinal(all).get()),
             read: PerDevice {
                 pc: read(pc),
                 mobile: read(mobile),
@@ -166,15 +169,15 @@ impl Chat {
 
     /// What a change adds to my contact row.
     fn contact_after(&self, row: &ChangeRow) -> ContactDelta {
-        let is_own = row.chg == Chg::ZERO;
+        let is_own = row.change_seq == ChangeSeq::ZERO;
         if is_own && row.by != self.me {
             return ContactDelta::new(self.me, self.peer);
         }
         let mut contact = ContactDelta {
             own_pos: if is_own { row.id } else { 0 },
-            last: LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts),
-            chg: row.chg,
-            pos: row.id,
+            last: LastMessage::changed(row.mid, row.by, &row.change, row.change_seq, row.ts),
+            change_seq: row.change_seq,
+            event_offset: row.id,
             ..ContactDelta::new(self.me, self.peer)
         };
         match row.change {
@@ -182,11 +185,11 @@ impl Chat {
                 contact.hidden.insert(row.mid);
             }
             Change::Clear if row.by == self.me => {
-                let (mid, n) = (row.mid, Some(self.peer_n(row.mid.get())));
+                let (mid, n) = (row.mid, Some(self.peer_ordinal(row.mid.get())));
                 contact.clear_mid = mid;
                 contact.read = PerDevice {
-                    pc: ReadUpTo { mid, n },
-                    mobile: ReadUpTo { mid, n },
+                    pc: ReadUpTo { mid, ordinal: n },
+                    mobile: ReadUpTo { mid, ordinal: n },
                 };
             }
             _ => {}
@@ -203,7 +206,7 @@ pub fn message(row: &MessageRow) -> Message {
         client_msg_id: row.client_msg_id.clone(),
         msg: row.msg.clone(),
         mid: row.mid,
-        n: row.n.unwrap(),
+        ordinal: row.ordinal.unwrap(),
     }
 }
 
@@ -216,8 +219,8 @@ pub fn mid(mid: i64) -> Mid {
     mid.try_into().unwrap()
 }
 
-pub fn chg(chg: i64) -> Chg {
-    chg.try_into().unwrap()
+pub fn change_seq(change_seq: i64) -> ChangeSeq {
+    change_seq.try_into().unwrap()
 }
 
 pub fn ordinal(n: i64) -> Ordinal {

@@ -4,10 +4,10 @@ use client::{
     ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, MemberItem,
     MembersQuery, MessagesQuery, Order, ReadOptions, Retry,
 };
-use schemas::{Change, Chg, GroupRole, Mid, PerDevice};
+use schemas::{Change, ChangeSeq, GroupRole, Mid, PerDevice};
 
 use crate::{
-    chat::{Chat, chg, fresh_user, mid},
+    chat::{Chat, change_seq, fresh_user, mid},
     deployment::Deployment,
     group::Group,
     service::Service,
@@ -36,8 +36,8 @@ async fn the_client_reads_a_group() {
     let read = client.group(group.gid, me, &now).await.unwrap();
     assert_eq!((read.name.as_str(), read.owner), ("Lunch", group.owner));
     assert_eq!(
-        (read.last_mid, read.chg, read.member_count),
-        (mid(3), chg(1), 2)
+        (read.last_mid, read.change_seq, read.member_count),
+        (mid(3), change_seq(1), 2)
     );
     let member = MemberItem {
         uid: me,
@@ -83,7 +83,7 @@ async fn the_client_reads_a_group() {
     assert_eq!(changes.items[0].msg.as_deref(), Some("zwei"));
     let which = ChangesQuery {
         after: ChangesAfter {
-            chg: chg(1),
+            change_seq: change_seq(1),
             own_pos: 0,
         },
         limit: None,
@@ -125,7 +125,7 @@ async fn the_client_lists_groups_alone_and_along_with_users() {
         };
         assert_eq!((item.gid, item.role), (group.gid, GroupRole::Admin));
         assert_eq!(item.unread, PerDevice { pc: 1, mobile: 1 });
-        assert_eq!((item.last_mid, item.chg), (mid(1), Chg::ZERO));
+        assert_eq!((item.last_mid, item.change_seq), (mid(1), ChangeSeq::ZERO));
         assert_eq!(item.last.as_ref().unwrap().msg, "hello");
         which.cursor = page.next;
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use message_store::{FlagsAt, LastMessage, MessageState, ReadUpTo, Sink};
-use schemas::{Change, Chg, ContactFlags, TimestampMs, UserId};
+use schemas::{Change, ChangeSeq, ContactFlags, TimestampMs, UserId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -76,7 +76,7 @@ async fn counts_that_cannot_be_told_are_null() {
     let mut contact = chat.contact(0, 2);
     contact.read.pc = ReadUpTo {
         mid: mid(3),
-        n: None,
+        ordinal: None,
     };
     let mut notes = Chat::between(chat.me, chat.me);
     notes.say(notes.me, "note", 60_000);
@@ -114,13 +114,13 @@ async fn pages_put_together_are_the_whole() {
             ts: TimestampMs(ts),
             srcid: chat.peer,
             preview: "hello".to_owned(),
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             state: MessageState::Shown,
         });
-        contact.peer_n = ordinal(1);
-        contact.pos = 1;
+        contact.peer_ordinal = ordinal(1);
+        contact.event_offset = 1;
         contact.flags = pinned.then_some(FlagsAt {
-            pos: 1,
+            event_offset: 1,
             flags: pins,
         });
         contacts.push(contact);
@@ -149,9 +149,9 @@ async fn flags_are_shown_and_a_deleted_contact_comes_back_with_its_next_message(
     let mut chat = Chat::new();
     chat.talk(2);
     let mut contact = chat.contact(0, 0);
-    contact.pos = 5;
+    contact.event_offset = 5;
     contact.flags = Some(FlagsAt {
-        pos: 5,
+        event_offset: 5,
         flags: ContactFlags {
             favourite: true,
             muted: true,
@@ -159,8 +159,11 @@ async fn flags_are_shown_and_a_deleted_contact_comes_back_with_its_next_message(
         },
     });
     let mut never_written_to = Chat::between(chat.me, fresh_user()).contact(0, 0);
-    never_written_to.pos = 4;
-    never_written_to.flags = contact.flags.map(|set| FlagsAt { pos: 4, ..set });
+    never_written_to.event_offset = 4;
+    never_written_to.flags = contact.flags.map(|set| FlagsAt {
+        event_offset: 4,
+        ..set
+    });
     deployment
         .write_contacts(&[contact.clone(), never_written_to])
         .await;

@@ -10,13 +10,13 @@ use message_store::{
     SettingsAt, UserRows,
 };
 use schemas::{
-    Change, Chg, GroupId, GroupRole, GroupSettings, Mid, Ordinal, PerDevice, Recipient,
+    Change, ChangeSeq, GroupId, GroupRole, GroupSettings, Mid, Ordinal, PerDevice, Recipient,
     TimestampMs, UserId, event::Message,
 };
 use uuid::Uuid;
 
 use crate::{
-    chat::{chg, fresh_user, mid},
+    chat::{change_seq, fresh_user, mid},
     deployment::{Deployment, now},
 };
 
@@ -76,18 +76,18 @@ impl Group {
     }
 
     pub fn join(&mut self, uid: UserId, role: GroupRole) {
-        let (pos, join_mid) = (next_id(), self.last_mid());
+        let (event_offset, join_mid) = (next_id(), self.last_mid());
         let row = GroupMemberRow {
             gid: self.gid,
             uid,
             role: Some(role),
             muted: false,
             join_mid,
-            pos,
+            event_offset,
         };
         self.members.insert(uid, row);
         let row = self.membership(uid);
-        (row.join_pos, row.join_mid, row.pos) = (pos, join_mid, pos);
+        (row.join_pos, row.join_mid, row.event_offset) = (event_offset, join_mid, event_offset);
     }
 
     pub fn joined(&mut self) -> UserId {
@@ -97,11 +97,11 @@ impl Group {
     }
 
     pub fn leave(&mut self, uid: UserId) {
-        let pos = next_id();
+        let event_offset = next_id();
         let row = self.members.get_mut(&uid).unwrap();
-        (row.role, row.pos) = (None, pos);
+        (row.role, row.event_offset) = (None, event_offset);
         let row = self.membership(uid);
-        (row.left_pos, row.pos) = (pos, pos);
+        (row.left_pos, row.event_offset) = (event_offset, event_offset);
     }
 
     pub fn say(&mut self, srcid: UserId, msg: &str) {
@@ -116,7 +116,7 @@ impl Group {
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid,
-            n: Ordinal::ZERO,
+            ordinal: Ordinal::ZERO,
         };
         self.messages.push(MessageRow::new(next_id(), ts, message));
         self.membership(srcid).own_last_mid = mid;
@@ -138,7 +138,7 @@ impl Group {
             by,
             mid: mid(of),
             change,
-            chg: chg(self.changes.len() as i64 + 1),
+            change_seq: change_seq(self.changes.len() as i64 + 1),
         });
     }
 
@@ -160,22 +160,25 @@ impl Group {
         } else {
             count.count() as i64
         };
-        let pos = next_id();
+        let event_offset = next_id();
         let mut delta = GroupDelta {
             settings: Some(SettingsAt {
-                pos,
+                event_offset,
                 settings: self.settings.clone(),
                 member_count,
             }),
-            chg: self.changes.last().map_or(Chg::ZERO, |row| row.chg),
-            pos,
+            change_seq: self
+                .changes
+                .last()
+                .map_or(ChangeSeq::ZERO, |row| row.change_seq),
+            event_offset,
             ..GroupDelta::default()
         };
         for row in &self.messages {
             delta.merge_last(LastMessage::new(row.mid, row.srcid, &row.msg, row.ts));
         }
         for row in &self.changes {
-            let last = LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts);
+            let last = LastMessage::changed(row.mid, row.by, &row.change, row.change_seq, row.ts);
             if let Some(last) = last {
                 delta.merge_last(last);
             }

@@ -227,8 +227,8 @@ async fn a_page_is_what_the_member_sees() {
         .iter()
         .map(of)
         .collect();
-    let row = |chg, mid, kind: &str, msg: Option<&str>| {
-        (chg, mid, kind.to_owned(), msg.map(str::to_owned))
+    let row = |change_seq, mid, kind: &str, msg: Option<&str>| {
+        (change_seq, mid, kind.to_owned(), msg.map(str::to_owned))
     };
     let expected = [
         row(1, 8, "recall", None),

@@ -1,5 +1,5 @@
 use schemas::{
-    AppliedCommand, Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags,
+    AppliedCommand, Change, ChangeContact, ChangeMessage, ChangeSeq, ContactChange, ContactFlags,
     DeletedContact, DeviceClass, InboundPosition, MessageChange, Ordinal, Partition, Recipient,
     TimestampMs,
     command::{Command, Control, InboundValue, ReadAck, SendMessage},
@@ -392,7 +392,7 @@ async fn a_read_ack_moved_the_position_or_not_and_control_changed_the_rules() {
         to: ack.to,
         device: ack.device,
         mid: mid(3),
-        n: None,
+        ordinal: None,
     };
     let ts = now();
     let at = deployment
@@ -452,8 +452,8 @@ async fn a_change_to_a_message_has_its_number_or_no_effect_or_a_reason() {
         to: Recipient::User(chat.peer),
         mid: mid(3),
         change: Change::Recall,
-        chg: Chg::ZERO.next(),
-        n: None,
+        change_seq: ChangeSeq::ZERO.next(),
+        ordinal: None,
     });
     let at = deployment.emit(p, event(0, recall.offset, ts, body)).await;
     let words = "was recalled before";
@@ -524,7 +524,7 @@ async fn a_change_to_a_contact_shows_what_holds_then() {
         },
         deleted: Some(DeletedContact {
             mid: mid(3),
-            n: Ordinal::ZERO.next(),
+            ordinal: Ordinal::ZERO.next(),
         }),
     });
     let ts = now();
@@ -694,7 +694,7 @@ async fn what_was_decided_before_a_raise_keeps_its_outcome() {
         to: ack.to,
         device: ack.device,
         mid: mid(1),
-        n: None,
+        ordinal: None,
     };
     let control = Command::Control(Control::default());
     let control = deployment.post(p, control).await;

@@ -1,7 +1,7 @@
 //! Groups in a user's list of conversations.
 
 use message_store::{ContactDelta, FlagsAt, LastMessage, MessageState, Sink};
-use schemas::{Change, Chg, ContactFlags, GroupId, GroupRole, TimestampMs, UserId};
+use schemas::{Change, ChangeSeq, ContactFlags, GroupId, GroupRole, TimestampMs, UserId};
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,11 +54,11 @@ fn contact(me: UserId, peer: UserId, ts: TimestampMs) -> ContactDelta {
             ts,
             srcid: peer,
             preview: "hello".to_owned(),
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             state: MessageState::Shown,
         }),
-        peer_n: ordinal(1),
-        pos: 1,
+        peer_ordinal: ordinal(1),
+        event_offset: 1,
         ..ContactDelta::new(me, peer)
     }
 }
@@ -82,7 +82,7 @@ async fn pages_of_users_and_groups_put_together_are_the_whole() {
             let mut contact = contact(me, number.try_into().unwrap(), TimestampMs(ts));
             let pinned = i % 5 == 2;
             contact.flags = pinned.then_some(FlagsAt {
-                pos: 1,
+                event_offset: 1,
                 flags: pins,
             });
             contacts.push(contact);

@@ -19,7 +19,7 @@ async fn env() -> (&'static Deployment, Service) {
     (deployment, Service::start(&deployment.config).await)
 }
 
-fn profile(uid: UserId, nick: &str, pos: i64) -> StoredProfile {
+fn profile(uid: UserId, nick: &str, event_offset: i64) -> StoredProfile {
     StoredProfile {
         profile: Profile {
             uid,
@@ -28,7 +28,7 @@ fn profile(uid: UserId, nick: &str, pos: i64) -> StoredProfile {
             extra: Some(EXTRA.to_owned()),
         },
         ts: now(),
-        pos,
+        event_offset,
     }
 }
 
@@ -176,8 +176,8 @@ async fn lists_and_pages_have_the_profiles_of_the_moment() {
     deployment.write_contacts(&[chat.contact(0, 0)]).await;
     let list = format!("/v1/users/{}/conversations", chat.me);
     let calls = [list, chat.path()];
-    for (pos, nick) in [(3, "Ann"), (4, "Anne")] {
-        write(deployment, &profile(chat.peer, nick, pos)).await;
+    for (event_offset, nick) in [(3, "Ann"), (4, "Anne")] {
+        write(deployment, &profile(chat.peer, nick, event_offset)).await;
         for path in &calls {
             let body = service.ok(&format!("{path}?profiles=true")).await;
             let found = body["profiles"].as_object().unwrap();

@@ -8,9 +8,10 @@ use message_store::{MessageStore, OffsetUpdate, Sink};
 use mysql_sinks::{CoalescingSink, Destination, MessagesSink, UserRow};
 use projection::{EventBatch, LogEvent};
 use schemas::{
-    Change, Chg, ContactChange, ContactFlags, DeletedContact, DeviceClass, DirectConversation,
-    GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, GroupSettings, LogPosition,
-    MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap, Profile, Recipient, UserId,
+    Change, ChangeSeq, ContactChange, ContactFlags, DeletedContact, DeviceClass,
+    DirectConversation, GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole,
+    GroupSettings, LogPosition, MessageChange, Mid, NextOffset, Ordinal, Partition, PartitionMap,
+    Profile, Recipient, UserId,
     event::{Body, Event, Message, ReadPosition, Source, SourceOffset},
     topics::Topic,
 };
@@ -33,7 +34,7 @@ pub struct SyncLog {
     next: PartitionMap<i64>,
     /// Who sent the messages.
     senders: BTreeMap<DirectConversation, Vec<UserId>>,
-    chgs: BTreeMap<DirectConversation, Chg>,
+    chgs: BTreeMap<DirectConversation, ChangeSeq>,
     groups: BTreeMap<GroupId, Group>,
     /// Hides and clears have no number.
     pub is_of_version_4: bool,
@@ -44,7 +45,7 @@ struct Group {
     settings: GroupSettings,
     members: BTreeMap<UserId, GroupRole>,
     last_mid: Mid,
-    chg: Chg,
+    change_seq: ChangeSeq,
 }
 
 impl SyncLog {
@@ -252,7 +253,7 @@ impl SyncLog {
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: mid(senders.len() as i64),
-            n: (own as i64).try_into().unwrap(),
+            ordinal: (own as i64).try_into().unwrap(),
         };
         self.append(conversation.partition(), Body::Message(message));
     }
@@ -263,7 +264,7 @@ impl SyncLog {
     }
 
     /// How many of the first messages the peer sent.
-    fn peer_n(&self, uid: UserId, peer: UserId, up_to: i64) -> Ordinal {
+    fn peer_ordinal(&self, uid: UserId, peer: UserId, up_to: i64) -> Ordinal {
         let senders = self.senders.get(&DirectConversation::new(uid, peer));
         let senders = senders.into_iter().flatten().take(up_to as usize);
         let count = senders.filter(|one| **one == peer && peer != uid).count();
@@ -276,7 +277,7 @@ impl SyncLog {
             to: Recipient::User(peer),
             device,
             mid: mid(up_to),
-            n: Some(self.peer_n(uid, peer, up_to)),
+            ordinal: Some(self.peer_ordinal(uid, peer, up_to)),
         };
         let partition = DirectConversation::new(uid, peer).partition();
         self.append(partition, Body::ReadPosition(position));
@@ -284,7 +285,7 @@ impl SyncLog {
 
     pub fn change(&mut self, by: UserId, peer: UserId, of: i64, change: Change) {
         let conversation = DirectConversation::new(by, peer);
-        let n = (change == Change::Clear).then(|| self.peer_n(by, peer, of));
+        let n = (change == Change::Clear).then(|| self.peer_ordinal(by, peer, of));
         let is_own = self.is_of_version_4 && change.is_for_one();
         let last = self.chgs.entry(conversation).or_default();
         let change = MessageChange {
@@ -292,8 +293,8 @@ impl SyncLog {
             to: Recipient::User(peer),
             mid: mid(of),
             change,
-            chg: next_chg(last, is_own),
-            n,
+            change_seq: next_chg(last, is_own),
+            ordinal: n,
         };
         self.append(conversation.partition(), Body::MessageChange(change));
     }
@@ -302,7 +303,7 @@ impl SyncLog {
         let last = self.last_mid(uid, peer);
         let deleted = deleted.then(|| DeletedContact {
             mid: mid(last),
-            n: self.peer_n(uid, peer, last),
+            ordinal: self.peer_ordinal(uid, peer, last),
         });
         let change = ContactChange {
             uid,
@@ -327,7 +328,7 @@ impl SyncLog {
             settings,
             members: BTreeMap::new(),
             last_mid: Mid::ZERO,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
         };
         self.groups.insert(gid, group);
         let owner_and_members = [(owner, GroupRole::Owner)].into_iter();
@@ -412,7 +413,7 @@ impl SyncLog {
             client_msg_id: Uuid::now_v7().to_string().try_into().unwrap(),
             msg: msg.to_owned(),
             mid: group.last_mid,
-            n: Ordinal::ZERO,
+            ordinal: Ordinal::ZERO,
         };
         self.append(gid.partition(), Body::Message(message));
     }
@@ -424,7 +425,7 @@ impl SyncLog {
             to: Recipient::Group(gid),
             device,
             mid,
-            n: None,
+            ordinal: None,
         };
         self.append(gid.partition(), Body::ReadPosition(position));
     }
@@ -441,16 +442,16 @@ impl SyncLog {
             to: Recipient::Group(gid),
             mid: group.last_mid,
             change,
-            chg: next_chg(&mut group.chg, is_own),
-            n: None,
+            change_seq: next_chg(&mut group.change_seq, is_own),
+            ordinal: None,
         };
         self.append(gid.partition(), Body::MessageChange(change));
     }
 }
 
-fn next_chg(last: &mut Chg, is_own: bool) -> Chg {
+fn next_chg(last: &mut ChangeSeq, is_own: bool) -> ChangeSeq {
     if is_own {
-        return Chg::ZERO;
+        return ChangeSeq::ZERO;
     }
     *last = last.next();
     *last

@@ -93,7 +93,7 @@ async fn an_absent_user_is_rebuilt_from_the_contact_rows() {
     chat.talk(9);
     deployment.write_contacts(&[chat.contact(2, 9)]).await;
     let pc = service.ok(&path(chat.me, DeviceClass::Pc)).await;
-    let expected = chat.peer_n(9).get() - chat.peer_n(2).get();
+    let expected = chat.peer_ordinal(9).get() - chat.peer_ordinal(2).get();
     assert_eq!(pc["unread"], json!({chat.peer.to_string(): expected}));
     // Afterwards Redis has it.
     assert!(redis.raw(chat.me).await.state.is_some());
@@ -175,7 +175,7 @@ async fn without_redis_the_contact_rows_answer() {
     let mut contact = chat.contact(0, 4);
     contact.read.mobile = ReadUpTo {
         mid: mid(2),
-        n: None,
+        ordinal: None,
     };
     deployment.write_contacts(&[contact]).await;
 

@@ -112,7 +112,7 @@ pub struct DeletedContact {
     /// The newest message at that time; a later one brings the contact back.
     pub mid: Mid,
     /// How many messages the peer had sent up to `mid`.
-    pub n: Ordinal,
+    pub ordinal: Ordinal,
 }
 
 impl ContactChange {
@@ -194,7 +194,7 @@ impl TryFrom<proto::ContactDeleted> for DeletedContact {
     fn try_from(deleted: proto::ContactDeleted) -> Result<Self, Malformed> {
         Ok(Self {
             mid: Mid::try_from(deleted.mid).map_err(|e| Malformed::new("deleted.mid", e))?,
-            n: ordinal(deleted.n)?,
+            ordinal: ordinal(deleted.n)?,
         })
     }
 }
@@ -203,7 +203,7 @@ impl From<DeletedContact> for proto::ContactDeleted {
     fn from(deleted: DeletedContact) -> Self {
         Self {
             mid: deleted.mid.get(),
-            n: deleted.n.get(),
+            n: deleted.ordinal.get(),
         }
     }
 }
@@ -254,8 +254,8 @@ impl EventKind for ContactChange {
     /// A user who deletes a contact has read everything in the conversation.
     fn read_positions(&self) -> [Option<ReadPosition>; 2] {
         match self.deleted {
-            Some(DeletedContact { mid, n }) => {
-                ReadPosition::of_both_classes(self.uid, self.peer, mid, Some(n))
+            Some(DeletedContact { mid, ordinal }) => {
+                ReadPosition::of_both_classes(self.uid, self.peer, mid, Some(ordinal))
             }
             None => [None; 2],
         }

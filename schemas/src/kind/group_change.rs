@@ -434,7 +434,7 @@ impl CommandKind for ChangeGroup {
         Redrive::Never("what happened in the group since then is not looked at")
     }
 
-    fn member(&self) -> &'static str {
+    fn line_field(&self) -> &'static str {
         match self.action {
             GroupAction::Create(_) => "group",
             _ => self.label(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use unicode_properties::UnicodeEmoji as _;
 
 use crate::{
-    Chg, ConversationId, Mid, Ordinal, Recipient, UserId,
+    ChangeSeq, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
-        CommandKind, CommandScope, EventKind, Redrive, both_sides, first_unequal,
+        CommandKind, CommandScope, EventKind, Redrive, both_users_or_author, first_unequal,
         read_ack::ReadPosition, recipient_field,
     },
     malformed::{Malformed, mid, ordinal_between_users, text, uid},
@@ -208,9 +208,9 @@ pub struct MessageChange {
     pub change: Change,
     /// The number among the changes of the conversation: 1, 2, 3 … From rule version 4 on it is 0 if the change [is for one](Change::is_for_one):
     /// then only the offset of its event gives its place among the other changes of `by`.
-    pub chg: Chg,
+    pub change_seq: ChangeSeq,
     /// For a clear: how many messages the other user had sent up to `mid`; `None` if the sequencer no longer knew (PROTOCOL R5), and in a group.
-    pub n: Option<Ordinal>,
+    pub ordinal: Option<Ordinal>,
 }
 
 impl MessageChange {
@@ -223,13 +223,13 @@ impl MessageChange {
     /// Whether the change has no number, because it concerns `by` alone (PROTOCOL C1).
     #[must_use]
     pub fn is_own(&self) -> bool {
-        self.chg == Chg::ZERO
+        self.change_seq == ChangeSeq::ZERO
     }
 }
 
-fn chg(value: i64, change: &Change) -> Result<Chg, Malformed> {
-    match Chg::try_from(value) {
-        Ok(chg) if chg > Chg::ZERO || change.is_for_one() => Ok(chg),
+fn change_seq(value: i64, change: &Change) -> Result<ChangeSeq, Malformed> {
+    match ChangeSeq::try_from(value) {
+        Ok(change_seq) if change_seq > ChangeSeq::ZERO || change.is_for_one() => Ok(change_seq),
         _ => Err(Malformed::new(
             "chg",
             format!("is {value}; must be 1 or more, or 0 of a hide or a clear"),
@@ -274,9 +274,9 @@ impl TryFrom<proto::MessageChanged> for MessageChange {
             by: uid("by", changed.by)?,
             to: Recipient::from_proto("peer", changed.peer, changed.gid)?,
             mid: mid(changed.mid)?,
-            chg: chg(changed.chg, &change)?,
+            change_seq: change_seq(changed.chg, &change)?,
             change,
-            n: ordinal_between_users(changed.n, changed.gid)?,
+            ordinal: ordinal_between_users(changed.n, changed.gid)?,
         })
     }
 }
@@ -292,8 +292,8 @@ impl From<MessageChange> for proto::MessageChanged {
             mid: change.mid.get(),
             kind: kind.into(),
             msg,
-            chg: change.chg.get(),
-            n: change.n.map(Ordinal::get),
+            chg: change.change_seq.get(),
+            n: change.ordinal.map(Ordinal::get),
         }
     }
 }
@@ -318,7 +318,7 @@ impl CommandKind for ChangeMessage {
         }
     }
 
-    fn member(&self) -> &'static str {
+    fn line_field(&self) -> &'static str {
         match self.change {
             Change::React(_) => "reaction",
             _ => self.label(),
@@ -333,7 +333,7 @@ impl CommandKind for ChangeMessage {
             Change::Edit(_) => Redrive::Never("it would take the place of edits made since"),
             Change::React(_) => Redrive::Never("it would take the place of a reaction made since"),
             Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
-                Redrive::OfMessage(self.mid)
+                Redrive::IfMessageExisted(self.mid)
             }
         }
     }
@@ -357,7 +357,7 @@ impl CommandKind for ChangeMessage {
         if self.change.is_for_one() {
             vec![self.by]
         } else {
-            both_sides(self.by, self.to)
+            both_users_or_author(self.by, self.to)
         }
     }
 
@@ -384,7 +384,7 @@ impl EventKind for MessageChange {
     fn read_positions(&self) -> [Option<ReadPosition>; 2] {
         match (&self.change, self.to) {
             (Change::Clear, Recipient::User(peer)) => {
-                ReadPosition::of_both_classes(self.by, peer, self.mid, self.n)
+                ReadPosition::of_both_classes(self.by, peer, self.mid, self.ordinal)
             }
             _ => [None; 2],
         }
@@ -436,13 +436,13 @@ mod tests {
 
     #[test]
     fn only_what_concerns_its_author_alone_has_no_number() {
-        let changed = |kind: proto::ChangeKind, chg| {
+        let changed = |kind: proto::ChangeKind, change_seq| {
             MessageChange::try_from(proto::MessageChanged {
                 by: 1001,
                 peer: 1000,
                 mid: 3,
                 kind: kind.into(),
-                chg,
+                chg: change_seq,
                 ..proto::MessageChanged::default()
             })
         };

@@ -1,6 +1,6 @@
 //! The kinds of commands and of the events that answer them. Each has a file with all that follows from its fields.
 //!
-//! The enums over them, [`Command`](crate::command::Command) and [`Body`](crate::event::Body), ask a kind by these traits.
+//! The enums over them, [`Command`](crate::command::Command) and [`Body`](crate::event::Body), call a kind through the traits `CommandKind` and `EventKind` below.
 
 pub(crate) mod contact_change;
 pub(crate) mod control;
@@ -27,7 +27,7 @@ pub const LABELS: [&str; 6] = [
 
 /// What depends on the kind of a command.
 pub trait CommandKind {
-    /// The name of the kind: the label of metrics, and the member of a line of NDJSON unless [`Self::member`] says otherwise.
+    /// The name of the kind: the label of metrics, and the field of a line of NDJSON that holds the command, unless [`Self::line_field`] says otherwise.
     fn label(&self) -> &'static str;
 
     /// The user who gives the command, and the conversation.
@@ -36,7 +36,7 @@ pub trait CommandKind {
     /// The field that names the author.
     fn author_field(&self) -> &'static str;
 
-    /// The first rule version that has the kind between two users. In groups every kind begins with version 3.
+    /// The first rule version that has the kind. In a group it is at least 3: `Command::rule_version` sees to that.
     fn rule_version(&self) -> u32;
 
     /// Sets whether the author posted it, in which case the limits of users apply.
@@ -45,7 +45,7 @@ pub trait CommandKind {
     /// Whether its dead letter may be posted again. In a group never.
     fn redrive(&self) -> Redrive;
 
-    /// Checks what a producer may not post, although it may be on the log.
+    /// Checks what is required of a command that is posted, but not of a record on the log: a reaction has to be an emoji, which only ingest checks.
     ///
     /// # Errors
     /// The field at fault.
@@ -53,8 +53,8 @@ pub trait CommandKind {
         Ok(())
     }
 
-    /// The member of a line of NDJSON.
-    fn member(&self) -> &'static str {
+    /// The field of a line of NDJSON that holds the command.
+    fn line_field(&self) -> &'static str {
         self.label()
     }
 
@@ -144,7 +144,7 @@ impl CommandScope {
     }
 }
 
-/// How a repeat of a command is recognised, if its producer does not know the outcome.
+/// By what a repeat of a command is recognised. A producer posts a command again if it does not know the outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Retry {
@@ -152,9 +152,11 @@ pub enum Retry {
     ClientMsgId,
     /// Its command_id.
     CommandId,
-    /// Its command_id. It reads up to the latest message, so below rule version 4 a repeat would also cover later ones.
+    /// Its command_id, from rule version 4 on. The command reads up to the latest message, so below version 4 a repeat also reads messages that came
+    /// since.
     CommandIdOfLatest,
-    /// Its command_id. It deletes a contact with all messages so far, so below rule version 4 a repeat would also cover later ones.
+    /// Its command_id, from rule version 4 on. The command deletes a contact with all messages so far, so below version 4 a repeat also deletes those
+    /// that came since.
     CommandIdOfDeletion,
 }
 
@@ -180,14 +182,14 @@ impl Retry {
 pub enum Redrive {
     /// Always: its client_msg_id shows whether it is sequenced already.
     Send,
-    /// Only if this message existed when the command was posted: posted now, it would be about a later message.
-    OfMessage(Mid),
+    /// Only if this message existed when the command was posted. Otherwise the command would now apply to a message that came later.
+    IfMessageExisted(Mid),
     /// Never, for this reason.
     Never(&'static str),
 }
 
-/// The users who may look up a command of both sides: in a direct conversation both users, in a group the author.
-fn both_sides(author: UserId, to: Recipient) -> Vec<UserId> {
+/// The users who may look up a command that concerns everybody in the conversation: both users; in a group only its author.
+fn both_users_or_author(author: UserId, to: Recipient) -> Vec<UserId> {
     match to {
         Recipient::User(peer) => vec![author, peer],
         Recipient::Group(_) => vec![author],

@@ -59,7 +59,7 @@ pub struct StoredProfile {
     /// When it was set.
     pub ts: TimestampMs,
     /// The offset of its event in its partition of `chat.events`. Of two profiles of a user the one with the higher offset is current.
-    pub pos: i64,
+    pub event_offset: i64,
 }
 
 fn check_nick(nick: &str) -> Result<(), Malformed> {

@@ -51,7 +51,7 @@ pub struct ReadPosition {
     /// The newest message read.
     pub mid: Mid,
     /// How many messages the other user had sent up to `mid`; `None` if the sequencer no longer knew (PROTOCOL R5), and in a group.
-    pub n: Option<Ordinal>,
+    pub ordinal: Option<Ordinal>,
 }
 
 impl ReadPosition {
@@ -97,7 +97,7 @@ impl TryFrom<proto::ReadPositionMoved> for ReadPosition {
             to: Recipient::from_proto("peer", position.peer, position.gid)?,
             device: device_class(position.device)?,
             mid: mid(position.mid)?,
-            n: ordinal_between_users(position.n, position.gid)?,
+            ordinal: ordinal_between_users(position.n, position.gid)?,
         })
     }
 }
@@ -110,7 +110,7 @@ impl From<ReadPosition> for proto::ReadPositionMoved {
             peer,
             device: proto::DeviceClass::from(position.device).into(),
             mid: position.mid.get(),
-            n: position.n.map(Ordinal::get),
+            n: position.ordinal.map(Ordinal::get),
             gid,
         }
     }
@@ -138,7 +138,7 @@ impl CommandKind for ReadAck {
     /// A position never falls, so an old one is safe.
     fn redrive(&self) -> Redrive {
         match self.mid {
-            Some(mid) => Redrive::OfMessage(mid),
+            Some(mid) => Redrive::IfMessageExisted(mid),
             None => {
                 Redrive::Never("it means all messages of its time, and would take in those since")
             }
@@ -174,7 +174,7 @@ impl ReadPosition {
         uid: UserId,
         peer: UserId,
         mid: Mid,
-        n: Option<Ordinal>,
+        ordinal: Option<Ordinal>,
     ) -> [Option<Self>; 2] {
         DeviceClass::ALL.map(|device| {
             (uid != peer).then_some(Self {
@@ -182,7 +182,7 @@ impl ReadPosition {
                 to: Recipient::User(peer),
                 device,
                 mid,
-                n,
+                ordinal,
             })
         })
     }

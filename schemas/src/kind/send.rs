@@ -3,7 +3,7 @@
 use crate::{
     ClientMsgId, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
-        CommandKind, CommandScope, EventKind, Redrive, Retry, both_sides, first_unequal,
+        CommandKind, CommandScope, EventKind, Redrive, Retry, both_users_or_author, first_unequal,
         recipient_field,
     },
     malformed::{Malformed, mid, ordinal_between_users, text, uid},
@@ -68,7 +68,7 @@ pub struct Message {
     /// Its number in the conversation: 1, 2, 3 …
     pub mid: Mid,
     /// Its number among the messages that `srcid` sent in the conversation: 1, 2, 3 …; 0 in a group, where messages are not counted by sender.
-    pub n: Ordinal,
+    pub ordinal: Ordinal,
 }
 
 impl Message {
@@ -124,7 +124,7 @@ impl TryFrom<proto::MessageSequenced> for Message {
                 .map_err(|e| Malformed::new("client_msg_id", e))?,
             msg: text(message.msg)?,
             mid: mid(message.mid)?,
-            n: ordinal_between_users(Some(message.n), message.gid)?.unwrap_or_default(),
+            ordinal: ordinal_between_users(Some(message.n), message.gid)?.unwrap_or_default(),
         })
     }
 }
@@ -138,7 +138,7 @@ impl From<Message> for proto::MessageSequenced {
             client_msg_id: message.client_msg_id.into_string(),
             msg: message.msg,
             mid: message.mid.get(),
-            n: message.n.get(),
+            n: message.ordinal.get(),
             gid,
         }
     }
@@ -170,7 +170,7 @@ impl CommandKind for SendMessage {
     }
 
     fn concerned(&self) -> Vec<UserId> {
-        both_sides(self.srcid, self.to)
+        both_users_or_author(self.srcid, self.to)
     }
 
     fn text_mut(&mut self) -> Option<&mut String> {

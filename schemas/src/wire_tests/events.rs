@@ -4,8 +4,8 @@ use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
 
 use super::{
-    TS, WordVerdict, changes, chg, coverage::gaps, descriptor, group, is_written, message, mid,
-    ordinal, read_event, to_group, to_user, user,
+    TS, WordVerdict, change_seq, changes, coverage::gaps, descriptor, group, is_written, message,
+    mid, ordinal, read_event, to_group, to_user, user,
 };
 use crate::{
     AppliedCommand, Change, ContactChange, ContactFlags, DeletedContact, DeviceClass, GroupChange,
@@ -142,11 +142,11 @@ fn messages() -> Vec<Example> {
         client_msg_id: "id".to_owned().try_into().unwrap(),
         msg: "text".to_owned(),
         mid: mid(15),
-        n: ordinal(16),
+        ordinal: ordinal(16),
     };
     let to_group = Message {
         to: to_group(17),
-        n: ordinal(0),
+        ordinal: ordinal(0),
         ..to_user.clone()
     };
     vec![
@@ -167,12 +167,12 @@ fn read_positions() -> Vec<Example> {
         to: to_user(12),
         device: DeviceClass::Pc,
         mid: mid(14),
-        n: Some(ordinal(15)),
+        ordinal: Some(ordinal(15)),
     };
     let on_mobile = ReadPosition {
         to: to_group(16),
         device: DeviceClass::Mobile,
-        n: None,
+        ordinal: None,
         ..on_pc
     };
     vec![
@@ -193,23 +193,23 @@ fn message_changes() -> Vec<Example> {
         to: to_user(12),
         mid: mid(14),
         change: Change::Clear,
-        chg: chg(17),
-        n: Some(ordinal(18)),
+        change_seq: change_seq(17),
+        ordinal: Some(ordinal(18)),
     };
     let in_group = |(kind, msg, change)| {
         let fields = json!({"by": 11, "gid": 13, "mid": 14, "kind": kind, "msg": msg, "chg": 17});
         let body = Body::MessageChange(MessageChange {
             to: to_group(13),
             change,
-            n: None,
+            ordinal: None,
             ..clear.clone()
         });
         (json!({ "messageChange": fields }), body)
     };
     let own = MessageChange {
         change: Change::Hide,
-        chg: chg(0),
-        n: None,
+        change_seq: change_seq(0),
+        ordinal: None,
         ..clear.clone()
     };
     let between_users = [
@@ -242,7 +242,7 @@ fn contact_changes() -> Vec<Example> {
     };
     let deleted = DeletedContact {
         mid: mid(18),
-        n: ordinal(19),
+        ordinal: ordinal(19),
     };
     vec![
         (

@@ -2118,7 +2118,7 @@ export interface paths {
          * Count a user's unread messages
          * @description Where Redis does not have the user, the counts are rebuilt first; where it is down, or takes nothing new although the log goes on, they come from MySQL. They
          *     are whole or not answered.
-         *     Of more than 500 senders, the counts of two may be of different moments, all of them after the call.
+         *     Of 500 senders or more, the counts of two may be of different moments, all of them after the call.
          */
         get: operations["get_unread"];
         put?: never;

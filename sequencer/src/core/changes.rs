@@ -1,7 +1,7 @@
 //! What the state keeps of a conversation beyond its counts, from rule version 3 on: who wrote older messages, which were recalled, and the contact
 //! flags of its users.
 
-use schemas::{Chg, ContactFlags, Mid, Side};
+use schemas::{ChangeSeq, ContactFlags, Mid, Side};
 
 /// The author of a message, and whether it was recalled, are known for this many of the newest messages.
 pub(super) const REACH: i64 = 4_096;
@@ -10,7 +10,7 @@ pub(super) const REACH: i64 = 4_096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// How many changes there were.
-    pub(super) chg: Chg,
+    pub(super) change_seq: ChangeSeq,
     pub(super) older: OlderSenders,
     pub(super) recalled: Recalled,
     pub(super) lo: ContactState,

@@ -48,7 +48,7 @@ fn check_known(known: Option<Known>, conflict: &str) -> Result<(), NoEvent> {
 pub(super) fn check_msg_bytes(state: &State, msg: &str) -> Result<(), NoEvent> {
     let (bytes, most) = (msg.len(), state.rules.max_msg_bytes);
     if i64::try_from(bytes).is_ok_and(|bytes| bytes > most) {
-        let detail = format!("msg has {bytes} bytes: at most {most} are right");
+        let detail = format!("`msg` has {bytes} bytes: at most {most} are allowed");
         return Err(refuse(Reason::TooLarge, detail));
     }
     Ok(())

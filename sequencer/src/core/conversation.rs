@@ -1,6 +1,6 @@
 //! The state of one conversation.
 
-use schemas::{Chg, DeviceClass, Mid, Ordinal, PerDevice, Side};
+use schemas::{ChangeSeq, DeviceClass, Mid, Ordinal, PerDevice, Side};
 
 use super::changes::{Changes, ContactState, REACH};
 
@@ -123,10 +123,10 @@ impl Conversation {
     }
 
     /// The number of the last change.
-    pub(super) fn chg(&self) -> Chg {
+    pub(super) fn change_seq(&self) -> ChangeSeq {
         self.changes
             .as_ref()
-            .map_or(Chg::ZERO, |changes| changes.chg)
+            .map_or(ChangeSeq::ZERO, |changes| changes.change_seq)
     }
 
     /// The contact state of `side`.

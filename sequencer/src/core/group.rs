@@ -7,8 +7,8 @@ use std::{
 
 use hashbrown::HashMap;
 use schemas::{
-    Change, Chg, DeviceClass, GroupChange, GroupChangeKind, GroupMember, GroupRole, GroupSettings,
-    HashKey, MessageChange, Mid, PerDevice, UserId, event::Rules,
+    Change, ChangeSeq, DeviceClass, GroupChange, GroupChangeKind, GroupMember, GroupRole,
+    GroupSettings, HashKey, MessageChange, Mid, PerDevice, UserId, event::Rules,
 };
 use siphasher::sip::SipHasher13;
 
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) settings: GroupSettings,
     pub(super) last_mid: Mid,
     /// The number of the last change of a message.
-    pub(super) chg: Chg,
+    pub(super) change_seq: ChangeSeq,
     /// The place of the last message in the partition's [`RecentMessages`](super::recent_messages::RecentMessages); 0 if it never was there.
     pub(super) last_place: u64,
     /// The hash of the command that created it.
@@ -77,7 +77,7 @@ impl Group {
         Self {
             settings,
             last_mid: Mid::ZERO,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             last_place: 0,
             creation: 0,
             authors: VecDeque::new(),
@@ -113,7 +113,7 @@ impl Group {
 
     pub(super) fn change_message(&mut self, change: &MessageChange) {
         if !change.is_own() {
-            self.chg = self.chg.next();
+            self.change_seq = self.change_seq.next();
         }
         if change.change.is_final() {
             self.recall(change.mid);
@@ -368,9 +368,9 @@ mod tests {
             group.change(&change, &rules, &mut memberships);
             let counts = [true, false].map(|is_today| {
                 [1, 2, 3].map(|uid| {
-                    let (all, by_1) = memberships.by_others(user(uid), user(1), is_today);
-                    assert_eq!(all, by_1);
-                    all
+                    let added = memberships.by_others(user(uid), user(1), is_today);
+                    assert_eq!(added.by_all_others, added.by_actor);
+                    added.by_all_others
                 })
             });
             (memberships.new.get(&user(1)).copied(), counts)

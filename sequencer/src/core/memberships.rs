@@ -18,6 +18,14 @@ pub(super) struct Memberships {
     pub(super) removed: BTreeMap<UserId, BTreeMap<UserId, u32>>,
 }
 
+/// The number of groups that others have added a user to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AddedTo {
+    pub(super) by_all_others: i64,
+    /// By the user who would add this one now.
+    pub(super) by_actor: i64,
+}
+
 impl Memberships {
     pub(super) fn count_new(&mut self, by: UserId) {
         *self.new.entry(by).or_default() += 1;
@@ -54,19 +62,18 @@ impl Memberships {
         }
     }
 
-    /// The number of memberships by others that `uid` has, and of those that `by` began. After the day of the clock, memberships that others have
-    /// ended no longer count.
-    pub(super) fn by_others(&self, uid: UserId, by: UserId, is_today: bool) -> (i64, i64) {
+    /// How many groups others have added `uid` to. After the day of the clock, groups from which others have removed `uid` no longer count.
+    pub(super) fn by_others(&self, uid: UserId, by: UserId, is_today: bool) -> AddedTo {
         let all = self.by_others.get(&uid).copied().unwrap_or_default();
         let own = self.by.get(&(uid, by)).copied().unwrap_or_default();
         let removed = self.removed.get(&uid).filter(|_| !is_today);
         let all_removed: u32 = removed.into_iter().flat_map(BTreeMap::values).sum();
         let own_removed = removed.and_then(|of_user| of_user.get(&by)).copied();
         let standing = |count, removed| i64::from(count) - i64::from(removed);
-        (
-            standing(all, all_removed),
-            standing(own, own_removed.unwrap_or_default()),
-        )
+        AddedTo {
+            by_all_others: standing(all, all_removed),
+            by_actor: standing(own, own_removed.unwrap_or_default()),
+        }
     }
 }
 

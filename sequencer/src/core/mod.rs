@@ -7,10 +7,10 @@
 //! An idle conversation takes a slot of 97 bytes in the hash table, which is between 7/16 and 7/8 full: 111 to 222 bytes. From rule version 3 on a
 //! conversation with more than 128 messages takes up to 750 more, and so do changes and contacts with flags; recalls take a bit for each message from
 //! the first recalled one on, 520 bytes at most. A message of the recall window takes 8. A group member takes a slot of 41 bytes in such a table: 47
-//! to 94. A group takes some 300, and 8 for each of its newest 4,096 messages. In the partition, a user whom others added to groups takes 15 to 30
-//! more, and a user who left a group voluntarily some 60. A dedup entry takes 20 bytes in a queue (40 under rule version 1), and 5 to 9 in the index
-//! of that queue. By default a partition remembers at most a million entries: 29 MB (49 MB under rule version 1), and at most a tenth of that for
-//! each sender who sends more than others.
+//! to 94. A group takes some 300, and 8 for each of its newest 4,096 messages. In the partition, a user whom others added to groups takes 20 to 40
+//! more, and 29 to 58 for each of those others; a user who left a group voluntarily takes some 60. A dedup entry takes 20 bytes in a queue (40 under
+//! rule version 1), and 5 to 9 in the index of that queue. By default a partition remembers at most a million entries: 29 MB (49 MB under rule version
+//! 1), and at most a tenth of that for each sender who sends more than others.
 
 mod changes;
 mod checks;

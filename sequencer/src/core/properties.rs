@@ -1,4 +1,4 @@
-//! Any mix of sends, repeats, conflicts, acks, controls and clocks, against the naive model in [`oracle`].
+//! Any mix of sends, repeats, conflicts, acks, controls and clocks, judged by the fold of the audit.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,15 @@ use schemas::{
 };
 
 use super::{
-    Decision, Inbound, NoOp, State,
+    Decision, NoOp, State,
     snapshot::{self, Snapshot},
-    step,
 };
 use crate::{
     shell::InboundRecord,
     sim::{
-        oracle::{Expected, expected_results},
         rng::Rng,
         traffic,
+        uninterrupted::{audited, decide, decisions},
     },
 };
 
@@ -219,22 +218,6 @@ fn log_of(values: impl Iterator<Item = (Vec<u8>, i64)>) -> Vec<InboundRecord> {
     values.zip(0..).map(record).collect()
 }
 
-fn decide(state: &State, record: &InboundRecord) -> Decision {
-    let watermark = SourceOffset {
-        epoch: 0,
-        offset: record.offset,
-    };
-    let inbound = Inbound {
-        src: Source {
-            offset: watermark,
-            leader_epoch: record.leader_epoch,
-        },
-        ts: record.ts,
-        value: record.value.as_deref().unwrap_or_default(),
-    };
-    step(state, partition(), &inbound)
-}
-
 fn restored(snapshot: &SequencerSnapshot) -> State {
     let payload = snapshot.encode_to_vec();
     snapshot::read(payload.as_slice()).unwrap().state
@@ -242,33 +225,48 @@ fn restored(snapshot: &SequencerSnapshot) -> State {
 
 /// All events of one owner; `state` is left as after the last one.
 fn run(state: &mut State, records: &[InboundRecord]) -> Vec<Event> {
-    let mut events = Vec::new();
-    for record in records {
-        if let Decision::Emit(event) = decide(state, record) {
-            state.apply(&event);
-            events.push(event);
-        }
+    let decided = decisions(state, partition(), records);
+    decided.into_iter().filter_map(emitted).collect()
+}
+
+fn emitted(decision: Decision) -> Option<Event> {
+    match decision {
+        Decision::Emit(event) => Some(event),
+        Decision::Halt(unknown) => panic!("{unknown}"),
+        Decision::DeadLetter(_) | Decision::NoOp(_) => None,
     }
-    events
+}
+
+fn progress(offset: i64, ts: TimestampMs) -> Event {
+    Event {
+        src: Source {
+            offset: SourceOffset { epoch: 0, offset },
+            leader_epoch: 0,
+        },
+        ts,
+        body: Body::Progress,
+        command: None,
+        words: None,
+    }
 }
 
 proptest! {
     #[test]
-    fn decisions_are_the_models(records in prop_oneof![inbound(), in_groups()]) {
-        let mut state = State::default();
-        for (record, expected) in records.iter().zip(expected_results(partition(), &records)) {
-            let decision = decide(&state, record);
-            let outcome = match decision.clone() {
-                Decision::Emit(event) => Expected::Event(event),
-                Decision::DeadLetter(refusal) => Expected::DeadLetter(refusal.reason),
-                Decision::NoOp(_) => Expected::NoOp,
-                Decision::Halt(unknown) => panic!("{unknown}"),
-            };
-            prop_assert_eq!(outcome, expected, "offset {}", record.offset);
-            if let Decision::Emit(event) = decision {
-                state.apply(&event);
-            }
-        }
+    fn decisions_are_the_audits(records in prop_oneof![inbound(), in_groups()]) {
+        let decided = decisions(&mut State::default(), partition(), &records);
+        let refused: Vec<_> = (0..)
+            .zip(&decided)
+            .filter_map(|(offset, decision)| match decision {
+                Decision::DeadLetter(refusal) => Some((offset, refusal.reason)),
+                _ => None,
+            })
+            .collect();
+        let mut events: Vec<Event> = decided.into_iter().filter_map(emitted).collect();
+        // The audit does not judge what is above the last source.
+        let ts = events.last().map_or(TimestampMs(0), |last| last.ts);
+        events.extend(records.last().map(|last| progress(last.offset, ts)));
+        let log = events.into_iter().map(|event| (event.ts, event.encode()));
+        prop_assert_eq!(audited(partition(), &records, &refused, log), Ok(()));
     }
 
     #[test]
@@ -295,10 +293,10 @@ proptest! {
                 }
                 Body::MessageChange(change) => {
                     prop_assert!(change.mid <= last_mids[&change.conversation()]);
-                    let chg = chgs.entry(change.conversation()).or_default();
+                    let change_seq = chgs.entry(change.conversation()).or_default();
                     let is_own = change.change.is_for_one() && rules.rule_version >= 4;
-                    *chg += i64::from(!is_own);
-                    prop_assert_eq!(change.chg.get(), if is_own { 0 } else { *chg });
+                    *change_seq += i64::from(!is_own);
+                    prop_assert_eq!(change.change_seq.get(), if is_own { 0 } else { *change_seq });
                 }
                 Body::GroupChange(change) => {
                     let dissolved = change.settings.dissolved;
@@ -343,12 +341,12 @@ proptest! {
     fn a_repeat_at_once_is_silent(records in inbound()) {
         let mut state = State::default();
         for record in &records {
-            let Decision::Emit(event) = decide(&state, record) else {
+            let Decision::Emit(event) = decide(&state, partition(), record) else {
                 continue;
             };
             state.apply(&event);
             if matches!(event.body, Body::Message(_)) {
-                prop_assert_eq!(decide(&state, record), Decision::NoOp(NoOp::Repeat));
+                prop_assert_eq!(decide(&state, partition(), record), Decision::NoOp(NoOp::Repeat));
             }
         }
     }
@@ -367,7 +365,7 @@ proptest! {
 /// Events that no sequencer would write: positions past the end, arbitrary mids, rules out of bounds.
 fn any_event() -> impl Strategy<Value = Event> {
     use schemas::{
-        Chg, ContactChange, ContactFlags, DeletedContact, MessageChange, Ordinal,
+        ChangeSeq, ContactChange, ContactFlags, DeletedContact, MessageChange, Ordinal,
         event::{Message, ReadPosition},
     };
     let mid = || (1..=i64::MAX).prop_map(|mid| Mid::try_from(mid).unwrap());
@@ -378,7 +376,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             client_msg_id: id.to_string().try_into().unwrap(),
             msg: "m".to_owned(),
             mid,
-            n: Ordinal::ZERO,
+            ordinal: Ordinal::ZERO,
         })
     });
     let position = (sender(), mid()).prop_map(|((uid, to), mid)| {
@@ -387,7 +385,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             to,
             device: DeviceClass::Pc,
             mid,
-            n: None,
+            ordinal: None,
         })
     });
     let rules = (any::<i64>(), any::<i64>(), any::<bool>()).prop_map(|(window, entries, keyed)| {
@@ -405,14 +403,14 @@ fn any_event() -> impl Strategy<Value = Event> {
     let changes = [Change::Recall, Change::Hide, Change::Clear];
     let change = prop::sample::select(changes.to_vec());
     let change = (sender(), mid(), change, 0..2_i64);
-    let change = change.prop_map(|((by, to), mid, change, chg)| {
+    let change = change.prop_map(|((by, to), mid, change, change_seq)| {
         Body::MessageChange(MessageChange {
             by,
             to,
             mid,
             change,
-            chg: Chg::try_from(chg).unwrap(),
-            n: None,
+            change_seq: ChangeSeq::try_from(change_seq).unwrap(),
+            ordinal: None,
         })
     });
     let contact = (pair(), prop::option::of(mid())).prop_map(|((uid, peer), deleted)| {
@@ -422,7 +420,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             flags: ContactFlags::default(),
             deleted: deleted.map(|mid| DeletedContact {
                 mid,
-                n: Ordinal::ZERO,
+                ordinal: Ordinal::ZERO,
             }),
         })
     });
@@ -516,7 +514,7 @@ fn a_version_that_this_binary_lacks_stops_it() {
         value: Some(control.encode().into()),
         headers: Vec::new(),
     };
-    let decision = decide(&State::default(), &record);
+    let decision = decide(&State::default(), partition(), &record);
     assert_eq!(
         decision,
         Decision::Halt(UnknownRules::Version(KNOWN_RULE_VERSION + 1))

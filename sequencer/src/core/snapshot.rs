@@ -11,7 +11,7 @@ use prost::{
     encoding::{DecodeContext, decode_key},
 };
 use schemas::{
-    Chg, ContactFlags, DirectConversation, GroupId, Mid, PerDevice, TimestampMs, UserId,
+    ChangeSeq, ContactFlags, DirectConversation, GroupId, Mid, PerDevice, TimestampMs, UserId,
     event::{Rules, Source, UnknownRules, known_version},
     proto::{self, SequencerSnapshot},
 };
@@ -410,7 +410,7 @@ fn read_recent(
 
 fn write_changes(changes: &Changes) -> proto::ConversationChanges {
     proto::ConversationChanges {
-        chg: changes.chg.get(),
+        chg: changes.change_seq.get(),
         older_senders: changes.older.words.clone(),
         older_from: changes.older.from,
         older_messages: changes.older.len,
@@ -444,7 +444,7 @@ fn read_changes(changes: &proto::ConversationChanges) -> Result<Changes, Invalid
         return Err(invalid);
     }
     Ok(Changes {
-        chg: Chg::try_from(changes.chg).map_err(|_| invalid)?,
+        change_seq: ChangeSeq::try_from(changes.chg).map_err(|_| invalid)?,
         older: OlderSenders {
             from: changes.older_from,
             len: changes.older_messages,

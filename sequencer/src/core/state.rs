@@ -229,7 +229,7 @@ impl State {
         let (side, last) = (id.side_of(change.by), conversation.last_mid);
         if !change.is_own() {
             let changes = conversation.changes_mut();
-            changes.chg = changes.chg.next();
+            changes.change_seq = changes.change_seq.next();
         }
         if change.change.is_final() {
             conversation.changes_mut().recall(change.mid, last);

@@ -192,7 +192,7 @@ fn step_send(
     }
     stamp.emit(Body::Message(Message {
         mid: conversation.last_mid.next(),
-        n: conversation.count(side).next(),
+        ordinal: conversation.count(side).next(),
         srcid: send.srcid,
         to: send.to,
         client_msg_id: send.client_msg_id,
@@ -224,7 +224,7 @@ fn step_read_ack(
         to: ack.to,
         device: ack.device,
         mid,
-        n: conversation.count_at(id.side_of(id.peer_of(ack.uid)), mid),
+        ordinal: conversation.count_at(id.side_of(id.peer_of(ack.uid)), mid),
     }))
 }
 

@@ -1,8 +1,8 @@
 //! The decisions about changes to messages and contacts (PROTOCOL C, K).
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, DeletedContact, DirectConversation,
-    MessageChange, Mid, Side, TimestampMs, dead_letter::Reason, event::Body,
+    Change, ChangeContact, ChangeMessage, ChangeSeq, ContactChange, DeletedContact,
+    DirectConversation, MessageChange, Mid, Side, TimestampMs, dead_letter::Reason, event::Body,
 };
 
 use super::{
@@ -50,16 +50,16 @@ pub(super) fn step_message_change(
         by: asked.by,
         to: asked.to,
         mid: asked.mid,
-        chg: number(state, &change, conversation.chg()),
+        change_seq: number(state, &change, conversation.change_seq()),
         change,
-        n,
+        ordinal: n,
     }))
 }
 
 /// The number of a change that follows `last`; 0 from rule version 4 on if the change concerns its author alone (PROTOCOL C1).
-pub(super) fn number(state: &State, change: &Change, last: Chg) -> Chg {
+pub(super) fn number(state: &State, change: &Change, last: ChangeSeq) -> ChangeSeq {
     match change.is_for_one() && state.rules.rule_version >= 4 {
-        true => Chg::ZERO,
+        true => ChangeSeq::ZERO,
         false => last.next(),
     }
 }
@@ -94,7 +94,7 @@ fn may_change(
         );
     };
     if author != side {
-        return refused(Reason::NotTheAuthor, "by did not write the message");
+        return refused(Reason::NotTheAuthor, "`by` did not write the message");
     }
     let is_recalled = conversation.is_recalled(asked.mid);
     match &asked.change {
@@ -180,7 +180,7 @@ pub(super) fn step_contact_change(
         flags,
         deleted: asked.deleted.then(|| DeletedContact {
             mid: conversation.last_mid,
-            n: conversation.count(id.side_of(asked.peer)),
+            ordinal: conversation.count(id.side_of(asked.peer)),
         }),
     }))
 }

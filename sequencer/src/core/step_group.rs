@@ -57,7 +57,7 @@ fn any_group(state: &State, gid: GroupId) -> Result<&Group> {
 }
 
 /// A group that was not dissolved.
-fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
+fn active_group(state: &State, gid: GroupId) -> Result<&Group> {
     let group = any_group(state, gid)?;
     if group.settings.dissolved {
         return refused(Reason::Dissolved, "the group was dissolved");
@@ -68,7 +68,7 @@ fn known_group(state: &State, gid: GroupId) -> Result<&Group> {
 fn member(group: &Group, uid: UserId, field: &str) -> Result<Member> {
     let member = group.members.get(&uid).copied();
     member.ok_or_else(|| {
-        let detail = format!("{field} is no member of the group");
+        let detail = format!("`{field}` is not a member of the group");
         refuse(Reason::NotAMember, detail)
     })
 }
@@ -81,9 +81,9 @@ pub(super) fn send(
 ) -> Result<Body> {
     check_send_id(state, stamp, (&send).into())?;
     check_msg_bytes(state, &send.msg)?;
-    let group = known_group(state, gid)?;
-    if group.silences(&member(group, send.srcid, "the sender")?) {
-        return refused(Reason::Muted, "the sender is muted in the group");
+    let group = active_group(state, gid)?;
+    if group.silences(&member(group, send.srcid, "srcid")?) {
+        return refused(Reason::Muted, "`srcid` is muted in the group");
     }
     Ok(Body::Message(Message {
         srcid: send.srcid,
@@ -91,13 +91,14 @@ pub(super) fn send(
         client_msg_id: send.client_msg_id,
         msg: send.msg,
         mid: group.last_mid.next(),
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
     }))
 }
 
-/// A read position is clamped to the last message. It never goes back, nor below the member's newest own message or the one at joining (PROTOCOL G4).
+/// A read position is clamped to the last message. `Member::read` is at least the mid at joining and that of the newest own message (PROTOCOL G4), so a
+/// position at or below it changes nothing.
 pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
-    let group = known_group(state, gid)?;
+    let group = active_group(state, gid)?;
     let position = member(group, ack.uid, "uid")?.read[ack.device];
     let mid = ack.mid.unwrap_or(group.last_mid).min(group.last_mid);
     if mid <= position {
@@ -108,7 +109,7 @@ pub(super) fn read(state: &State, gid: GroupId, ack: &ReadAck) -> Result<Body> {
         to: ack.to,
         device: ack.device,
         mid,
-        n: None,
+        ordinal: None,
     }))
 }
 
@@ -120,7 +121,7 @@ pub(super) fn change_message(
 ) -> Result<Body> {
     let group = any_group(state, gid)?;
     let (by, mid) = (asked.by, asked.mid);
-    let of_member = match group.settings.dissolved {
+    let author = match group.settings.dissolved {
         false => member(group, by, "by")?,
         true => in_dissolved_group(state, group, by, &asked.change)?,
     };
@@ -134,18 +135,18 @@ pub(super) fn change_message(
             check_author(group, by, mid)?;
             check_not_recalled(group, mid)?;
             check_msg_bytes(state, msg)?;
-            check_speaks(group, &of_member)?;
+            check_speaks(group, &author)?;
         }
         Change::React(_) => {
             check_not_recalled(group, mid)?;
-            check_speaks(group, &of_member)?;
+            check_speaks(group, &author)?;
         }
         Change::Delete if !state.rules.delete_for_all => {
             let detail = "the rules do not allow to delete a message for everybody";
             return refused(Reason::NotAllowed, detail);
         }
         Change::Recall | Change::Delete => {
-            let is_admin = of_member.role >= GroupRole::Admin;
+            let is_admin = author.role >= GroupRole::Admin;
             if !is_admin {
                 check_author(group, by, mid)?;
             }
@@ -162,29 +163,30 @@ pub(super) fn change_message(
         by,
         to: asked.to,
         mid,
-        chg: number(state, &asked.change, group.chg),
+        change_seq: number(state, &asked.change, group.change_seq),
         change: asked.change,
-        n: None,
+        ordinal: None,
     }))
 }
 
 /// Who may still change messages in a dissolved group: from rule version 4 on members hide and clear; admins recall and delete, and so does the
 /// owner, even after leaving the group.
 fn in_dissolved_group(state: &State, group: &Group, by: UserId, change: &Change) -> Result<Member> {
-    let of_member = group.members.get(&by).copied();
+    let refused = || refused(Reason::Dissolved, "the group was dissolved");
+    if state.rules.rule_version < 4 {
+        return refused();
+    }
+    let present = group.members.get(&by).copied();
     let owner = (by == group.settings.owner).then(Member::owner);
     let found = match change {
-        Change::Hide | Change::Clear => of_member,
+        Change::Hide | Change::Clear => present,
         Change::Recall | Change::Delete => {
-            let admin = of_member.filter(|member| member.role >= GroupRole::Admin);
+            let admin = present.filter(|member| member.role >= GroupRole::Admin);
             admin.or(owner)
         }
         Change::Edit(_) | Change::React(_) => None,
     };
-    match found.filter(|_| state.rules.rule_version >= 4) {
-        Some(member) => Ok(member),
-        None => refused(Reason::Dissolved, "the group was dissolved"),
-    }
+    found.map_or_else(refused, Ok)
 }
 
 fn check_author(group: &Group, by: UserId, mid: Mid) -> Result<()> {
@@ -194,7 +196,7 @@ fn check_author(group: &Group, by: UserId, mid: Mid) -> Result<()> {
             "mid is too far behind the newest message: who wrote it is remembered for the newest 4,096",
         ),
         Some(author) if author.is(by) => Ok(()),
-        Some(_) => refused(Reason::NotTheAuthor, "by did not write the message"),
+        Some(_) => refused(Reason::NotTheAuthor, "`by` did not write the message"),
     }
 }
 
@@ -207,7 +209,7 @@ fn check_not_recalled(group: &Group, mid: Mid) -> Result<()> {
 
 fn check_speaks(group: &Group, member: &Member) -> Result<()> {
     match group.silences(member) {
-        true => refused(Reason::Muted, "by is muted in the group"),
+        true => refused(Reason::Muted, "`by` is muted in the group"),
         false => Ok(()),
     }
 }
@@ -226,7 +228,7 @@ pub(super) fn change(state: &State, stamp: EventStamp, command: ChangeGroup) -> 
     let actor = Actor { by, by_user };
     let change = match action {
         GroupAction::Create(asked) => create(state, stamp, gid, actor, &asked),
-        action => change_known(state, stamp, gid, actor, action),
+        action => change_existing(state, stamp, gid, actor, action),
     };
     Ok(Body::GroupChange(Box::new(change?)))
 }
@@ -261,17 +263,18 @@ fn create(
         if group.creation == creation(state.rules.hash_key.as_ref(), &settings, members) {
             return Err(NoOp::Repeat.into());
         }
-        let detail = "there is a group gid, created with other settings";
+        let detail = "the group `gid` exists already, and was created with other settings";
         return refused(Reason::GroupExists, detail);
     }
     if state.rules.rule_version >= 4 && asked.client_id.is_none() && gid.is_of_owner() {
-        let detail = "gid is 2^62 or above: such a one is made of by and a client_id";
+        let detail =
+            "`gid` is 2^62 or above: such a gid has to be derived from `by` and a `client_id`";
         return refused(Reason::WrongGid, detail);
     }
     if actor.by_user && begins_too_many(state, stamp.ts, owner) {
         let most = state.rules.new_conversations_per_day;
         let detail = format!(
-            "by has begun {most} conversations in this partition today, as many as a user may"
+            "`by` has begun {most} conversations in this partition today, as many as a user may"
         );
         return Err(refuse(Reason::TooManyConversations, detail));
     }
@@ -306,20 +309,20 @@ fn check_derived(
         Some(client_id) if GroupId::of_owner(by, client_id) == gid => Ok(()),
         Some(_) => refused(
             Reason::WrongGid,
-            "gid is not the one that is made of by and client_id",
+            "`gid` is not the one that is derived from `by` and `client_id`",
         ),
         None if by_user => refused(
             Reason::WrongGid,
-            "client_id is absent: a user's gid is made of by and client_id, and only services choose one",
+            "`client_id` is absent: a user's gid is derived from `by` and `client_id`, and only services choose one",
         ),
         None => Ok(()),
     }
 }
 
-/// One user may begin at most one in this many of another user's memberships by others.
+/// One user may add another user to at most `max_memberships_by_others` / this groups, and to at least one.
 const SHARES_OF_OTHERS: i64 = 10;
 
-/// Limits how many users a user makes members in a day, and how many memberships by others a user has in a partition (PROTOCOL G10).
+/// Limits how many users a user makes members in a day, and to how many groups of a partition others may add a user (PROTOCOL G10).
 fn check_new_members(
     state: &State,
     stamp: EventStamp,
@@ -337,30 +340,28 @@ fn check_new_members(
     let asked = new.clone().count() as i64;
     if per_day > 0 && today + asked > per_day {
         let detail = format!(
-            "by would make {asked} users members, after {today} in this partition today: at most {per_day} are right"
+            "`by` would make {asked} users members, after {today} in this partition today: at most {per_day} are allowed"
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }
-    // Each adder gets only a share of a user's memberships by others, so that nobody takes them all.
+    // One user may use only a share of what all others may, so that nobody uses it all.
     let share = (by_others / SHARES_OF_OTHERS).max(1);
-    let others = || new.clone().filter(|uid| by_others > 0 && *uid != by);
-    let counts = |uid: &UserId| {
-        let is_today = state.is_today(stamp.ts);
-        state.memberships.by_others(*uid, by, is_today)
-    };
-    let is_full = |uid: &UserId| counts(uid).0 >= by_others;
-    let has_share = |uid: &UserId| counts(uid).1 >= share;
-    let full = named(others().filter(is_full));
+    let added = || new.clone().filter(|uid| by_others > 0 && *uid != by);
+    let is_today = state.is_today(stamp.ts);
+    let counts = |uid: &UserId| state.memberships.by_others(*uid, by, is_today);
+    let is_full = |uid: &UserId| counts(uid).by_all_others >= by_others;
+    let share_is_used = |uid: &UserId| counts(uid).by_actor >= share;
+    let full = first_named(added().filter(is_full));
     if !full.is_empty() {
         let detail = format!(
             "others have made {full} a member of {by_others} groups in this partition, as many as they may"
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }
-    let full = named(others().filter(has_share));
-    if !full.is_empty() {
+    let used_up = first_named(added().filter(share_is_used));
+    if !used_up.is_empty() {
         let detail = format!(
-            "by has made {full} a member of {share} groups in this partition, as many as one user may of another"
+            "`by` has added {used_up} to {share} groups in this partition: one user may add another to at most {share}"
         );
         return Err(refuse(Reason::TooManyMemberships, detail));
     }
@@ -374,16 +375,18 @@ fn check_leavers(
     new: impl Iterator<Item = UserId>,
 ) -> Result<()> {
     let has_left = |uid: &UserId| *uid != by && group.leavers.contains(*uid);
-    let left = named(new.filter(has_left));
+    let left = first_named(new.filter(has_left));
     if by_user && !left.is_empty() {
-        let detail = format!("{left} left the group, and joins it again before others add him");
+        let detail = format!(
+            "{left} left the group: users who left have to join again themselves before another user can add them"
+        );
         return Err(refuse(Reason::HasLeft, detail));
     }
     Ok(())
 }
 
 /// The first 10 of these users, for people.
-fn named(users: impl Iterator<Item = UserId>) -> String {
+fn first_named(users: impl Iterator<Item = UserId>) -> String {
     const MOST: usize = 10;
     let first: Vec<String> = users.take(MOST).map(|uid| uid.to_string()).collect();
     first.join(", ")
@@ -416,7 +419,8 @@ fn check_size(state: &State, members: usize, left_muted: usize) -> Result<()> {
         0 => String::new(),
         _ => format!(", and keeps the places of {left_muted} who left muted"),
     };
-    let detail = format!("the group would have {members} members{kept}: at most {most} are right");
+    let detail =
+        format!("the group would have {members} members{kept}: at most {most} are allowed");
     Err(refuse(Reason::GroupFull, detail))
 }
 
@@ -426,7 +430,7 @@ struct Outcome {
     members: Vec<GroupMember>,
 }
 
-fn change_known(
+fn change_existing(
     state: &State,
     stamp: EventStamp,
     gid: GroupId,
@@ -438,7 +442,7 @@ fn change_known(
     let (group, outcome) = match action {
         GroupAction::Leave => leave(state, gid, by)?,
         action => {
-            let group = known_group(state, gid)?;
+            let group = active_group(state, gid)?;
             let outcome = match action {
                 GroupAction::Join => join(group, by)?,
                 action => administer(state, group, by, action)?,
@@ -449,18 +453,18 @@ fn change_known(
     if outcome.members.is_empty() && outcome.settings == group.settings {
         return Err(NoOp::GroupUnchanged.into());
     }
-    let joined = || outcome.members.iter().filter(|one| one.joined);
-    let left = outcome.members.iter().filter(|one| one.role.is_none());
+    let joining = || outcome.members.iter().filter(|one| one.joined);
+    let leaving = outcome.members.iter().filter(|one| one.role.is_none());
     let count = match outcome.settings.dissolved {
         true => 0,
-        false => group.members.len() + joined().count() - left.count(),
+        false => group.members.len() + joining().count() - leaving.count(),
     };
-    if joined().next().is_some() {
-        let new = joined().map(|one| one.uid);
+    if joining().next().is_some() {
+        let new = joining().map(|one| one.uid);
         check_leavers(group, actor, new.clone())?;
         check_new_members(state, stamp, actor, new)?;
-        // A muted user takes the place that the group kept.
-        let kept = group.muted_who_left.len() - joined().filter(|one| one.muted).count();
+        // Of the users who join, only those who left muted are muted. They take the places that were kept for them.
+        let kept = group.muted_who_left.len() - joining().filter(|one| one.muted).count();
         check_size(state, count, kept)?;
     }
     Ok(GroupChange {
@@ -501,14 +505,13 @@ fn join(group: &Group, by: UserId) -> Result<Outcome> {
 /// nothing; from rule version 4 on also if the group does not exist.
 fn leave(state: &State, gid: GroupId, by: UserId) -> Result<(&Group, Outcome)> {
     let group = match state.rules.rule_version {
-        ..4 => known_group(state, gid)?,
+        ..4 => active_group(state, gid)?,
         _ => any_group(state, gid).map_err(|_| NoOp::GroupUnchanged)?,
     };
     let outcome = match group.members.get(&by) {
         None => return Err(NoOp::GroupUnchanged.into()),
         Some(member) if member.role == GroupRole::Owner && !group.settings.dissolved => {
-            let detail =
-                "by is the owner, who gives the group to another member first, or dissolves it";
+            let detail = "`by` is the owner, and has to give the group to another member, or dissolve it, before leaving";
             return refused(Reason::NoRight, detail);
         }
         Some(member) => Outcome {
@@ -537,7 +540,7 @@ fn administer(state: &State, group: &Group, by: UserId, action: GroupAction) -> 
     };
     if own < needed {
         let detail = format!(
-            "by is {} of the group: this takes {}",
+            "`by` is {} of the group: this takes {}",
             own.as_str(),
             needed.as_str()
         );
@@ -592,22 +595,21 @@ fn check_below(member: &Member, own: GroupRole, uid: UserId) -> Result<()> {
         return Ok(());
     }
     let role = member.role.as_str();
-    let detail = format!("{uid} is {role} of the group, not below by");
+    let detail =
+        format!("{uid} is {role} of the group: `by` may do this only to members with a lower role");
     Err(refuse(Reason::NoRight, detail))
 }
 
 fn muted(group: &Group, own: GroupRole, uid: UserId, muted: bool) -> Result<Vec<GroupMember>> {
-    let of_member = member(group, uid, "uid")?;
-    check_below(&of_member, own, uid)?;
+    let target = member(group, uid, "uid")?;
+    check_below(&target, own, uid)?;
     let changed = GroupMember {
         uid,
-        role: Some(of_member.role),
+        role: Some(target.role),
         muted,
         joined: false,
     };
-    Ok(Vec::from_iter(
-        (of_member.muted != muted).then_some(changed),
-    ))
+    Ok(Vec::from_iter((target.muted != muted).then_some(changed)))
 }
 
 /// The owner gives a role. An owner who gives away the ownership becomes an admin.
@@ -618,12 +620,13 @@ fn set_role(
     role: GroupRole,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let of_member = member(group, uid, "uid")?;
-    if of_member.role == role {
+    let target = member(group, uid, "uid")?;
+    if target.role == role {
         return Ok(());
     }
     if uid == by {
-        let detail = "by is the owner, who gives the group to another member with the role owner";
+        let detail =
+            "`by` is the owner: to give the group away, give the role owner to another member";
         return refused(Reason::NoRight, detail);
     }
     let with_role = |uid, role, muted| GroupMember {
@@ -632,12 +635,12 @@ fn set_role(
         muted,
         joined: false,
     };
-    // Nobody is above the owner, so nobody could unmute a muted owner (PROTOCOL G2).
+    // A new owner is unmuted, since nobody above could do it. Below rule version 4 a new admin is unmuted, too (PROTOCOL G2).
     let stays_muted = match state.rules.rule_version {
         ..4 => role == GroupRole::Member,
         _ => role != GroupRole::Owner,
     };
-    let is_muted = of_member.muted && stays_muted;
+    let is_muted = target.muted && stays_muted;
     outcome.members.push(with_role(uid, role, is_muted));
     if role == GroupRole::Owner {
         outcome.settings.owner = uid;

@@ -1,4 +1,4 @@
-//! Checks that the logs after a run are those that one uninterrupted owner would have written.
+//! Checks that the logs after a run are those that one uninterrupted owner would have written, and that the audit finds no difference in them.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,38 @@ use prost::Message as _;
 use schemas::event::{Body, Event, Source, SourceOffset};
 
 use super::{
-    oracle::{Expected, expected_results},
     rng::Rng,
     shared::{Shared, highest_source_offset},
     traffic,
+    uninterrupted::{audited, decisions},
 };
-use crate::core::{State, snapshot};
+use crate::core::{Decision, State, snapshot};
 
 pub(crate) fn check(shared: &Shared, rng: &mut Rng) -> Result<(), String> {
-    let expected_results = expected_results(traffic::partition(), &shared.inbound);
-    let expected: Vec<Event> = expected_results.iter().filter_map(event).cloned().collect();
+    let decided = decisions(&mut State::default(), traffic::partition(), &shared.inbound);
+    let expected: Vec<Event> = decided.iter().filter_map(event).cloned().collect();
     let taken = read_from(shared, 0);
     same_events(&taken, &expected)?;
     progress_is_in_line(&taken, shared)?;
-    dead_letters_are_there(shared, &expected_results)?;
+    dead_letters_are_there(shared, &decided)?;
     for _ in 0..3 {
         let start = rng.below(shared.broker.log.len() + 1);
         mid_log_reader_agrees(shared, start, &expected)?;
     }
-    snapshots_equal_the_fold(shared, &taken, &expected)
+    snapshots_equal_the_fold(shared, &taken, &expected)?;
+    let log = shared.broker.log.iter();
+    audited(
+        traffic::partition(),
+        &shared.inbound,
+        &shared.dead_letters,
+        log.map(|record| (record.ts, record.value.clone())),
+    )
 }
 
-fn event(outcome: &Expected) -> Option<&Event> {
-    match outcome {
-        Expected::Event(event) => Some(event),
-        Expected::NoOp | Expected::DeadLetter(_) => None,
+fn event(decision: &Decision) -> Option<&Event> {
+    match decision {
+        Decision::Emit(event) => Some(event),
+        Decision::NoOp(_) | Decision::DeadLetter(_) | Decision::Halt(_) => None,
     }
 }
 
@@ -95,17 +102,17 @@ fn progress_is_in_line(taken: &[(i64, Event)], shared: &Shared) -> Result<(), St
 }
 
 /// The dead-letter records are exactly the refused ones, each at least once, with the right reason.
-fn dead_letters_are_there(shared: &Shared, expected_results: &[Expected]) -> Result<(), String> {
+fn dead_letters_are_there(shared: &Shared, decided: &[Decision]) -> Result<(), String> {
     let found: BTreeSet<_> = shared
         .dead_letters
         .iter()
         .map(|(offset, reason)| (*offset, reason.as_str()))
         .collect();
     let expected: BTreeSet<_> = (0..)
-        .zip(expected_results)
-        .filter_map(|(offset, outcome)| match outcome {
-            Expected::DeadLetter(reason) => Some((offset, reason.as_str())),
-            Expected::Event(_) | Expected::NoOp => None,
+        .zip(decided)
+        .filter_map(|(offset, decision)| match decision {
+            Decision::DeadLetter(refusal) => Some((offset, refusal.reason.as_str())),
+            _ => None,
         })
         .collect();
     if found == expected {

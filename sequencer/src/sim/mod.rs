@@ -1,6 +1,6 @@
 //! A deterministic simulation of owners of one partition: the real loader and shell over a model of the log, with kills between any two steps,
 //! pauses, late appends, lost answers, forgotten producers and torn snapshots. A seed decides everything; the logs of a run must be those that one
-//! uninterrupted owner would have written. `make sabotage` shows that the simulation notices a program without one of the rules of PROTOCOL S1–S14;
+//! uninterrupted owner would have written, and the audit, which has a fold of its own, must find no difference in them. `make sabotage` shows that the simulation notices a program without one of the rules of PROTOCOL S1–S14;
 //! the tests below show it for what the rules require of Kafka's client.
 //!
 //! `TIDEMARK_SIM_SEED=<seed> cargo test -p sequencer one_seed` runs one seed again and says what happened; `TIDEMARK_SIM_SEEDS=<n>` sets how
@@ -8,19 +8,21 @@
 
 mod check;
 mod kafka;
-pub(crate) mod oracle;
 mod process;
 pub(crate) mod rng;
 mod shared;
 mod simulation;
 pub(crate) mod traffic;
+pub(crate) mod uninterrupted;
 
 use std::{cell::Cell, collections::HashSet, env, fmt, str::FromStr};
 
-use oracle::{Expected, expected_results};
 use rng::Rng;
 use schemas::{ConversationId, dead_letter::Reason, event::Body};
 use shared::Environment;
+use uninterrupted::decisions;
+
+use crate::core::{Decision, State};
 
 const SEEDS: u64 = 10_000;
 
@@ -67,11 +69,11 @@ fn the_traffic_meets_the_limits_of_groups() {
     for seed in 0..500 {
         let records = traffic::inbound(&mut Rng::new(seed), 300);
         let mut ended: HashSet<ConversationId> = HashSet::new();
-        for expected in expected_results(traffic::partition(), &records) {
-            match expected {
-                Expected::DeadLetter(reason) => drop(refused.insert(reason)),
-                Expected::NoOp => {}
-                Expected::Event(event) => match &event.body {
+        for decision in decisions(&mut State::default(), traffic::partition(), &records) {
+            match decision {
+                Decision::DeadLetter(refusal) => drop(refused.insert(refusal.reason)),
+                Decision::NoOp(_) | Decision::Halt(_) => {}
+                Decision::Emit(event) => match &event.body {
                     Body::GroupChange(change)
                         if change.settings.dissolved && !ended.insert(change.gid.into()) =>
                     {

@@ -138,7 +138,7 @@ pub fn events(from: i64, to: i64) -> Result<Vec<(Vec<u8>, &'static str)>> {
         client_msg_id: "elsewhere".to_owned().try_into()?,
         msg: "elsewhere".to_owned(),
         mid: Mid::ZERO.next(),
-        n: Ordinal::ZERO.next(),
+        ordinal: Ordinal::ZERO.next(),
     };
     let src = Source {
         offset: SourceOffset {

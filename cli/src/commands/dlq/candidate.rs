@@ -41,7 +41,7 @@ pub(super) enum Candidate {
     },
     /// A read-ack, or a change of a message that nothing undoes. A read position never moves back, and a recalled or hidden message does not come
     /// back, so an old command is safe, unless its mid is above the newest message at its time: posted now, it would concern a later message.
-    OfMessage {
+    AboutMessage {
         time: RecordTime,
         mid: Mid,
         line: Value,
@@ -70,7 +70,7 @@ impl Candidate {
             (Redrive::Never(why), _) => Self::NotPostable(why),
             (Redrive::Send, Command::Send(send)) => Self::message(send, line),
             (Redrive::Send, _) => Self::NotPostable("it is no message"),
-            (Redrive::OfMessage(mid), command) => {
+            (Redrive::IfMessageExisted(mid), command) => {
                 Self::of_message(command.conversation(), mid, line, appended_at()?)
             }
         })
@@ -139,7 +139,7 @@ impl Candidate {
             conversation,
             appended_at,
         };
-        Self::OfMessage { time, mid, line }
+        Self::AboutMessage { time, mid, line }
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
             conversation: DirectConversation::new(user(1), user(2)).into(),
             appended_at: APPENDED_AT,
         };
-        assert_eq!(found, Candidate::OfMessage { time, mid, line });
+        assert_eq!(found, Candidate::AboutMessage { time, mid, line });
         let latest = candidate(Reason::WrongPartition, ack(None));
         assert!(matches!(latest, Candidate::NotPostable(_)), "{latest:?}");
     }
@@ -232,7 +232,7 @@ mod tests {
             (Change::Clear, "clear"),
         ] {
             let found = candidate(Reason::UnknownMessage, change(posted));
-            let Candidate::OfMessage { time, mid, line } = found else {
+            let Candidate::AboutMessage { time, mid, line } = found else {
                 panic!("{kind}: {found:?}");
             };
             assert_eq!((time.appended_at, mid), (APPENDED_AT, Mid::ZERO.next()));

@@ -7,7 +7,7 @@ use std::{
 
 use event_log::{EventLogError, LogReader, Scanned};
 use schemas::{
-    ConversationId, InboundPosition, Mid, OffsetRange, Partition, SourceWatermark, TimestampMs,
+    ConversationId, EventPosition, Mid, OffsetRange, Partition, SourceWatermark, TimestampMs,
     event::{Body, Message},
     topics::Topic,
 };
@@ -15,7 +15,7 @@ use schemas::{
 use super::candidate::{Candidate, RecordTime, SendKey};
 
 pub(super) struct Sequenced {
-    pub(super) at: InboundPosition,
+    pub(super) at: EventPosition,
     pub(super) msg: String,
 }
 
@@ -45,7 +45,7 @@ impl LookupKeys {
                     keys.sends.insert(key.clone());
                     key.conversation
                 }
-                Candidate::OfMessage { time, .. } => {
+                Candidate::AboutMessage { time, .. } => {
                     let times = keys.times.entry(time.conversation).or_default();
                     times.insert(time.appended_at);
                     time.conversation
@@ -78,7 +78,7 @@ impl EventLookup {
                             && let Body::Message(message) = event.body
                         {
                             let offset = record.offset;
-                            let at = InboundPosition { partition, offset };
+                            let at = EventPosition { partition, offset };
                             lookup.add(&keys, at, event.ts, message);
                         }
                     }
@@ -107,7 +107,7 @@ impl EventLookup {
     }
 
     /// Adds a message. Messages are added in log order.
-    fn add(&mut self, keys: &LookupKeys, at: InboundPosition, ts: TimestampMs, message: Message) {
+    fn add(&mut self, keys: &LookupKeys, at: EventPosition, ts: TimestampMs, message: Message) {
         let conversation = message.conversation();
         for appended_at in keys.times.get(&conversation).into_iter().flatten() {
             if ts < *appended_at {
@@ -147,7 +147,7 @@ mod tests {
             client_msg_id: format!("c-{mid}").try_into().unwrap(),
             msg: "hi".to_owned(),
             mid: mid.try_into().unwrap(),
-            n: mid.try_into().unwrap(),
+            ordinal: mid.try_into().unwrap(),
         }
     }
 
@@ -158,7 +158,7 @@ mod tests {
             appended_at: TimestampMs(appended_at),
         };
         let candidates: Vec<Candidate> = [10, 11, 30, 99]
-            .map(|appended_at| Candidate::OfMessage {
+            .map(|appended_at| Candidate::AboutMessage {
                 time: at(appended_at),
                 mid: Mid::ZERO,
                 line: serde_json::Value::Null,
@@ -168,7 +168,7 @@ mod tests {
         let keys = LookupKeys::by(&candidates);
         let mut lookup = EventLookup::default();
         for (offset, ts) in [(0, 10), (1, 20), (2, 30)] {
-            let position = InboundPosition { partition, offset };
+            let position = EventPosition { partition, offset };
             lookup.add(&keys, position, TimestampMs(ts), message(offset + 1));
         }
         let last_mids = [10, 11, 30, 99].map(|appended_at| lookup.last_mid(at(appended_at)).get());

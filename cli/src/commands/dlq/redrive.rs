@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::{Client, Problem};
 use event_log::{EventLogError, LogReader};
-use schemas::{InboundPosition, TimestampMs, topics::Topic};
+use schemas::{EventPosition, InboundPosition, TimestampMs, topics::Topic};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ pub(super) enum RedriveOutcome {
     /// Not posted, for this reason.
     Left(&'static str),
     /// Not posted: it is sequenced at this position of `chat.events`.
-    AlreadySequenced(InboundPosition),
+    AlreadySequenced(EventPosition),
     /// A dry run would post this line.
     WouldPost(Value),
     /// Posted to this position of `chat.inbound`, with this outcome.
@@ -80,12 +80,12 @@ impl RedriveOutcome {
     }
 }
 
-const START_DELETED: &str = "its message may be sequenced already: the beginning of its partition of chat.events is gone, where that \
-                        would be said";
+const START_DELETED: &str =
+    "the message may be sequenced already: the part of chat.events that would show it was deleted";
 
-/// Decides for each dead letter what a redrive does. `chat.events` says which messages are sequenced already: outside the dedup window nothing
-/// else prevents duplicates, so a message is not posted if that part of the log was deleted. The log also has the newest message at the
-/// time of a read-ack or a change.
+/// Decides for each dead letter what a redrive does. `chat.events` shows which messages are sequenced already. Outside the dedup window nothing else
+/// prevents duplicates, so a message that is not found is not posted if the beginning of its partition was deleted. For read-acks and changes
+/// `chat.events` shows which message was the newest at their time.
 pub(super) fn plan(
     reader: &LogReader,
     inbound: &str,
@@ -96,12 +96,12 @@ pub(super) fn plan(
         .map(|dead_letter| Candidate::of(dead_letter, inbound, || appended_at(reader, dead_letter)))
         .collect::<Result<_, _>>()?;
     let lookup = EventLookup::read(reader, &candidates)?;
-    let outcome_of = |candidate| match candidate {
+    let decide = |candidate| match candidate {
         Candidate::NotPostable(why) => RedriveOutcome::Left(why),
-        Candidate::OfMessage { time, mid, .. } if mid > lookup.last_mid(time) => {
+        Candidate::AboutMessage { time, mid, .. } if mid > lookup.last_mid(time) => {
             RedriveOutcome::Left(ABOVE_NEWEST)
         }
-        Candidate::OfMessage { line, .. } => RedriveOutcome::WouldPost(line),
+        Candidate::AboutMessage { line, .. } => RedriveOutcome::WouldPost(line),
         Candidate::Message { key, msg, line } => match lookup.sequenced(&key) {
             Some(sequenced) if sequenced.msg != msg => RedriveOutcome::Left(ID_TAKEN),
             Some(sequenced) => RedriveOutcome::AlreadySequenced(sequenced.at),
@@ -109,7 +109,7 @@ pub(super) fn plan(
             None => RedriveOutcome::WouldPost(line),
         },
     };
-    Ok(candidates.into_iter().map(outcome_of).collect())
+    Ok(candidates.into_iter().map(decide).collect())
 }
 
 /// When a dead letter's original was appended to `chat.inbound`, if the original is still retained. The dead letter may be much younger, since the
@@ -123,8 +123,9 @@ fn appended_at(
         dead_letter.headers.partition,
         dead_letter.headers.offset,
     )?;
-    // If the topic was created again, another record may be at this offset, or a later copy of the same record.
+    // If the topic was created again, another record may be at this offset.
     let original = original.filter(|original| original.value == dead_letter.record.value);
+    // Or a later copy of the same record: its original is no younger than the dead letter.
     Ok(original.map(|original| original.timestamp.min(dead_letter.record.timestamp)))
 }
 
@@ -133,27 +134,27 @@ pub(super) async fn execute(
     client: &Client,
     plan: Vec<RedriveOutcome>,
 ) -> anyhow::Result<Vec<RedriveOutcome>> {
-    let (mut outcomes, mut lines, mut of_line) = (plan, Vec::new(), Vec::new());
-    for (index, outcome_of) in outcomes.iter().enumerate() {
-        if let RedriveOutcome::WouldPost(line) = outcome_of {
+    let (mut outcomes, mut lines, mut index_of_line) = (plan, Vec::new(), Vec::new());
+    for (index, outcome) in outcomes.iter().enumerate() {
+        if let RedriveOutcome::WouldPost(line) = outcome {
             lines.push(line.to_string());
-            of_line.push(index);
+            index_of_line.push(index);
         }
     }
     let posted = client.post_batch(&lines, BATCH, |_| ()).await?;
     for one in posted.rejected {
-        outcomes[of_line[one.line - 1]] = RedriveOutcome::Rejected(one.problem);
+        outcomes[index_of_line[one.line - 1]] = RedriveOutcome::Rejected(one.problem);
     }
     let deadline = Instant::now() + TIMEOUT;
     for one in posted.accepted {
-        let outcome = outcome(client, one.position, deadline).await;
-        outcomes[of_line[one.line - 1]] = RedriveOutcome::Posted(one.position, outcome);
+        let outcome = wait_for_outcome(client, one.position, deadline).await;
+        outcomes[index_of_line[one.line - 1]] = RedriveOutcome::Posted(one.position, outcome);
     }
     Ok(outcomes)
 }
 
 /// The outcome of a record of `chat.inbound`: pending if the sequencer takes too long, unknown if query-api does not answer.
-async fn outcome(client: &Client, at: InboundPosition, deadline: Instant) -> Value {
+async fn wait_for_outcome(client: &Client, at: InboundPosition, deadline: Instant) -> Value {
     let path = format!("/v1/inbound/{}/{}", at.partition, at.offset);
     loop {
         match client.get::<Value>(&path).await {

@@ -46,7 +46,7 @@ impl Raise {
                 unknown.push(partition);
                 bounds.start
             });
-            let event = start(&logs, sequenced, epoch, next, bounds)?;
+            let event = epoch_start(&logs, sequenced, epoch, next, bounds)?;
             starts.push((partition, event));
         }
         if !unknown.is_empty() && !from_the_beginning {
@@ -76,10 +76,10 @@ fn all_sequenced(reader: &LogReader) -> anyhow::Result<PartitionMap<Sequenced>> 
 fn refusal(unknown: &[Partition]) -> Failure {
     let names: Vec<String> = unknown.iter().map(Partition::to_string).collect();
     Failure::Usage(format!(
-        "chat.events matches no retained record of chat.inbound in partitions: {}. Nothing was raised. If the topic was created \
-         again or restored from elsewhere, and has only records that are not sequenced yet, add --from-the-beginning: then all \
-         retained records of those partitions are sequenced. A message that was sequenced before is sequenced a second time if \
-         that was longer ago than the dedup window, and read-acks without mid count again",
+        "chat.events matches no retained record of chat.inbound in partitions: {}. Nothing was raised. If chat.inbound was created \
+         again or restored from elsewhere, and none of its records was sequenced before, add --from-the-beginning: then all \
+         retained records of those partitions are sequenced. Beware: a message that was sequenced longer ago than the dedup \
+         window becomes a second one, and read-acks without mid count again",
         names.join(", ")
     ))
 }
@@ -93,8 +93,8 @@ fn target(epochs: impl Iterator<Item = u32>) -> u32 {
     highest + u32::from(is_whole)
 }
 
-/// The event after which `next` is sequenced.
-fn start(
+/// The progress event that begins the epoch. Its source is the offset below the first retained record at or above `next`; the end if there is none.
+fn epoch_start(
     logs: &impl Logs,
     sequenced: Sequenced,
     epoch: u32,

@@ -71,7 +71,7 @@ fn first_of_later_leader(
 #[cfg(test)]
 mod tests {
     use schemas::{
-        Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeviceClass,
+        Change, ChangeContact, ChangeMessage, ChangeSeq, ContactChange, ContactFlags, DeviceClass,
         MessageChange, Mid, Ordinal, Recipient, TimestampMs,
         command::{Command, ReadAck, SendMessage},
         event::{Body, Event, Message, ReadPosition, SourceOffset},
@@ -161,22 +161,22 @@ mod tests {
                 client_msg_id: send.client_msg_id,
                 msg: send.msg,
                 mid: Mid::ZERO.next(),
-                n: Ordinal::ZERO.next(),
+                ordinal: Ordinal::ZERO.next(),
             }),
             Command::ReadAck(ack) => Body::ReadPosition(ReadPosition {
                 uid: ack.uid,
                 to: ack.to,
                 device: ack.device,
                 mid: Mid::ZERO.next(),
-                n: None,
+                ordinal: None,
             }),
             Command::ChangeMessage(change) => Body::MessageChange(MessageChange {
                 by: change.by,
                 to: change.to,
                 mid: change.mid,
                 change: change.change,
-                chg: Chg::ZERO.next(),
-                n: None,
+                change_seq: ChangeSeq::ZERO.next(),
+                ordinal: None,
             }),
             Command::ChangeContact(change) => Body::ContactChange(ContactChange {
                 uid: change.uid,

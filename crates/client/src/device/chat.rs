@@ -7,7 +7,7 @@ use api::{
     MessageItem, SyncedConversation,
 };
 use schemas::{
-    Chg, DeviceClass, EventPosition, GroupRole, Mid, NextOffset, PerDevice, Reactions, UserId,
+    ChangeSeq, DeviceClass, EventPosition, GroupRole, Mid, NextOffset, PerDevice, Reactions, UserId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,8 @@ pub struct Chat {
     /// The number of the newest message; 0 if there is none.
     pub last_mid: Mid,
     /// The number of the last change that the user has to know of; 0 if there is none.
-    pub chg: Chg,
+    #[serde(rename = "chg")]
+    pub change_seq: ChangeSeq,
     /// The offset in `chat.events` of the user's last hide or clear without a number; 0 if there is none.
     #[serde(default)]
     pub own_pos: i64,
@@ -35,7 +36,7 @@ pub struct Chat {
     /// The messages that the device has, as they are now.
     pub messages: BTreeMap<Mid, MessageItem>,
     /// All messages and changes up to here were handled.
-    fetched: (Mid, Chg),
+    fetched: (Mid, ChangeSeq),
     /// All hides and clears without a number up to here were handled.
     #[serde(default)]
     fetched_own_pos: i64,
@@ -53,7 +54,8 @@ pub enum ChatWith {
         /// The contact is deleted, and there is no newer message: lists leave it out.
         deleted: bool,
         /// How many messages the other user has sent.
-        peer_n: i64,
+        #[serde(rename = "peer_n")]
+        peer_ordinal: i64,
     },
     /// The members of a group.
     Group {
@@ -89,12 +91,12 @@ impl Chat {
             with,
             last: None,
             last_mid: Mid::ZERO,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
             own_pos: 0,
             read_mid: PerDevice::default(),
             unread: PerDevice::default().map(|()| Some(0)),
             messages: BTreeMap::new(),
-            fetched: (Mid::ZERO, Chg::ZERO),
+            fetched: (Mid::ZERO, ChangeSeq::ZERO),
             fetched_own_pos: 0,
             known_to: NextOffset::START,
         }
@@ -105,7 +107,7 @@ impl Chat {
         Self::new(ChatWith::User {
             flags: Flags::default(),
             deleted: false,
-            peer_n: 0,
+            peer_ordinal: 0,
         })
     }
 
@@ -149,7 +151,7 @@ impl Chat {
         self.with = with;
         let unseen = self.unseen_mid();
         if unseen < before.0 || self.join_mid() != before.1 {
-            self.fetched = (Mid::ZERO, Chg::ZERO);
+            self.fetched = (Mid::ZERO, ChangeSeq::ZERO);
             self.fetched_own_pos = 0;
         }
         self.drop_messages(|mid| mid <= unseen);
@@ -159,12 +161,16 @@ impl Chat {
     /// What is to be fetched; `None` if everything is here.
     #[must_use]
     pub fn missing(&self) -> Option<Missing> {
-        let (after_mid, chg) = self.fetched;
+        let (after_mid, change_seq) = self.fetched;
         let own_pos = self.fetched_own_pos;
-        let is_missing = after_mid < self.last_mid || chg < self.chg || own_pos < self.own_pos;
+        let is_missing =
+            after_mid < self.last_mid || change_seq < self.change_seq || own_pos < self.own_pos;
         is_missing.then_some(Missing {
             after_mid,
-            after_changes: ChangesAfter { chg, own_pos },
+            after_changes: ChangesAfter {
+                change_seq,
+                own_pos,
+            },
         })
     }
 
@@ -183,12 +189,12 @@ impl Chat {
         self.with = ChatWith::User {
             flags: conversation.flags,
             deleted: answer.deleted,
-            peer_n: answer.peer_n,
+            peer_ordinal: answer.peer_ordinal,
         };
         answer.at.into_iter().for_each(|at| self.knows(at));
         self.last = conversation.last;
         self.last_mid = conversation.last_mid;
-        self.chg = conversation.chg;
+        self.change_seq = conversation.change_seq;
         self.own_pos = conversation.own_pos;
         self.read_mid = conversation.read_mid;
         self.unread = conversation.unread;
@@ -209,7 +215,7 @@ impl Chat {
         self.knows(answer.at);
         self.last = answer.last;
         self.last_mid = answer.last_mid;
-        self.chg = answer.chg;
+        self.change_seq = answer.change_seq;
         self.own_pos = answer.own_pos;
         self.read_mid = answer.read_mid;
         self.unread = answer.unread.map(Some);
@@ -218,7 +224,7 @@ impl Chat {
 
     /// A message. A page or a sync may have had it, since they may be newer than the token.
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent<'_>) {
-        let (mid, is_own, n) = (event.mid, event.srcid == uid, event.n);
+        let (mid, is_own, n) = (event.mid, event.srcid == uid, event.ordinal);
         let is_newest = mid > self.last_mid;
         // The message may have changed since, and a head may stand for the change that follows.
         if mid > self.fetched.0 {
@@ -234,12 +240,14 @@ impl Chat {
         }
         match &mut self.with {
             ChatWith::User {
-                deleted, peer_n, ..
+                deleted,
+                peer_ordinal,
+                ..
             } => {
                 *deleted &= !is_newest;
                 let n = n.filter(|_| !is_own).unwrap_or_default();
-                let more = (n - *peer_n).max(0);
-                *peer_n += more;
+                let more = (n - *peer_ordinal).max(0);
+                *peer_ordinal += more;
                 self.unread = self.unread.map(|unread| Some(unread? + more));
             }
             // A user who sends has read everything before.
@@ -261,15 +269,15 @@ impl Chat {
     }
 
     /// The user has read up to a message: on one class, or on both.
-    pub(super) fn take_read(&mut self, class: Option<DeviceClass>, mid: Mid, n: Option<i64>) {
+    pub(super) fn take_read(&mut self, class: Option<DeviceClass>, mid: Mid, ordinal: Option<i64>) {
         for device in DeviceClass::ALL {
             if class.is_some_and(|class| class != device) || mid <= self.read_mid[device] {
                 continue;
             }
             self.read_mid[device] = mid;
             match self.with {
-                ChatWith::User { peer_n, .. } => {
-                    self.unread[device] = n.map(|n| (peer_n - n).max(0));
+                ChatWith::User { peer_ordinal, .. } => {
+                    self.unread[device] = ordinal.map(|read| (peer_ordinal - read).max(0));
                 }
                 ChatWith::Group { .. } => self.count_group(),
             }
@@ -279,42 +287,42 @@ impl Chat {
     /// A message changed, or what the user sees, by the event at an offset.
     pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: &ChangeEvent<'_>) {
         let msg = event.msg.as_deref();
-        self.apply(event.chg, event.mid, &event.kind, &event.ts, msg);
+        self.apply(event.change_seq, event.mid, &event.kind, &event.ts, msg);
         if let Some(emoji) = &event.emoji {
-            self.react(event.chg, event.mid, |reactions| {
+            self.react(event.change_seq, event.mid, |reactions| {
                 reactions.remove(&event.by);
                 if !emoji.is_empty() {
                     reactions.insert(event.by, emoji.clone().into_owned());
                 }
             });
         }
-        if self.fetched.1.next() == event.chg {
-            self.fetched.1 = event.chg;
+        if self.fetched.1.next() == event.change_seq {
+            self.fetched.1 = event.change_seq;
         }
-        if event.chg == Chg::ZERO {
+        if event.change_seq == ChangeSeq::ZERO {
             // The stream has all of them.
             if self.fetched_own_pos == self.own_pos {
                 self.fetched_own_pos = self.own_pos.max(offset);
             }
             self.own_pos = self.own_pos.max(offset);
         }
-        self.chg = self.chg.max(event.chg);
+        self.change_seq = self.change_seq.max(event.change_seq);
         self.show_newest();
         // A note to oneself has no read positions.
         let is_clear = event.kind == "clear" && event.by == uid && event.peer != Some(uid);
         if is_clear {
-            self.take_read(None, event.mid, event.n);
+            self.take_read(None, event.mid, event.ordinal);
         }
     }
 
     /// Whether a change was not handled already: the messages may have what came after it. A change without a number is final, and may come again.
-    fn is_new(&self, chg: Chg) -> bool {
-        chg == Chg::ZERO || chg > self.fetched.1
+    fn is_new(&self, change_seq: ChangeSeq) -> bool {
+        change_seq == ChangeSeq::ZERO || change_seq > self.fetched.1
     }
 
     /// Changes the reactions to a message, unless it was recalled: a page may have known that.
-    fn react(&mut self, chg: Chg, mid: Mid, change: impl FnOnce(&mut Reactions)) {
-        if self.is_new(chg)
+    fn react(&mut self, change_seq: ChangeSeq, mid: Mid, change: impl FnOnce(&mut Reactions)) {
+        if self.is_new(change_seq)
             && let Some(message) = self.messages.get_mut(&mid)
             && !message.recalled
         {
@@ -322,8 +330,8 @@ impl Chat {
         }
     }
 
-    fn apply(&mut self, chg: Chg, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
-        if !self.is_new(chg) {
+    fn apply(&mut self, change_seq: ChangeSeq, mid: Mid, kind: &str, ts: &str, msg: Option<&str>) {
+        if !self.is_new(change_seq) {
             return;
         }
         let all = self.messages.values_mut().chain(&mut self.last);
@@ -375,7 +383,7 @@ impl Chat {
             self.last_mid = head.mid;
             self.last = None;
         }
-        self.chg = self.chg.max(head.chg);
+        self.change_seq = self.change_seq.max(head.change_seq);
         self.show_newest();
         self.take_read(None, head.own_mid, None);
         self.count_group();
@@ -422,16 +430,16 @@ impl Chat {
         let counted = self.counted(changes, next);
         for change in changes {
             let msg = change.msg.as_deref();
-            self.apply(change.chg, change.mid, &change.kind, &change.ts, msg);
+            self.apply(change.change_seq, change.mid, &change.kind, &change.ts, msg);
             if let Some(all) = &change.reactions {
-                self.react(change.chg, change.mid, |reactions| {
+                self.react(change.change_seq, change.mid, |reactions| {
                     reactions.clone_from(all);
                 });
             }
         }
         // Otherwise one of the pages before was not counted to its end.
-        if after.chg <= self.fetched.1 {
-            self.fetched.1 = self.fetched.1.max(counted.chg);
+        if after.change_seq <= self.fetched.1 {
+            self.fetched.1 = self.fetched.1.max(counted.change_seq);
         }
         if after.own_pos <= self.fetched_own_pos {
             self.fetched_own_pos = self.fetched_own_pos.max(counted.own_pos);
@@ -442,7 +450,10 @@ impl Chat {
     /// Up to where the changes of a page count.
     fn counted(&self, changes: &[ChangeItem], next: Option<ChangesAfter>) -> ChangesAfter {
         let newest = || ChangesAfter {
-            chg: changes.iter().map(|one| one.chg).fold(self.chg, Chg::max),
+            change_seq: changes
+                .iter()
+                .map(|one| one.change_seq)
+                .fold(self.change_seq, ChangeSeq::max),
             own_pos: changes
                 .iter()
                 .filter_map(|one| one.own_pos)
@@ -453,7 +464,10 @@ impl Chat {
         for early in changes.iter().rev().filter(is_early) {
             match early.own_pos {
                 Some(own_pos) => counted.own_pos = own_pos - 1,
-                None => counted.chg = Chg::try_from(early.chg.get() - 1).unwrap_or_default(),
+                None => {
+                    counted.change_seq =
+                        ChangeSeq::try_from(early.change_seq.get() - 1).unwrap_or_default();
+                }
             }
         }
         counted

@@ -201,7 +201,7 @@ impl DeviceState {
             FramedEvent::ReadPosition(read) => {
                 let key = key(read.peer, read.gid)?;
                 self.chat(key)?
-                    .take_read(Some(read.device), read.mid, read.n);
+                    .take_read(Some(read.device), read.mid, read.ordinal);
                 Some(key)
             }
             FramedEvent::ContactChange(contact) => {

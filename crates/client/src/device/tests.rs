@@ -67,9 +67,9 @@ fn group_message(mid: i64, srcid: i64) -> Value {
     }})
 }
 
-fn change(kind: &str, mid: i64, chg: i64, by: i64, other: i64) -> Value {
+fn change(kind: &str, mid: i64, change_seq: i64, by: i64, other: i64) -> Value {
     json!({"message_change": {
-        "by": by.to_string(), "peer": other.to_string(), "mid": mid, "kind": kind, "chg": chg,
+        "by": by.to_string(), "peer": other.to_string(), "mid": mid, "kind": kind, "chg": change_seq,
         "ts": "2026-11-26T00:00:01Z", "msg": (kind == "edit").then_some("edited"), "n": 2,
     }})
 }
@@ -205,9 +205,9 @@ fn a_dissolved_group_is_cleared_up_until_the_user_leaves_it() {
         take(&mut device, 4 + mid, group_message(mid, 1001));
     }
     take(&mut device, 15, settings(Some("member"), false, true));
-    let changed = |kind: &str, mid: i64, chg: i64, by: i64| {
+    let changed = |kind: &str, mid: i64, change_seq: i64, by: i64| {
         json!({"message_change": {
-            "by": by.to_string(), "gid": GROUP.to_string(), "mid": mid, "kind": kind, "chg": chg, "ts": "2026-11-26T00:00:01Z",
+            "by": by.to_string(), "gid": GROUP.to_string(), "mid": mid, "kind": kind, "chg": change_seq, "ts": "2026-11-26T00:00:01Z",
         }})
     };
     take(&mut device, 16, changed("recall", 9, 1, 1001));
@@ -265,9 +265,9 @@ fn a_group_is_there_between_join_and_leave() {
     assert!(device.chats().is_empty());
 }
 
-fn take_head(device: &mut DeviceState, mid: i64, chg: i64, own_mid: i64) {
+fn take_head(device: &mut DeviceState, mid: i64, change_seq: i64, own_mid: i64) {
     let head = json!({"type": "head", "at": "8:15", "until": "8:19", "gid": GROUP.to_string(), "mid": mid,
-        "chg": chg, "own_mid": own_mid});
+        "chg": change_seq, "own_mid": own_mid});
     let ServerFrame::Head(head) = serde_json::from_value(head).unwrap() else {
         panic!("no head");
     };
@@ -312,7 +312,7 @@ fn a_head_below_the_token_counts() {
     device.take_ping(&token(30));
     take_head(&mut device, 9, 3, 0);
     let chat = &device.chats()[&group()];
-    assert_eq!((chat.last_mid.get(), chat.chg.get()), (9, 3));
+    assert_eq!((chat.last_mid.get(), chat.change_seq.get()), (9, 3));
 }
 
 /// A change may have collapsed into a head that came before the message.
@@ -421,7 +421,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         take(&mut device, 10, message(1, 1001, ME, 1));
         take(&mut device, 11, change("edit", 1, 1, 1001, ME));
         device.take_sync(answer(json!({"conversations": [row_of(1, 3, "newest")]})));
-        let known = |mid: i64, chg: i64, kind: &str| json!({"chg": chg, "mid": mid, "kind": kind, "ts": "2026-11-26T00:00:02Z", "msg": "newest"});
+        let known = |mid: i64, change_seq: i64, kind: &str| json!({"chg": change_seq, "mid": mid, "kind": kind, "ts": "2026-11-26T00:00:02Z", "msg": "newest"});
         let page = json!({"items": [known(1, 2, "edit"), known(1, 3, kind)], "next": null});
         let after = device.chats()[&peer()].missing().unwrap().after_changes;
         device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
@@ -429,7 +429,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         device.take_sync(answer(json!({"conversations": [row_of(1, 1, "edited")]})));
         take(&mut device, 12, change("edit", 1, 2, 1001, ME));
         let chat = &device.chats()[&peer()];
-        assert_eq!((chat.chg.get(), chat.missing()), (2, None));
+        assert_eq!((chat.change_seq.get(), chat.missing()), (2, None));
         for message in [
             &chat.messages[&1.try_into().unwrap()],
             chat.last.as_ref().unwrap(),
@@ -442,7 +442,7 @@ fn a_change_that_a_page_had_does_not_undo_a_later_one() {
         // The other user's own change is not sent.
         take(&mut device, 13, change("edit", 1, 5, 1001, ME));
         let missing = device.chats()[&peer()].missing().unwrap();
-        assert_eq!(missing.after_changes.chg.get(), 3);
+        assert_eq!(missing.after_changes.change_seq.get(), 3);
     }
 }
 
@@ -463,7 +463,7 @@ fn what_has_no_number_is_fetched_up_to_its_offset() {
     row["own_pos"] = 20.into();
     device.take_sync(answer(json!({"conversations": [row]})));
     let after = missing(&device).unwrap().after_changes;
-    assert_eq!((after.chg.get(), after.own_pos), (0, 13));
+    assert_eq!((after.change_seq.get(), after.own_pos), (0, 13));
     let own = |mid: i64, own_pos: i64| json!({"chg": 0, "own_pos": own_pos, "mid": mid, "kind": "hide", "ts": "2026-11-26T00:00:02Z"});
     let page = json!({"items": [own(2, 20), own(4, 24)], "next": null});
     device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
@@ -477,10 +477,10 @@ fn what_has_no_number_is_fetched_up_to_its_offset() {
     assert_eq!((mids(&device), own_pos(&device)), (vec![3], 24));
 }
 
-fn row_of(last_mid: i64, chg: i64, msg: &str) -> Value {
+fn row_of(last_mid: i64, change_seq: i64, msg: &str) -> Value {
     let mut last = message(last_mid, 1001, ME, 1)["message"].take();
     last["msg"] = json!(msg);
-    json!({"peer": "1001", "last": last, "last_mid": last_mid, "chg": chg, "peer_n": 1,
+    json!({"peer": "1001", "last": last, "last_mid": last_mid, "chg": change_seq, "peer_n": 1,
         "unread": {"pc": 1, "mobile": 1}, "read_mid": {"pc": 0, "mobile": 0}, "at": "17:10"})
 }
 
@@ -538,9 +538,9 @@ fn what_is_fetched_anew_is_changed_anew() {
     );
 }
 
-fn group_row(join_mid: i64, last_mid: i64, chg: i64, whole_history: bool) -> Value {
+fn group_row(join_mid: i64, last_mid: i64, change_seq: i64, whole_history: bool) -> Value {
     json!({"gid": GROUP.to_string(), "name": "Lunch", "role": "member", "muted": false, "dissolved": false, "member_count": 3,
-        "whole_history": whole_history, "join_mid": join_mid, "last": null, "last_mid": last_mid, "chg": chg,
+        "whole_history": whole_history, "join_mid": join_mid, "last": null, "last_mid": last_mid, "chg": change_seq,
         "unread": {"pc": 0, "mobile": 0}, "read_mid": {"pc": last_mid, "mobile": last_mid}, "at": "8:10"})
 }
 

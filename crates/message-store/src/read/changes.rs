@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
-use schemas::{Chg, ConversationId, Mid, TableNumber, UserId};
+use schemas::{ChangeSeq, ConversationId, Mid, TableNumber, UserId};
 
 use super::{ReadTx, decode};
 use crate::{
@@ -17,7 +17,7 @@ impl ReadTx {
         &mut self,
         conversation: impl Into<ConversationId>,
         uid: UserId,
-        after: Chg,
+        after: ChangeSeq,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
         let conversation = conversation.into();
@@ -38,15 +38,15 @@ impl ReadTx {
         &mut self,
         conversation: impl Into<ConversationId>,
         uid: UserId,
-        (chg, pos): (Option<Chg>, i64),
+        (change_seq, event_offset): (Option<ChangeSeq>, i64),
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
         let conversation = conversation.into();
         let (lo, hi) = lo_and_hi(conversation);
         let table = self.table(Table::MsgChange, conversation.partition())?;
         let own = Arguments::default().with(lo).with(hi).with(uid.get());
-        let chg = chg.map_or(i64::MAX, Chg::get);
-        let arguments = own.with(chg).with(-pos).with(limit);
+        let change_seq = change_seq.map_or(i64::MAX, ChangeSeq::get);
+        let arguments = own.with(change_seq).with(-event_offset).with(limit);
         let sql = include_str!("../../sql/read/own_changes_after.sql");
         self.fetch(sql, &table, arguments, decode::change).await
     }

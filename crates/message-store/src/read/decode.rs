@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, fmt::Display};
 
 use schemas::{
-    Chg, ContactFlags, ConversationId, DirectConversation, GroupRole, GroupSettings, LogPosition,
-    Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Reactions, Recipient,
-    StoredProfile, TimestampMs, UserId, event::SourceOffset,
+    ChangeSeq, ContactFlags, ConversationId, DirectConversation, GroupRole, GroupSettings,
+    LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Reactions,
+    Recipient, StoredProfile, TimestampMs, UserId, event::SourceOffset,
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
@@ -75,7 +75,7 @@ pub(super) fn message(kind: Kind, row: &MySqlRow) -> Result<MessageRow, StoreErr
             .map_err(|error| refused("client_msg_id", error))?,
         msg: row.try_get("msg")?,
         mid: number(row, "mid")?,
-        n,
+        ordinal: n,
         state: state(row, "state")?,
         edited_ts: row
             .try_get::<Option<PrimitiveDateTime>, _>("edited_ts")?
@@ -99,20 +99,20 @@ pub(super) fn profile(row: &MySqlRow) -> Result<StoredProfile, StoreError> {
             extra: row.try_get("extra")?,
         },
         ts: timestamp(row, "ts")?,
-        pos: row.try_get("pos")?,
+        event_offset: row.try_get("pos")?,
     })
 }
 
 pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
     let kind: String = row.try_get("change_kind")?;
     let id: i64 = row.try_get("id")?;
-    let chg = match row.try_get::<i64, _>("chg")? {
-        own if own < 0 && own == -id => Chg::ZERO,
+    let change_seq = match row.try_get::<i64, _>("chg")? {
+        own if own < 0 && own == -id => ChangeSeq::ZERO,
         _ => number(row, "chg")?,
     };
     Ok(StoredChange {
         conversation: conversation(row)?,
-        chg,
+        change_seq,
         mid: number(row, "mid")?,
         by: number(row, "uid")?,
         kind: ChangeKind::from_column(&kind)
@@ -152,8 +152,8 @@ pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
         settings,
         member_count: row.try_get("member_count")?,
         last: last_message(row)?,
-        chg: number(row, "chg")?,
-        pos: row.try_get("pos")?,
+        change_seq: number(row, "chg")?,
+        event_offset: row.try_get("pos")?,
     })
 }
 
@@ -164,7 +164,7 @@ pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError>
         role: role(row, "role")?,
         muted: is_set(row, "muted")?,
         join_mid: number(row, "join_mid")?,
-        pos: row.try_get("pos")?,
+        event_offset: row.try_get("pos")?,
     })
 }
 
@@ -178,8 +178,8 @@ pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
             .ok_or_else(|| refused("owner", "there is none"))?,
         member_count: group.member_count,
         last: group.last,
-        chg: group.chg,
-        pos: group.pos,
+        change_seq: group.change_seq,
+        event_offset: group.event_offset,
         role: role(row, "member_role")?.ok_or_else(|| refused("member_role", "there is none"))?,
         muted: is_set(row, "member_muted")?,
         join_mid: number(row, "join_mid")?,
@@ -210,27 +210,30 @@ pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
         clear_mid: number(row, "clear_mid")?,
         own_pos: row.try_get("own_pos")?,
         hidden: BTreeSet::new(),
-        pos: row.try_get("pos")?,
+        event_offset: row.try_get("pos")?,
     })
 }
 
 pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
-    let pos = row.try_get("pos")?;
+    let event_offset = row.try_get("pos")?;
     let flags = flags(row)?;
     let contact = ContactDelta {
         uid: number(row, "uid")?,
         peer: number(row, "peer")?,
         last: last_message(row)?,
-        peer_n: number(row, "peer_n")?,
-        own_n: number(row, "own_n")?,
+        peer_ordinal: number(row, "peer_n")?,
+        own_ordinal: number(row, "own_n")?,
         read: PerDevice {
             pc: read_up_to(row, "pc_read_mid", "pc_read_n")?,
             mobile: read_up_to(row, "mobile_read_mid", "mobile_read_n")?,
         },
-        chg: number(row, "chg")?,
+        change_seq: number(row, "chg")?,
         own_pos: row.try_get("own_pos")?,
-        pos,
-        flags: (flags != ContactFlags::default()).then_some(FlagsAt { pos, flags }),
+        event_offset,
+        flags: (flags != ContactFlags::default()).then_some(FlagsAt {
+            event_offset,
+            flags,
+        }),
         deleted_mid: number(row, "deleted_mid")?,
         clear_mid: number(row, "clear_mid")?,
         hidden: BTreeSet::new(),
@@ -267,7 +270,7 @@ fn last_message(row: &MySqlRow) -> Result<Option<LastMessage>, StoreError> {
         ts: timestamp(row, "last_ts")?,
         srcid: number(row, "last_srcid")?,
         preview: row.try_get("preview")?,
-        chg: number(row, "last_chg")?,
+        change_seq: number(row, "last_chg")?,
         state: state(row, "last_state")?,
     }))
 }
@@ -276,7 +279,8 @@ fn read_up_to(row: &MySqlRow, mid_column: &str, n_column: &str) -> Result<ReadUp
     let n: Option<i64> = row.try_get(n_column)?;
     Ok(ReadUpTo {
         mid: number(row, mid_column)?,
-        n: n.map(Ordinal::try_from)
+        ordinal: n
+            .map(Ordinal::try_from)
             .transpose()
             .map_err(|error| refused(n_column, error))?,
     })

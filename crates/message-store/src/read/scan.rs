@@ -57,12 +57,12 @@ impl ReadTx {
         after: Option<(ConversationId, i64)>,
         limit: u32,
     ) -> Result<Vec<StoredChange>, StoreError> {
-        let (lo, hi, chg) = after.map_or((0, 0, 0), |(conversation, chg)| {
+        let (lo, hi, change_seq) = after.map_or((0, 0, 0), |(conversation, change_seq)| {
             let (lo, hi) = lo_and_hi(conversation);
-            (lo, hi, chg)
+            (lo, hi, change_seq)
         });
         let sql = include_str!("../../sql/read/scan_changes.sql");
-        let key = [("lo", lo), ("hi", hi), ("chg", chg)];
+        let key = [("lo", lo), ("hi", hi), ("chg", change_seq)];
         self.scan(sql, (Table::MsgChange, number), &key, limit, decode::change)
             .await
     }

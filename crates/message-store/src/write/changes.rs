@@ -180,7 +180,7 @@ fn update(table: &str, sql: String, arguments: Arguments) -> Result<MultiRow, St
 
 #[cfg(test)]
 mod tests {
-    use schemas::{Chg, DirectConversation, Mid};
+    use schemas::{ChangeSeq, DirectConversation, Mid};
 
     use super::*;
 
@@ -193,7 +193,7 @@ mod tests {
             by,
             mid: Mid::try_from(number).unwrap(),
             change,
-            chg: Chg::try_from(number).unwrap(),
+            change_seq: ChangeSeq::try_from(number).unwrap(),
         }
     }
 

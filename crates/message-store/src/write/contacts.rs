@@ -1,5 +1,5 @@
 use schemas::{
-    Chg, ContactFlags, ConversationId, DirectConversation, Mid, Ordinal, StoredProfile,
+    ChangeSeq, ContactFlags, ConversationId, DirectConversation, Mid, Ordinal, StoredProfile,
     TableNumber, TimestampMs, UserId,
 };
 
@@ -113,7 +113,7 @@ impl MessageStore {
 /// To be executed before [`merge`], which raises `pos`: flags are compared with it.
 fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
     let is_changed = |row: &&&ContactDelta| {
-        let is_counted = row.chg > Chg::ZERO || row.own_pos > 0;
+        let is_counted = row.change_seq > ChangeSeq::ZERO || row.own_pos > 0;
         row.flags.is_some() || is_counted || row.deleted_mid.max(row.clear_mid) > Mid::ZERO
     };
     let changed: Vec<&ContactDelta> = rows.iter().filter(is_changed).copied().collect();
@@ -124,17 +124,20 @@ fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, S
         sizes: Preparation::Once,
     };
     insert.statements(&changed, |arguments, row| {
-        let FlagsAt { pos, flags } = row.flags.unwrap_or(FlagsAt {
-            pos: -1,
+        let FlagsAt {
+            event_offset,
+            flags,
+        } = row.flags.unwrap_or(FlagsAt {
+            event_offset: -1,
             flags: ContactFlags::default(),
         });
         Ok(bind_key(arguments, row)
-            .with(pos)
+            .with(event_offset)
             .with(flags.favourite)
             .with(flags.pinned)
             .with(flags.muted)
             .with(flags.blocked)
-            .with(row.chg.get())
+            .with(row.change_seq.get())
             .with(row.own_pos)
             .with(row.deleted_mid.get())
             .with(row.clear_mid.get()))
@@ -142,9 +145,14 @@ fn merge_changes(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, S
 }
 
 fn merge(table: &str, rows: &[&ContactDelta]) -> Result<Vec<MultiRow>, StoreError> {
-    let last_chg = |row: &ContactDelta| row.last.as_ref().map_or(Chg::ZERO, |last| last.chg);
-    let (plain, changed): (Vec<&ContactDelta>, Vec<&ContactDelta>) =
-        rows.iter().partition(|row| last_chg(row) == Chg::ZERO);
+    let last_chg = |row: &ContactDelta| {
+        row.last
+            .as_ref()
+            .map_or(ChangeSeq::ZERO, |last| last.change_seq)
+    };
+    let (plain, changed): (Vec<&ContactDelta>, Vec<&ContactDelta>) = rows
+        .iter()
+        .partition(|row| last_chg(row) == ChangeSeq::ZERO);
     let insert = |columns| Insert {
         table,
         columns,
@@ -204,12 +212,14 @@ fn bind_row(arguments: Arguments, row: &&ContactDelta) -> Result<Arguments, Stor
             .with(0_i64)
             .with(""),
     };
-    let arguments = arguments.with(row.peer_n.get()).with(row.own_n.get());
+    let arguments = arguments
+        .with(row.peer_ordinal.get())
+        .with(row.own_ordinal.get());
     let reads = [row.read.pc, row.read.mobile];
     let arguments = reads
         .into_iter()
-        .fold(arguments, |arguments, ReadUpTo { mid, n }| {
+        .fold(arguments, |arguments, ReadUpTo { mid, ordinal: n }| {
             arguments.with(mid.get()).with(n.map(Ordinal::get))
         });
-    Ok(arguments.with(row.pos))
+    Ok(arguments.with(row.event_offset))
 }

@@ -1,6 +1,6 @@
 //! The rows of groups: settings and members, written with the messages of the same partitions, and memberships, written with contacts.
 
-use schemas::{Chg, GroupRole, Mid, TimestampMs};
+use schemas::{ChangeSeq, GroupRole, Mid, TimestampMs};
 
 use crate::{
     GroupDelta, GroupMemberRow, Membership, SettingsAt, StoreError, datetime,
@@ -33,7 +33,7 @@ pub(super) fn merge_settings(
             .with(settings.muted)
             .with(settings.dissolved)
             .with(set.member_count)
-            .with(set.pos))
+            .with(set.event_offset))
     })
 }
 
@@ -58,10 +58,10 @@ pub(super) fn merge_last(
             )?)
             .with(last.map_or(0, |last| last.srcid.get()))
             .with(last.map_or("", |last| last.preview.as_str()))
-            .with(last.map_or(Chg::ZERO, |last| last.chg).get())
+            .with(last.map_or(ChangeSeq::ZERO, |last| last.change_seq).get())
             .with(state.to_column())
-            .with(row.chg.get())
-            .with(row.pos))
+            .with(row.change_seq.get())
+            .with(row.event_offset))
     })
 }
 
@@ -82,7 +82,7 @@ pub(super) fn merge_members(
             .with(role_to_column(row.role))
             .with(row.muted)
             .with(row.join_mid.get())
-            .with(row.pos))
+            .with(row.event_offset))
     })
 }
 
@@ -117,6 +117,6 @@ pub(super) fn merge_memberships(
             .with(row.read.mobile.get())
             .with(row.clear_mid.get())
             .with(row.own_pos)
-            .with(row.pos))
+            .with(row.event_offset))
     })
 }

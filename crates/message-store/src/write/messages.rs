@@ -267,7 +267,7 @@ fn insert(
             .with(datetime::to_column(row.ts)?)
             .with(row.client_msg_id.as_str());
         if kind == Kind::Direct {
-            arguments = arguments.with(n.get()).with(row.n.map(Ordinal::get));
+            arguments = arguments.with(n.get()).with(row.ordinal.map(Ordinal::get));
         }
         if is_changed {
             let edited_ts = row.edited_ts.map(datetime::to_column).transpose()?;

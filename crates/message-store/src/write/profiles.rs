@@ -33,5 +33,5 @@ fn bind_row(arguments: Arguments, row: &&StoredProfile) -> Result<Arguments, Sto
         .with(profile.avatar.as_deref())
         .with(profile.extra.as_deref())
         .with(datetime::to_column(row.ts)?)
-        .with(row.pos))
+        .with(row.event_offset))
 }

@@ -59,9 +59,9 @@ impl Removal {
             }
             RemovedKeys::Changes(keys) => {
                 let keys = keys.chunks(KEYS_AT_ONCE).map(|keys| {
-                    any_of(keys, |(conversation, chg)| {
+                    any_of(keys, |(conversation, change_seq)| {
                         let (lo, hi) = lo_and_hi(*conversation);
-                        format!("lo = {lo} AND hi = {hi} AND chg = {chg}")
+                        format!("lo = {lo} AND hi = {hi} AND chg = {change_seq}")
                     })
                 });
                 keys.map(statement).collect()

@@ -5,7 +5,8 @@ use message_store::{
     Membership, MessageRow, MessageState, StoredChange, UserRows,
 };
 use schemas::{
-    Change, Chg, ContactFlags, ConversationId, Mid, Reactions, TableNumber, TimestampMs, UserId,
+    Change, ChangeSeq, ContactFlags, ConversationId, Mid, Reactions, TableNumber, TimestampMs,
+    UserId,
 };
 use sqlx::{AssertSqlSafe, Row as _};
 
@@ -13,8 +14,8 @@ use crate::support::{
     DAY_MS, Fixture, NOW, contacts, conversation, group, message, mid, rows_of, to_group, user,
 };
 
-pub fn chg(chg: i64) -> Chg {
-    chg.try_into().unwrap()
+pub fn change_seq(change_seq: i64) -> ChangeSeq {
+    change_seq.try_into().unwrap()
 }
 
 pub fn edit(msg: &str) -> Change {
@@ -30,7 +31,7 @@ pub fn change((by, peer): (UserId, UserId), number: i64, of: i64, change: Change
         by,
         mid: mid(of),
         change,
-        chg: chg(number),
+        change_seq: change_seq(number),
     }
 }
 
@@ -138,11 +139,21 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
 
         let shard = fixture.shard(conversation.partition());
         let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-        let found = snapshot.changes_after(conversation, first, chg(1), 6).await;
+        let found = snapshot
+            .changes_after(conversation, first, change_seq(1), 6)
+            .await;
         let found: Vec<_> = found
             .unwrap()
             .into_iter()
-            .map(|row| (row.chg.get(), row.mid.get(), row.by, row.kind, row.msg))
+            .map(|row| {
+                (
+                    row.change_seq.get(),
+                    row.mid.get(),
+                    row.by,
+                    row.kind,
+                    row.msg,
+                )
+            })
             .collect();
         use ChangeKind::{Clear, Delete, Edit, Hide, Recall};
         assert_eq!(
@@ -160,7 +171,9 @@ async fn a_message_and_its_changes_may_be_of_one_batch_or_of_several() {
         assert_eq!(last.unwrap()[&(conversation, mid(5))].msg, "by the other");
         // What the other user hides and clears is none of one's own.
         for (uid, kinds) in [(first, [Hide, Edit]), (second, [Edit, Clear])] {
-            let last = snapshot.changes_after(conversation, uid, chg(5), 3).await;
+            let last = snapshot
+                .changes_after(conversation, uid, change_seq(5), 3)
+                .await;
             let found: Vec<_> = last.unwrap().iter().map(|row| row.kind).collect();
             assert_eq!(found, kinds);
         }
@@ -176,7 +189,7 @@ async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
     let fixture = Fixture::shared().await;
     let users @ (first, second) = fixture.users(33);
     let own = |users, number, of, what| ChangeRow {
-        chg: Chg::ZERO,
+        change_seq: ChangeSeq::ZERO,
         ..change(users, number, of, what)
     };
     let changes = [
@@ -195,7 +208,7 @@ async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
         let ids = rows.iter().map(|row| row.id - 10_000);
         ids.collect()
     };
-    for (uid, pos, limit, found) in [
+    for (uid, event_offset, limit, found) in [
         (first, 0, 9, vec![3, 5]),
         (first, 0, 1, vec![3]),
         (first, 10_003, 9, vec![5]),
@@ -203,22 +216,22 @@ async fn what_has_no_number_is_read_by_its_author_in_the_order_of_the_log() {
         (second, 0, 9, vec![4]),
     ] {
         let own = snapshot
-            .own_changes_after(of, uid, (None, pos), limit)
+            .own_changes_after(of, uid, (None, event_offset), limit)
             .await;
         assert_eq!(ids(own.unwrap()), found);
     }
     for (uid, after, found) in [
-        (first, (chg(0), 10_003), vec![1, 5]),
-        (first, (chg(1), 0), vec![3, 5]),
-        (second, (chg(0), 0), vec![4]),
+        (first, (change_seq(0), 10_003), vec![1, 5]),
+        (first, (change_seq(1), 0), vec![3, 5]),
+        (second, (change_seq(0), 0), vec![4]),
     ] {
-        let (chg, pos) = after;
+        let (change_seq, event_offset) = after;
         let own = snapshot
-            .own_changes_after(of, uid, (Some(chg), pos), 9)
+            .own_changes_after(of, uid, (Some(change_seq), event_offset), 9)
             .await;
         assert_eq!(ids(own.unwrap()), found);
     }
-    let numbered = snapshot.changes_after(of, first, Chg::ZERO, 9).await;
+    let numbered = snapshot.changes_after(of, first, ChangeSeq::ZERO, 9).await;
     assert_eq!(ids(numbered.unwrap()), [1, 2, 6]);
     let all = snapshot.changes_of_all(of, i64::MIN, 9).await.unwrap();
     assert!(all.is_sorted_by_key(StoredChange::number));
@@ -311,7 +324,11 @@ async fn changes_go_with_the_months_of_messages_and_are_not_written_again() {
     write(&fixture, &[], &again).await;
     let mut snapshot = store.snapshot(shard).await.unwrap();
     let left = snapshot.scan_changes(partition.into(), None, 10).await;
-    let left: Vec<i64> = left.unwrap().iter().map(|row| row.chg.get()).collect();
+    let left: Vec<i64> = left
+        .unwrap()
+        .iter()
+        .map(|row| row.change_seq.get())
+        .collect();
     assert_eq!(left, [2_501, 2_502]);
 }
 
@@ -458,7 +475,7 @@ fn last(srcid: UserId, number: i64) -> LastMessage {
 }
 
 fn last_changed(row: &ChangeRow) -> Option<LastMessage> {
-    LastMessage::changed(row.mid, row.by, &row.change, row.chg, row.ts)
+    LastMessage::changed(row.mid, row.by, &row.change, row.change_seq, row.ts)
 }
 
 #[tokio::test]
@@ -470,7 +487,7 @@ async fn a_changed_message_changes_the_preview_and_keeps_its_time() {
         let row = change(users, number, of, what);
         let mut delta = ContactDelta::new(uid, peer);
         delta.last = last_changed(&row);
-        delta.chg = row.chg;
+        delta.change_seq = row.change_seq;
         delta
     };
     let sent = |number| {
@@ -481,7 +498,11 @@ async fn a_changed_message_changes_the_preview_and_keeps_its_time() {
     let shown = async || {
         let found = contact(&fixture, uid, peer).await.contact;
         let last = found.last.unwrap();
-        let version = (last.mid.get(), last.chg.get(), found.chg.get());
+        let version = (
+            last.mid.get(),
+            last.change_seq.get(),
+            found.change_seq.get(),
+        );
         let ts = last.ts.0 - NOW.0;
         (version, last.preview, last.state, ts)
     };
@@ -526,15 +547,18 @@ async fn flags_are_those_of_the_last_event() {
         muted,
         blocked,
     };
-    let at = |pos, set: Option<(i64, ContactFlags)>| {
+    let at = |event_offset, set: Option<(i64, ContactFlags)>| {
         let mut delta = ContactDelta::new(uid, peer);
-        delta.pos = pos;
-        delta.flags = set.map(|(pos, flags)| FlagsAt { pos, flags });
+        delta.event_offset = event_offset;
+        delta.flags = set.map(|(event_offset, flags)| FlagsAt {
+            event_offset,
+            flags,
+        });
         delta
     };
     let found = async || {
         let found = contact(&fixture, uid, peer).await;
-        (found.contact.pos, found.flags())
+        (found.contact.event_offset, found.flags())
     };
     let first = flags(true, false, true, false);
     let second = flags(false, true, false, true);
@@ -547,8 +571,8 @@ async fn flags_are_those_of_the_last_event() {
     write_contacts(&fixture, &[at(9, Some((7, second)))]).await;
     assert_eq!(found().await, (9, second));
     // The log is read again, in other batches.
-    for (pos, set) in [(0, Some((0, first))), (5, None), (8, Some((7, second)))] {
-        write_contacts(&fixture, &[at(pos, set)]).await;
+    for (event_offset, set) in [(0, Some((0, first))), (5, None), (8, Some((7, second)))] {
+        write_contacts(&fixture, &[at(event_offset, set)]).await;
         assert_eq!(found().await, (9, second));
     }
     write_contacts(&fixture, &[at(10, Some((10, ContactFlags::default())))]).await;
@@ -583,7 +607,7 @@ async fn a_deleted_contact_comes_back_with_the_next_message() {
     // Only flags: a row without messages is not in the list.
     let mut muted = row(None, 0);
     muted.flags = Some(FlagsAt {
-        pos: 1,
+        event_offset: 1,
         flags: ContactFlags {
             muted: true,
             ..ContactFlags::default()
@@ -623,8 +647,11 @@ async fn pinned_contacts_are_first_in_pages_of_any_size() {
             pinned,
             ..ContactFlags::default()
         };
-        delta.flags = (i % 2 == 0 || pinned).then_some(FlagsAt { pos: 1, flags });
-        delta.pos = 2;
+        delta.flags = (i % 2 == 0 || pinned).then_some(FlagsAt {
+            event_offset: 1,
+            flags,
+        });
+        delta.event_offset = 2;
         expected.push((pinned, number, peer));
         rows.push(delta);
     }

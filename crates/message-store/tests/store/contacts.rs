@@ -1,6 +1,6 @@
 use message_store::{ContactDelta, ContactRow, LastMessage, MessageState, PREVIEW_CHARS, ReadUpTo};
 use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
-use schemas::{Chg, PerDevice, TableNumber, TimestampMs, UserId};
+use schemas::{ChangeSeq, PerDevice, TableNumber, TimestampMs, UserId};
 
 use crate::support::{Fixture, NOW, contacts, conversation, mid, ordinal, user};
 
@@ -42,7 +42,7 @@ fn last(number: i64, srcid: UserId) -> Option<LastMessage> {
         ts: TimestampMs(NOW.0 + number),
         srcid,
         preview: format!("it's {number}\\"),
-        chg: Chg::ZERO,
+        change_seq: ChangeSeq::ZERO,
         state: MessageState::Shown,
     })
 }
@@ -52,29 +52,36 @@ fn any_delta(uid: UserId, peer: UserId) -> impl Strategy<Value = ContactDelta> {
     let read = || {
         (0..6_i64, any::<bool>()).prop_map(|(number, known)| ReadUpTo {
             mid: mid(number),
-            n: (known || number == 0).then(|| ordinal(number / 2)),
+            ordinal: (known || number == 0).then(|| ordinal(number / 2)),
         })
     };
     let change = (0..4_i64, 0..20_i64, 0..4_i64, 0..4_i64, 0..4_i64);
     (0..8_i64, 0..5_i64, 0..5_i64, read(), read(), change).prop_map(
-        move |(newest, peer_n, own_n, pc, mobile, (number, pos, deleted, cleared, hidden))| {
-            let chg = Chg::try_from(number).unwrap();
+        move |(
+            newest,
+            peer_ordinal,
+            own_ordinal,
+            pc,
+            mobile,
+            (number, event_offset, deleted, cleared, hidden),
+        )| {
+            let change_seq = ChangeSeq::try_from(number).unwrap();
             ContactDelta {
                 last: last(newest, peer)
                     .filter(|_| newest > 0)
                     .map(|last| LastMessage {
                         preview: format!("{} {number}", last.preview),
-                        chg,
+                        change_seq,
                         state: [MessageState::Shown, MessageState::Recalled]
                             [usize::from(number > 2)],
                         ..last
                     }),
-                peer_n: ordinal(peer_n),
-                own_n: ordinal(own_n),
+                peer_ordinal: ordinal(peer_ordinal),
+                own_ordinal: ordinal(own_ordinal),
                 read: PerDevice { pc, mobile },
-                chg,
-                own_pos: pos.max(0),
-                pos,
+                change_seq,
+                own_pos: event_offset.max(0),
+                event_offset,
                 deleted_mid: mid(deleted),
                 clear_mid: mid(cleared),
                 hidden: (1..=hidden).map(mid).collect(),
@@ -152,11 +159,11 @@ async fn what_was_not_known_of_a_position_is_filled_in_and_not_forgotten() {
         let mut delta = ContactDelta::new(uid, peer);
         delta.read.pc = ReadUpTo {
             mid: mid(number),
-            n: n.map(ordinal),
+            ordinal: n.map(ordinal),
         };
         write(&fixture, &[delta]).await;
         let found = contacts_of(&fixture, &[uid]).await[0].contact.read.pc;
-        (found.mid.get(), found.n.map(schemas::Ordinal::get))
+        (found.mid.get(), found.ordinal.map(schemas::Ordinal::get))
     };
     assert_eq!(position(5, Some(2)).await, (5, Some(2)));
     assert_eq!(position(7, None).await, (7, None));

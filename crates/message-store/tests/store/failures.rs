@@ -196,7 +196,7 @@ async fn a_deadlock_is_a_reason_to_try_again() {
     let (store, topic) = (fixture.store.clone(), fixture.topic.clone());
     let mut news = vec![all[0].clone(), all[1].clone()];
     for delta in &mut news {
-        delta.own_n = ordinal(1);
+        delta.own_ordinal = ordinal(1);
     }
     let write = tokio::spawn(async move {
         store

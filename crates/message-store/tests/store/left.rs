@@ -29,7 +29,7 @@ async fn store(fixture: &Fixture, gid: GroupId, all: &[Someone]) {
             left_pos: *left_pos,
             clear_mid: mid(*clear_mid),
             own_pos: *own_pos,
-            pos: *join_pos.max(left_pos),
+            event_offset: *join_pos.max(left_pos),
             ..Membership::new(*uid, gid)
         };
         let rows = UserRows {
@@ -47,7 +47,7 @@ async fn store(fixture: &Fixture, gid: GroupId, all: &[Someone]) {
             role: membership.is_member().then_some(GroupRole::Member),
             muted: false,
             join_mid: mid(0),
-            pos: membership.pos,
+            event_offset: membership.event_offset,
         };
         in_group.members.insert((gid, *uid), member);
     }

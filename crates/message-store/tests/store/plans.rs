@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use message_store::{ChangeRow, ContactDelta, ConversationRows, MessageRow};
-use schemas::{Change, Chg, TableNumber, TimestampMs, UserId};
+use schemas::{Change, ChangeSeq, TableNumber, TimestampMs, UserId};
 use sqlx::{
     AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime,
 };
@@ -32,7 +32,7 @@ async fn fill(fixture: &Fixture) -> (UserId, UserId) {
                 );
                 row.id = first + number;
                 row.ts = TimestampMs(NOW.0 - (3000 - number) * DAY_MS / 20);
-                row.n = Some(ordinal((number + 1) / 2));
+                row.ordinal = Some(ordinal((number + 1) / 2));
                 row
             })
             .collect();
@@ -455,10 +455,15 @@ async fn what_others_have_hidden_is_not_gone_through() {
     write.await.unwrap();
 
     let mut snapshot = fixture.store.snapshot(shard).await.unwrap();
-    let found = snapshot.changes_after(of, me, Chg::ZERO, 50).await.unwrap();
-    let found: Vec<i64> = found.iter().map(|row| row.chg.get()).collect();
+    let found = snapshot
+        .changes_after(of, me, ChangeSeq::ZERO, 50)
+        .await
+        .unwrap();
+    let found: Vec<i64> = found.iter().map(|row| row.change_seq.get()).collect();
     assert_eq!(found, [4_001, 4_002]);
-    let all = snapshot.changes_after(of, other, Chg::ZERO, 5_000).await;
+    let all = snapshot
+        .changes_after(of, other, ChangeSeq::ZERO, 5_000)
+        .await;
     assert_eq!(all.unwrap().len(), 4_001);
 
     let mut admin = fixture.admin().await;

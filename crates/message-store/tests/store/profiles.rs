@@ -5,17 +5,17 @@ use schemas::{Profile, StoredProfile, TableNumber, TimestampMs, UserId};
 
 use crate::support::{Fixture, NOW};
 
-fn profile(uid: UserId, nick: &str, pos: i64) -> StoredProfile {
+fn profile(uid: UserId, nick: &str, event_offset: i64) -> StoredProfile {
     let is_long = nick == "long";
     StoredProfile {
         profile: Profile {
             uid,
             nick: nick.to_owned(),
-            avatar: (pos % 2 == 0).then(|| format!("https://a/{pos}.png")),
+            avatar: (event_offset % 2 == 0).then(|| format!("https://a/{event_offset}.png")),
             extra: is_long.then(|| format!("{{\"a\":\"{}\"}}", "\u{1f30a}".repeat(1_000))),
         },
-        ts: TimestampMs(NOW.0 + pos),
-        pos,
+        ts: TimestampMs(NOW.0 + event_offset),
+        event_offset,
     }
 }
 
@@ -48,8 +48,8 @@ async fn a_row_changes_only_where_its_event_is_later() {
         assert_eq!(read(&fixture, &[uid]).await, [at]);
     }
     // The log is read again.
-    for pos in [0, 4, 9] {
-        write(&fixture, &[profile(uid, "again", pos)]).await;
+    for event_offset in [0, 4, 9] {
+        write(&fixture, &[profile(uid, "again", event_offset)]).await;
         assert_eq!(read(&fixture, &[uid]).await, [profile(uid, "long", 9)]);
     }
     let last = profile(uid, "last", 11);

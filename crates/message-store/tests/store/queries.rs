@@ -13,7 +13,7 @@ fn talk(users: (schemas::UserId, schemas::UserId)) -> Vec<MessageRow> {
             let back = number % 3 == 0;
             let mut row = message(if back { (users.1, users.0) } else { users }, number);
             row.ts = TimestampMs(NOW.0 - (12 - number) * 4 * DAY_MS);
-            row.n = Some(ordinal(if back {
+            row.ordinal = Some(ordinal(if back {
                 number / 3
             } else {
                 number - number / 3

@@ -144,7 +144,7 @@ pub fn message((srcid, destid): (UserId, UserId), number: i64) -> MessageRow {
         client_msg_id: format!("c-{number}").try_into().unwrap(),
         msg: format!("text {number}"),
         mid: mid(number),
-        n: ordinal(number),
+        ordinal: ordinal(number),
     };
     MessageRow::new(number, NOW, message)
 }
@@ -158,7 +158,7 @@ pub fn group((lo, _): (UserId, UserId)) -> GroupId {
 pub fn to_group(gid: GroupId, row: MessageRow) -> MessageRow {
     MessageRow {
         to: Recipient::Group(gid),
-        n: None,
+        ordinal: None,
         ..row
     }
 }

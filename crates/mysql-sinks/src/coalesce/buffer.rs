@@ -3,18 +3,18 @@ use message_store::StoreError;
 use schemas::{LogPosition, Partition, PartitionMap};
 
 use super::MergedRow;
-use crate::{destination::Destination, metrics, offsets::Offsets};
+use crate::{destination::Destination, metrics, resume_offsets::ResumeOffsets};
 
 /// The pending rows and the offsets of one database.
 pub(crate) struct Buffer<R: MergedRow> {
-    pub(crate) offsets: Offsets,
+    pub(crate) offsets: ResumeOffsets,
     rows: HashMap<R::Key, R>,
 }
 
 impl<R: MergedRow> Default for Buffer<R> {
     fn default() -> Self {
         Self {
-            offsets: Offsets::default(),
+            offsets: ResumeOffsets::default(),
             rows: HashMap::new(),
         }
     }

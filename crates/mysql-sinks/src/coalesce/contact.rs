@@ -25,13 +25,19 @@ pub(super) fn rows(offset: i64, event: &Event) -> [Option<ContactDelta>; 2] {
         }
     };
     // The reader is the sender of the event.
-    for ReadPosition { device, mid, n, .. } in event.body.read_positions() {
+    for ReadPosition {
+        device,
+        mid,
+        ordinal: n,
+        ..
+    } in event.body.read_positions()
+    {
         if let Some(own) = &mut rows[0] {
-            own.read[device] = ReadUpTo { mid, n };
+            own.read[device] = ReadUpTo { mid, ordinal: n };
         }
     }
     for row in rows.iter_mut().flatten() {
-        row.pos = offset;
+        row.event_offset = offset;
     }
     rows
 }
@@ -51,12 +57,12 @@ fn of_message(
     let (srcid, destid) = (message.srcid, id.peer_of(message.srcid));
     let receivers = (srcid != destid).then(|| ContactDelta {
         last: Some(last.clone()),
-        peer_n: message.n,
+        peer_ordinal: message.ordinal,
         ..ContactDelta::new(destid, srcid)
     });
     let senders = ContactDelta {
         last: Some(last),
-        own_n: message.n,
+        own_ordinal: message.ordinal,
         ..ContactDelta::new(srcid, destid)
     };
     [Some(senders), receivers]
@@ -70,10 +76,10 @@ fn of_message_change(
     offset: i64,
 ) -> [Option<ContactDelta>; 2] {
     let (by, peer) = (change.by, id.peer_of(change.by));
-    let last = LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts);
+    let last = LastMessage::changed(change.mid, change.by, &change.change, change.change_seq, ts);
     let row = |uid, peer| ContactDelta {
         last: last.clone(),
-        chg: change.chg,
+        change_seq: change.change_seq,
         ..ContactDelta::new(uid, peer)
     };
     let mut own = row(by, peer);
@@ -93,7 +99,7 @@ fn of_message_change(
 fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
     ContactDelta {
         flags: Some(FlagsAt {
-            pos: offset,
+            event_offset: offset,
             flags: change.flags,
         }),
         deleted_mid: change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid),
@@ -104,7 +110,7 @@ fn of_contact_change(change: &ContactChange, offset: i64) -> ContactDelta {
 #[cfg(test)]
 mod tests {
     use schemas::{
-        Chg, ContactFlags, DeletedContact, Ordinal, PerDevice, Recipient,
+        ChangeSeq, ContactFlags, DeletedContact, Ordinal, PerDevice, Recipient,
         event::{Source, SourceOffset},
     };
 
@@ -134,23 +140,28 @@ mod tests {
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
             mid: FIRST,
-            n: Ordinal::ZERO.next(),
+            ordinal: Ordinal::ZERO.next(),
         };
         rows_of(Body::Message(message))
     }
 
     fn rows_of_change(by: i64, peer: i64, change: Change) -> Vec<ContactDelta> {
-        rows_of_numbered(by, peer, change, Chg::ZERO.next())
+        rows_of_numbered(by, peer, change, ChangeSeq::ZERO.next())
     }
 
-    fn rows_of_numbered(by: i64, peer: i64, change: Change, chg: Chg) -> Vec<ContactDelta> {
+    fn rows_of_numbered(
+        by: i64,
+        peer: i64,
+        change: Change,
+        change_seq: ChangeSeq,
+    ) -> Vec<ContactDelta> {
         rows_of(Body::MessageChange(MessageChange {
             by: by.try_into().unwrap(),
             to: Recipient::User(peer.try_into().unwrap()),
             mid: FIRST,
             change,
-            chg,
-            n: None,
+            change_seq,
+            ordinal: None,
         }))
     }
 
@@ -159,14 +170,14 @@ mod tests {
         let [own, peers] = rows_of_message(1, 2).try_into().unwrap();
         let users = |contact: &ContactDelta| (contact.uid.get(), contact.peer.get());
         assert_eq!((users(&own), users(&peers)), ((1, 2), (2, 1)));
-        assert_eq!((own.own_n.get(), own.peer_n.get()), (1, 0));
-        assert_eq!((peers.own_n.get(), peers.peer_n.get()), (0, 1));
+        assert_eq!((own.own_ordinal.get(), own.peer_ordinal.get()), (1, 0));
+        assert_eq!((peers.own_ordinal.get(), peers.peer_ordinal.get()), (0, 1));
     }
 
     #[test]
     fn a_note_to_oneself_is_one_row_and_no_peers_message() {
         let [own] = rows_of_message(1, 1).try_into().unwrap();
-        assert_eq!((own.own_n.get(), own.peer_n.get()), (1, 0));
+        assert_eq!((own.own_ordinal.get(), own.peer_ordinal.get()), (1, 0));
     }
 
     #[test]
@@ -175,8 +186,8 @@ mod tests {
             let last = row.last.unwrap();
             assert_eq!((last.preview.as_str(), last.srcid.get()), ("new", 2));
             assert_eq!(
-                (row.chg, row.pos, row.read),
-                (last.chg, 5, PerDevice::default())
+                (row.change_seq, row.event_offset, row.read),
+                (last.change_seq, 5, PerDevice::default())
             );
         }
         assert_eq!(rows_of_change(2, 1, Change::Recall).len(), 2);
@@ -187,12 +198,15 @@ mod tests {
     fn what_one_user_hides_or_clears_the_other_still_sees() {
         let [own, peers] = rows_of_change(2, 1, Change::Hide).try_into().unwrap();
         assert_eq!((own.hidden.len(), peers.hidden.len()), (1, 0));
-        assert_eq!((own.last, own.chg, peers.chg), (None, peers.chg, own.chg));
+        assert_eq!(
+            (own.last, own.change_seq, peers.change_seq),
+            (None, peers.change_seq, own.change_seq)
+        );
         let [own, peers] = rows_of_change(2, 1, Change::Clear).try_into().unwrap();
         assert_eq!((own.clear_mid, peers.clear_mid), (FIRST, Mid::ZERO));
         let cleared = ReadUpTo {
             mid: FIRST,
-            n: None,
+            ordinal: None,
         };
         assert_eq!(own.read, PerDevice::from_fn(|_| cleared));
         assert_eq!(peers.read, PerDevice::default());
@@ -202,12 +216,15 @@ mod tests {
     fn what_has_no_number_is_no_business_of_the_other() {
         for (change, hidden, clear_mid) in [(Change::Hide, 1, Mid::ZERO), (Change::Clear, 0, FIRST)]
         {
-            let [own] = rows_of_numbered(2, 1, change, Chg::ZERO)
+            let [own] = rows_of_numbered(2, 1, change, ChangeSeq::ZERO)
                 .try_into()
                 .unwrap();
             assert_eq!((own.uid.get(), own.hidden.len()), (2, hidden));
-            assert_eq!((own.clear_mid, own.chg), (clear_mid, Chg::ZERO));
-            assert_eq!((own.own_pos, own.pos), (5, 5));
+            assert_eq!(
+                (own.clear_mid, own.change_seq),
+                (clear_mid, ChangeSeq::ZERO)
+            );
+            assert_eq!((own.own_pos, own.event_offset), (5, 5));
         }
     }
 
@@ -222,15 +239,21 @@ mod tests {
             uid: 1.try_into().unwrap(),
             peer: 2.try_into().unwrap(),
             flags,
-            deleted: Some(DeletedContact { mid: FIRST, n }),
+            deleted: Some(DeletedContact {
+                mid: FIRST,
+                ordinal: n,
+            }),
         }))
         .try_into()
         .unwrap();
-        let set = FlagsAt { pos: 5, flags };
+        let set = FlagsAt {
+            event_offset: 5,
+            flags,
+        };
         assert_eq!((own.flags, own.deleted_mid), (Some(set), FIRST));
         let read = ReadUpTo {
             mid: FIRST,
-            n: Some(n),
+            ordinal: Some(n),
         };
         assert_eq!(own.read, PerDevice::from_fn(|_| read));
     }

@@ -37,7 +37,7 @@ impl MergedRow for UserRow {
             return take(Self::Profile(StoredProfile {
                 profile: profile.clone(),
                 ts: event.ts,
-                pos: *offset,
+                event_offset: *offset,
             }));
         }
         for row in contact::rows(*offset, event).into_iter().flatten() {
@@ -73,7 +73,9 @@ impl MergedRow for UserRow {
         match (self, other) {
             (Self::Contact(row), Self::Contact(other)) => row.merge(other),
             (Self::Membership(row), Self::Membership(other)) => row.merge(other),
-            (Self::Profile(row), Self::Profile(other)) if other.pos > row.pos => *row = other,
+            (Self::Profile(row), Self::Profile(other)) if other.event_offset > row.event_offset => {
+                *row = other;
+            }
             (Self::Profile(_), Self::Profile(_)) => {}
             _ => unreachable!("they have different keys"),
         }
@@ -102,7 +104,7 @@ impl MergedRow for UserRow {
 /// The membership rows that an event changes: those of users who join or leave, send, read, hide or clear, and no others.
 fn memberships(gid: GroupId, body: &Body, offset: i64, mut take: impl FnMut(Membership)) {
     let of_user = |uid| Membership {
-        pos: offset,
+        event_offset: offset,
         ..Membership::new(uid, gid)
     };
     match body {
@@ -204,16 +206,19 @@ mod tests {
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "hello".to_owned(),
             mid: mid(4),
-            n: Ordinal::ZERO,
+            ordinal: Ordinal::ZERO,
         });
         let [own] = rows(&message).try_into().unwrap();
-        assert_eq!((own.uid, own.own_last_mid, own.pos), (user(2), mid(4), 7));
+        assert_eq!(
+            (own.uid, own.own_last_mid, own.event_offset),
+            (user(2), mid(4), 7)
+        );
         let read = Body::ReadPosition(ReadPosition {
             uid: user(3),
             to: Recipient::Group(gid()),
             device: DeviceClass::Pc,
             mid: mid(4),
-            n: None,
+            ordinal: None,
         });
         let [own] = rows(&read).try_into().unwrap();
         assert_eq!(
@@ -232,7 +237,7 @@ mod tests {
             .try_into()
             .unwrap();
         assert_eq!((joined.join_pos, joined.join_mid), (7, mid(3)));
-        assert_eq!((promoted.join_pos, promoted.pos), (-1, 7));
+        assert_eq!((promoted.join_pos, promoted.event_offset), (-1, 7));
         let [left] = rows(&changed(&[(2, None, false)])).try_into().unwrap();
         let mut row = Membership {
             left_pos: 9,

@@ -14,7 +14,7 @@ pub struct ConfigArgs {
     #[arg(long, env = super::FILE_VARIABLE, value_name = "FILE", value_parser = OsStringValueParser::new().try_map(named_file), global = true)]
     pub config: Option<PathBuf>,
 
-    /// One setting, over the file and the environment; may be repeated
+    /// One setting, which overrides the file and the environment; may be repeated
     #[arg(long, value_name = "SECTION.KEY=VALUE", value_parser = parse_override, global = true)]
     pub set: Vec<(String, String)>,
 }
@@ -33,7 +33,7 @@ fn named_file(name: OsString) -> Result<PathBuf, String> {
     if name.is_empty() {
         let variable = super::FILE_VARIABLE;
         return Err(format!(
-            "must be the name of a file; it comes from {variable} where there is no --config"
+            "must be the name of a file; without --config the name is taken from {variable}"
         ));
     }
     Ok(name.into())

@@ -292,10 +292,10 @@ pub fn row(
     let mid: Mid = NEXT.fetch_add(1, Ordering::Relaxed).try_into().unwrap();
     let read = |n: Option<i64>| ReadUpTo {
         mid,
-        n: n.map(|n| n.try_into().unwrap()),
+        ordinal: n.map(|n| n.try_into().unwrap()),
     };
     ContactDelta {
-        peer_n: n.try_into().unwrap(),
+        peer_ordinal: n.try_into().unwrap(),
         read: PerDevice {
             pc: read(pc),
             mobile: read(mobile),

@@ -127,13 +127,13 @@ impl History {
 
     async fn message(&mut self, peer: i64) {
         let row = self.row(peer);
-        row.n = row.n.next();
-        let newest = row.n.get();
+        row.ordinal = row.ordinal.next();
+        let newest = row.ordinal.get();
         self.happen(messages(ME, peer, newest)).await;
     }
 
     async fn read(&mut self, peer: i64, device: DeviceClass, share: f64, known: bool) {
-        let newest = self.row(peer).n.get();
+        let newest = self.row(peer).ordinal.get();
         let really = self.really_read.entry((peer, device.as_str())).or_default();
         *really += ((newest - *really) as f64 * share).round() as i64;
         let known = known.then_some(*really);
@@ -192,7 +192,7 @@ impl History {
         assert!(state.peers.keys().eq(self.rows.keys()), "{state:?}");
         for (peer, row) in &self.rows {
             let held = state.peers[peer];
-            assert_eq!(held.n, row.n, "{peer}");
+            assert_eq!(held.ordinal, row.ordinal, "{peer}");
             for device in DeviceClass::ALL {
                 // Of a first position, at 0, Redis cannot tell that it came after one that was unknown.
                 let unsure = held.read[device].is_none() && row.read[device] == Some(Ordinal::ZERO);

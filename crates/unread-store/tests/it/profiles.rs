@@ -8,23 +8,23 @@ use crate::test_env::{ME, TestEnv, messages, partition, user};
 /// The partition of the profile of [`ME`].
 const OWN: i64 = ME % 64;
 
-fn profile(uid: i64, pos: i64) -> StoredProfile {
+fn profile(uid: i64, event_offset: i64) -> StoredProfile {
     StoredProfile {
         profile: Profile {
             uid: user(uid),
-            nick: format!("nick {pos}"),
-            avatar: (pos % 2 == 0).then(|| format!("https://a/{pos}")),
-            extra: (pos % 3 == 0).then(|| format!("{{ \"pos\": {pos} }}")),
+            nick: format!("nick {event_offset}"),
+            avatar: (event_offset % 2 == 0).then(|| format!("https://a/{event_offset}")),
+            extra: (event_offset % 3 == 0).then(|| format!("{{ \"pos\": {event_offset} }}")),
         },
-        ts: TimestampMs(pos * 1_000),
-        pos,
+        ts: TimestampMs(event_offset * 1_000),
+        event_offset,
     }
 }
 
 /// A row of a store that has all events below `reflects`.
-fn row(uid: i64, pos: i64, reflects: i64) -> ProfileUpdate {
+fn row(uid: i64, event_offset: i64, reflects: i64) -> ProfileUpdate {
     ProfileUpdate {
-        stored: profile(uid, pos),
+        stored: profile(uid, event_offset),
         reflects: NextOffset::new(reflects),
     }
 }
@@ -32,8 +32,8 @@ fn row(uid: i64, pos: i64, reflects: i64) -> ProfileUpdate {
 async fn cached(env: &TestEnv, uid: i64) -> Option<i64> {
     let read = env.conn.read_profiles(&[user(uid)]).await.unwrap();
     let found = read.profiles.get(&user(uid))?;
-    assert_eq!(*found, profile(uid, found.pos));
-    Some(found.pos)
+    assert_eq!(*found, profile(uid, found.event_offset));
+    Some(found.event_offset)
 }
 
 async fn cache(env: &TestEnv, update: ProfileUpdate) {
@@ -50,9 +50,9 @@ async fn a_profile_is_cached_whole_and_expires() {
         let env = TestEnv::with(config).await;
         assert_eq!(cached(&env, ME).await, None);
         // What one has and the next has not.
-        for pos in [0, 2, 3, 6, 7] {
-            cache(&env, ProfileUpdate::of_event(profile(ME, pos))).await;
-            assert_eq!(cached(&env, ME).await, Some(pos));
+        for event_offset in [0, 2, 3, 6, 7] {
+            cache(&env, ProfileUpdate::of_event(profile(ME, event_offset))).await;
+            assert_eq!(cached(&env, ME).await, Some(event_offset));
         }
         let key = if cluster {
             "{40}user-1000"
@@ -170,8 +170,9 @@ impl World {
             }
             8..12 => self.apply().await,
             12..15 => {
-                if let Some(pos) = self.newest(uid, self.rows_below) {
-                    self.late.push(row(uid, pos, self.rows_below as i64));
+                if let Some(event_offset) = self.newest(uid, self.rows_below) {
+                    self.late
+                        .push(row(uid, event_offset, self.rows_below as i64));
                 }
             }
             15..18 => {
@@ -231,7 +232,8 @@ impl World {
                 cached.is_none() || cached >= least,
                 "{cached:?} < {least:?}"
             );
-            let exists = cached.is_none_or(|pos| self.log[pos as usize] == Some(uid));
+            let exists =
+                cached.is_none_or(|event_offset| self.log[event_offset as usize] == Some(uid));
             assert!(exists, "{cached:?}");
             found += usize::from(cached.is_some());
         }

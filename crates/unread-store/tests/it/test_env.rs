@@ -64,7 +64,7 @@ pub fn read(uid: i64, peer: i64, device: DeviceClass, ordinal: Option<i64>) -> U
         to: Recipient::User(user(peer)),
         device,
         mid: Mid::ZERO.next(),
-        n: ordinal.map(n),
+        ordinal: ordinal.map(n),
     });
     update
 }

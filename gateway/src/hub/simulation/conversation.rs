@@ -8,7 +8,7 @@ use std::{
 use client::ChangesAfter;
 use message_store::PREVIEW_CHARS;
 use schemas::{
-    Change, Chg, ContactFlags, ConversationId, GroupChange, GroupMember, GroupSettings,
+    Change, ChangeSeq, ContactFlags, ConversationId, GroupChange, GroupMember, GroupSettings,
     MessageChange, Mid, Ordinal, PerDevice, Reactions, Recipient, TimestampMs, UserId,
     event::{Body, Message},
 };
@@ -23,7 +23,7 @@ pub(super) struct Conversation {
     pub(super) changes: Vec<(MessageChange, i64)>,
     pub(super) group: Group,
     /// The last event that changed the contents or the group.
-    pub(super) pos: i64,
+    pub(super) event_offset: i64,
     pub(super) views: BTreeMap<UserId, View>,
 }
 
@@ -76,7 +76,7 @@ impl Default for Group {
 #[derive(Clone, Default)]
 pub(super) struct View {
     /// The last event that changed it.
-    pub(super) pos: i64,
+    pub(super) event_offset: i64,
     pub(super) flags: ContactFlags,
     pub(super) deleted_mid: Mid,
     read: PerDevice<(Mid, Ordinal)>,
@@ -132,7 +132,7 @@ impl Conversation {
             Body::ReadPosition(position) => {
                 let own = self.touch(position.uid, offset);
                 let read = &mut own.read[position.device];
-                *read = (position.mid, position.n.unwrap_or_default());
+                *read = (position.mid, position.ordinal.unwrap_or_default());
             }
             Body::ContactChange(change) => {
                 let own = self.touch(change.uid, offset);
@@ -145,18 +145,18 @@ impl Conversation {
         }
         for position in body.read_positions() {
             let read = &mut self.touch(position.uid, offset).read[position.device];
-            *read = (position.mid, position.n.unwrap()).max(*read);
+            *read = (position.mid, position.ordinal.unwrap()).max(*read);
         }
     }
 
     fn touch(&mut self, user: UserId, offset: i64) -> &mut View {
         let view = self.views.entry(user).or_default();
-        view.pos = offset;
+        view.event_offset = offset;
         view
     }
 
     fn apply_message(&mut self, offset: i64, message: &Message) {
-        self.pos = offset;
+        self.event_offset = offset;
         self.messages.push(Stored {
             author: message.srcid,
             client_msg_id: message.client_msg_id.to_string(),
@@ -177,8 +177,8 @@ impl Conversation {
     }
 
     /// The number of the last change that has one.
-    pub(super) fn chg(&self) -> Chg {
-        let chgs = self.changes.iter().map(|(change, _)| change.chg);
+    pub(super) fn change_seq(&self) -> ChangeSeq {
+        let chgs = self.changes.iter().map(|(change, _)| change.change_seq);
         chgs.max().unwrap_or_default()
     }
 
@@ -209,7 +209,7 @@ impl Conversation {
             self.touch(change.by, offset).own_pos = offset;
             return;
         }
-        self.pos = offset;
+        self.event_offset = offset;
         if let Recipient::User(peer) = change.to {
             self.touch(change.by, offset);
             self.touch(peer, offset);
@@ -217,7 +217,7 @@ impl Conversation {
     }
 
     fn apply_group_change(&mut self, offset: i64, change: &GroupChange) {
-        self.pos = offset;
+        self.event_offset = offset;
         self.group.settings = change.settings.clone();
         self.group.count = change.member_count;
         for &GroupMember {
@@ -317,7 +317,7 @@ impl Seen<'_> {
             Recipient::Group(_) => self.group_row(),
         };
         let at = format!("{}:{at}", self.id.partition());
-        let mut more = json!({"last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.chg(), "at": at});
+        let mut more = json!({"last": self.last(), "last_mid": self.contents.last_mid(), "chg": self.contents.change_seq(), "at": at});
         if self.view.own_pos > 0 {
             more["own_pos"] = self.view.own_pos.into();
         }
@@ -330,8 +330,8 @@ impl Seen<'_> {
         let (view, last_mid) = (&self.view, self.contents.last_mid());
         let is_note = peer == self.user;
         let sent = self.contents.sent_by(peer, last_mid).get();
-        let peer_n = if is_note { 0 } else { sent };
-        let unread = view.read.map(|(_, n)| (peer_n - n.get()).max(0));
+        let peer_ordinal = if is_note { 0 } else { sent };
+        let unread = view.read.map(|(_, n)| (peer_ordinal - n.get()).max(0));
         let ContactFlags {
             favourite,
             pinned,
@@ -340,7 +340,7 @@ impl Seen<'_> {
         } = view.flags;
         let mut row = json!({
             "peer": peer.to_string(), "favourite": favourite, "pinned": pinned, "muted": muted, "blocked": blocked, "unread": unread,
-            "read_mid": view.read.map(|(mid, _)| mid), "peer_n": peer_n,
+            "read_mid": view.read.map(|(mid, _)| mid), "peer_n": peer_ordinal,
         });
         if view.deleted_mid > Mid::ZERO && view.deleted_mid >= last_mid {
             row["deleted"] = true.into();
@@ -396,7 +396,7 @@ impl Seen<'_> {
         let mut changes: Vec<_> = self.contents.changes.iter().collect();
         changes.retain(|(change, at)| match change.is_own() {
             true => change.by == self.user && *at > after.own_pos,
-            false => self.concerns(change) && change.chg > after.chg,
+            false => self.concerns(change) && change.change_seq > after.change_seq,
         });
         changes.sort_by_key(|(change, _)| change.is_own());
         let more = changes.len() > limit;
@@ -404,9 +404,9 @@ impl Seen<'_> {
         let next = more.then(|| {
             let own = changes.iter().filter(|(change, _)| change.is_own());
             let own_pos = own.map(|(_, at)| *at).fold(after.own_pos, i64::max);
-            let chgs = changes.iter().map(|(change, _)| change.chg);
-            let chg = chgs.fold(after.chg, Chg::max);
-            format!("after_chg={chg}&after_own_pos={own_pos}")
+            let chgs = changes.iter().map(|(change, _)| change.change_seq);
+            let change_seq = chgs.fold(after.change_seq, ChangeSeq::max);
+            format!("after_chg={change_seq}&after_own_pos={own_pos}")
         });
         let seen = changes
             .into_iter()
@@ -427,7 +427,7 @@ impl Seen<'_> {
     }
 
     fn change(&self, change: &MessageChange, at: i64) -> Value {
-        let mut item = json!({"chg": change.chg, "mid": change.mid, "kind": change.change.kind(), "ts": ts(at)});
+        let mut item = json!({"chg": change.change_seq, "mid": change.mid, "kind": change.change.kind(), "ts": ts(at)});
         if change.is_own() {
             item["own_pos"] = at.into();
         }
@@ -448,11 +448,11 @@ impl Seen<'_> {
     }
 
     /// Between the last change that concerns the user since joining, and the last one.
-    pub(super) fn last_chgs(&self) -> RangeInclusive<Chg> {
+    pub(super) fn last_chgs(&self) -> RangeInclusive<ChangeSeq> {
         let since = self.contents.changes.iter();
         let since = since.filter(|(change, at)| self.concerns(change) && *at >= self.view.join_pos);
-        let least = since.map(|(change, _)| change.chg).max();
-        least.unwrap_or_default()..=self.contents.chg()
+        let least = since.map(|(change, _)| change.change_seq).max();
+        least.unwrap_or_default()..=self.contents.change_seq()
     }
 
     /// The last of the user's own changes without a number. A user who has joined again may not have learned of those before.

@@ -167,7 +167,9 @@ impl Device {
         });
         heads.any(|head| match &logged.body {
             Body::Message(message) => message.mid <= head.mid,
-            Body::MessageChange(change) => !change.change.is_for_one() && change.chg <= head.chg,
+            Body::MessageChange(change) => {
+                !change.change.is_for_one() && change.change_seq <= head.change_seq
+            }
             _ => false,
         })
     }
@@ -219,7 +221,7 @@ impl Device {
             let page = seen.changes(after, PAGE);
             let taken = serde_json::from_value(page.clone()).unwrap();
             next = self.state.take_changes(key, after, taken);
-            let after = json!({"chg": after.chg, "own_pos": after.own_pos});
+            let after = json!({"chg": after.change_seq, "own_pos": after.own_pos});
             self.record(json!({"changes": page, "of": key_text(key), "after": after}));
         }
     }
@@ -264,9 +266,9 @@ impl Device {
         let chat = &self.state.chats()[&key];
         let (mut known, lasts) = (chat_json(chat), seen.last_chgs());
         assert!(
-            lasts.contains(&chat.chg),
+            lasts.contains(&chat.change_seq),
             "{whose}: {}, not {lasts:?}",
-            chat.chg
+            chat.change_seq
         );
         let own = seen.own_pos();
         assert!(

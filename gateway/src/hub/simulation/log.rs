@@ -7,7 +7,7 @@ use std::{
 
 use rand::{Rng as _, rngs::StdRng};
 use schemas::{
-    Change, Chg, ContactChange, ConversationId, DeletedContact, DeviceClass, EventPosition,
+    Change, ChangeSeq, ContactChange, ConversationId, DeletedContact, DeviceClass, EventPosition,
     GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole, MessageChange, Mid, NextOffset,
     Ordinal, Partition, PartitionMap, Recipient, UserId,
     event::{Body, Message, ReadPosition},
@@ -195,7 +195,7 @@ impl Now<'_> {
             client_msg_id: format!("id-{}", self.offset).try_into().unwrap(),
             msg: text(self.offset, rng),
             mid: self.known.last_mid().next(),
-            n: match self.to {
+            ordinal: match self.to {
                 Recipient::User(_) => sent.next(),
                 Recipient::Group(_) => Ordinal::ZERO,
             },
@@ -224,7 +224,7 @@ impl Now<'_> {
             to: self.to,
             device,
             mid,
-            n: self.ordinal(mid),
+            ordinal: self.ordinal(mid),
         };
         let is_note = self.to == Recipient::User(self.by);
         (is_new && !is_note).then(|| (Body::ReadPosition(position), [self.by].into()))
@@ -242,7 +242,7 @@ impl Now<'_> {
             _ if self.known.last_mid() > known.deleted_mid => {
                 let mid = self.known.last_mid();
                 let n = self.ordinal(mid)?;
-                deleted = Some(DeletedContact { mid, n });
+                deleted = Some(DeletedContact { mid, ordinal: n });
             }
             _ => return None,
         }
@@ -288,12 +288,12 @@ impl Now<'_> {
             by: self.by,
             to: self.to,
             mid,
-            chg: match change.is_for_one() && self.offset >= VERSION_4 {
-                true => Chg::ZERO,
-                false => self.known.chg().next(),
+            change_seq: match change.is_for_one() && self.offset >= VERSION_4 {
+                true => ChangeSeq::ZERO,
+                false => self.known.change_seq().next(),
             },
             change,
-            n: self.ordinal(mid).filter(|_| is_clear),
+            ordinal: self.ordinal(mid).filter(|_| is_clear),
         };
         (Body::MessageChange(change), users)
     }

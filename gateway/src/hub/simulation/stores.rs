@@ -137,11 +137,16 @@ impl Stores {
         let own = log.conversations(partition, self.contacts[partition]);
         let own = own.iter().filter_map(|(id, one)| {
             let view = one.views.get(&user)?;
-            let has_moved = view.pos >= least_pos;
+            let has_moved = view.event_offset >= least_pos;
             match id {
                 ConversationId::Direct(direct) => {
                     let key = (partition, false, direct.peer_of(user).get());
-                    has_moved.then(|| (key, Some((seen(*id, user, one, view.clone()), view.pos))))
+                    has_moved.then(|| {
+                        (
+                            key,
+                            Some((seen(*id, user, one, view.clone()), view.event_offset)),
+                        )
+                    })
                 }
                 ConversationId::Group(gid) if view.left_pos.is_some() => {
                     let key = (partition, true, gid.get());
@@ -152,12 +157,12 @@ impl Stores {
                     if !group.is_member(user) {
                         let key = (partition, true, gid.get());
                         let has_left = self.groups[partition].get() > view.join_pos;
-                        let is_said = has_left && group.pos >= least_pos && !cursor.full;
+                        let is_said = has_left && group.event_offset >= least_pos && !cursor.full;
                         return is_said.then_some((key, None));
                     }
                     let seen = seen(*id, user, group, view.clone());
-                    let row = (seen, view.pos.max(group.pos));
-                    (has_moved || group.pos >= least_pos)
+                    let row = (seen, view.event_offset.max(group.event_offset));
+                    (has_moved || group.event_offset >= least_pos)
                         .then_some(((partition, true, gid.get()), Some(row)))
                 }
             }

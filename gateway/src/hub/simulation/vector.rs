@@ -62,10 +62,10 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
         ChatWith::User {
             flags,
             deleted,
-            peer_n,
+            peer_ordinal,
         } => json!({
             "favourite": flags.favourite, "pinned": flags.pinned, "muted": flags.muted, "blocked": flags.blocked,
-            "deleted": deleted, "peer_n": peer_n,
+            "deleted": deleted, "peer_n": peer_ordinal,
         }),
         ChatWith::Group {
             name,
@@ -83,10 +83,10 @@ pub(super) fn chat_json(chat: &Chat) -> Value {
     let messages = chat.messages.values();
     let missing = chat.missing();
     let more = json!({
-        "last": chat.last, "last_mid": chat.last_mid, "chg": chat.chg, "own_pos": chat.own_pos, "unread": chat.unread, "read_mid": chat.read_mid,
+        "last": chat.last, "last_mid": chat.last_mid, "chg": chat.change_seq, "own_pos": chat.own_pos, "unread": chat.unread, "read_mid": chat.read_mid,
         "messages": messages.collect::<Vec<_>>(),
         "missing": missing.map(|missing| json!({
-            "after_mid": missing.after_mid, "after_chg": missing.after_changes.chg, "after_own_pos": missing.after_changes.own_pos,
+            "after_mid": missing.after_mid, "after_chg": missing.after_changes.change_seq, "after_own_pos": missing.after_changes.own_pos,
         })),
     });
     let Value::Object(more) = more else {

@@ -1,7 +1,7 @@
 //! Compares `msg_change_<n>` with the changes of the log. Its rows are never changed.
 
 use message_store::{Month, ReadTx, StoreError, StoredChange};
-use schemas::{Chg, ConversationId, topics::Topic};
+use schemas::{ChangeSeq, ConversationId, topics::Topic};
 
 use super::messages::MessageTable;
 use crate::{AuditError, Check, Finding, Kind, fold::LoggedChange};
@@ -46,9 +46,9 @@ pub(crate) async fn compare_changes(
 
 /// The key of a change; like [`StoredChange::number`].
 fn key(change: &LoggedChange) -> (ConversationId, i64) {
-    let number = match change.chg {
-        Chg::ZERO => -change.id,
-        chg => chg.get(),
+    let number = match change.change_seq {
+        ChangeSeq::ZERO => -change.id,
+        change_seq => change_seq.get(),
     };
     (change.conversation, number)
 }
@@ -86,7 +86,8 @@ impl ChangeMerge<'_> {
     async fn new_rows(&mut self, snapshot: &mut ReadTx) -> Result<(), StoreError> {
         let changes = self.expected;
         // Between changes with a number and those without there may be earlier rows.
-        let range = |change: &LoggedChange| (change.conversation, change.chg == Chg::ZERO);
+        let range =
+            |change: &LoggedChange| (change.conversation, change.change_seq == ChangeSeq::ZERO);
         for of_one in changes.chunk_by(|one, next| range(one) == range(next)) {
             for some in of_one.chunks(PAGE as usize) {
                 let ((conversation, first), (_, last)) = (key(some[0]), key(some[some.len() - 1]));
@@ -132,7 +133,7 @@ impl ChangeMerge<'_> {
             // Its event was appended after the log's end was read.
             _ if (self.table.bounds.end..self.next).contains(&row.id) => {}
             _ => {
-                let what = format!("no change {} of {}", row.chg, row.conversation);
+                let what = format!("no change {} of {}", row.change_seq, row.conversation);
                 self.note(Kind::Extra, row.id, &what);
             }
         }
@@ -156,14 +157,14 @@ impl ChangeMerge<'_> {
     fn add(&mut self, kind: Kind, change: &LoggedChange, what: &str) {
         let LoggedChange {
             conversation,
-            chg,
+            change_seq,
             id,
             ..
         } = change;
         self.note(
             kind,
             *id,
-            &format!("change {chg} of {conversation}: {what}"),
+            &format!("change {change_seq} of {conversation}: {what}"),
         );
     }
 

@@ -102,11 +102,15 @@ fn row_difference(rows: Rows, values: ComparedValues<'_>) -> Option<(Kind, Strin
 
 /// The state after an event between the two states is not known, so such a row may have any value.
 fn outside(found: &Value, lower: Option<&Value>, upper: &Value) -> Option<&'static str> {
-    let (pos, lower_pos, upper_pos) = (found.pos(), lower.map_or(-1, Value::pos), upper.pos());
-    if lower_pos < pos && pos < upper_pos {
+    let (event_offset, lower_offset, upper_offset) = (
+        found.event_offset(),
+        lower.map_or(-1, Value::event_offset),
+        upper.event_offset(),
+    );
+    if lower_offset < event_offset && event_offset < upper_offset {
         return None;
     }
-    let lower = lower.filter(|_| pos == lower_pos && pos != upper_pos);
+    let lower = lower.filter(|_| event_offset == lower_offset && event_offset != upper_offset);
     found.different(lower.unwrap_or(upper))
 }
 
@@ -177,11 +181,11 @@ mod tests {
         }
     }
 
-    fn membership(read: i64, pos: i64) -> Value {
+    fn membership(read: i64, event_offset: i64) -> Value {
         Value::Member(Member {
             joined_at: 1,
             reads: PerDevice::from_fn(|_| read),
-            pos,
+            event_offset,
             ..Member::default()
         })
     }
@@ -207,12 +211,12 @@ mod tests {
             let kinds = |found, lower: &Option<Value>, upper: &Option<Value>| {
                 kinds(rows, [found, lower.clone(), upper.clone()])
             };
-            for (content, pos) in [(3, 5), (4, 9), (4, 7), (9, 7)] {
-                assert_eq!(kinds(Some(row(content, pos)), &lower, &upper), []);
+            for (content, event_offset) in [(3, 5), (4, 9), (4, 7), (9, 7)] {
+                assert_eq!(kinds(Some(row(content, event_offset)), &lower, &upper), []);
             }
-            for (content, pos) in [(4, 5), (3, 9), (3, 4), (4, 10), (3, -1)] {
-                let found = kinds(Some(row(content, pos)), &lower, &upper);
-                assert_eq!(found, [Kind::Different], "{content} at {pos}");
+            for (content, event_offset) in [(4, 5), (3, 9), (3, 4), (4, 10), (3, -1)] {
+                let found = kinds(Some(row(content, event_offset)), &lower, &upper);
+                assert_eq!(found, [Kind::Different], "{content} at {event_offset}");
             }
             let missing = match rows {
                 Rows::CachedProfiles => vec![],
@@ -228,15 +232,18 @@ mod tests {
 
     #[test]
     fn a_contact_may_be_in_between_and_its_flags_any_while_they_change() {
-        let contact = |chg, pos, pinned| {
+        let contact = |change_seq, event_offset, pinned| {
             let set = ContactFlags {
                 pinned,
                 ..ContactFlags::default()
             };
-            let flags = Flags { set, at: pos };
+            let flags = Flags {
+                set,
+                at: event_offset,
+            };
             Contact {
-                chg,
-                pos,
+                change_seq,
+                event_offset,
                 flags,
                 ..Contact::default()
             }
@@ -265,7 +272,7 @@ mod tests {
             ..plain
         };
         let old = Contact {
-            pos: -1,
+            event_offset: -1,
             ..plain.clone()
         };
         assert_eq!(what(old.clone(), &plain, &plain), None);

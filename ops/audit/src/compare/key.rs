@@ -123,7 +123,7 @@ impl Key {
                         role: member.role,
                         muted: member.muted,
                         join_mid: member.join_mid,
-                        pos: member.changed_at,
+                        event_offset: member.changed_at,
                         ..Member::default()
                     })),
                     _ => Some(Value::Member(Member {

@@ -41,7 +41,7 @@ impl Forgotten {
         };
         match (key.rows, found, expected()) {
             (Rows::Members, None, Some(Value::Member(expected)))
-                if expected.role.is_none() && expected.pos < below =>
+                if expected.role.is_none() && expected.event_offset < below =>
             {
                 Some(Value::Member(expected))
             }
@@ -96,7 +96,7 @@ mod tests {
             join_mid: 5,
             own_last_mid: 4,
             reads: PerDevice::default().map(|_: Mid| 5),
-            pos: left_at.max(joined_at),
+            event_offset: left_at.max(joined_at),
             ..Member::default()
         }
     }
@@ -136,18 +136,18 @@ mod tests {
             };
             assert_eq!(restored(Rows::Memberships, None, &hidden), None);
         }
-        for (role, pos, is_forgotten) in [
+        for (role, event_offset, is_forgotten) in [
             (None, BELOW - 1, true),
             (None, BELOW, false),
             (Some(GroupRole::Member), BELOW - 1, false),
         ] {
             let expected = Member {
                 role,
-                pos,
+                event_offset,
                 ..Member::default()
             };
             let found = restored(Rows::Members, None, &expected);
-            assert_eq!(found.is_some(), is_forgotten, "{role:?}, {pos}");
+            assert_eq!(found.is_some(), is_forgotten, "{role:?}, {event_offset}");
         }
     }
 

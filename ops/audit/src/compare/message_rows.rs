@@ -27,7 +27,7 @@ pub(super) struct StoredMessage {
     srcid: UserId,
     client_msg_id: ClientMsgId,
     mid: Mid,
-    n: i64,
+    ordinal: i64,
 }
 
 impl MessageRows {
@@ -89,7 +89,7 @@ impl From<MessageRow> for StoredMessage {
             srcid: row.srcid,
             client_msg_id: &row.client_msg_id,
             mid: row.mid,
-            n: row.n.map_or(0, Ordinal::get),
+            ordinal: row.ordinal.map_or(0, Ordinal::get),
         };
         let without_reactions = MessageDigest::of(row.ts, &sent, &text);
         Self {
@@ -100,7 +100,7 @@ impl From<MessageRow> for StoredMessage {
             conversation: sent.conversation,
             srcid: sent.srcid,
             mid: sent.mid,
-            n: sent.n,
+            ordinal: sent.ordinal,
             client_msg_id: row.client_msg_id,
         }
     }
@@ -123,7 +123,7 @@ impl StoredMessage {
             srcid: self.srcid,
             client_msg_id: &self.client_msg_id,
             mid: self.mid,
-            n: self.n,
+            ordinal: self.ordinal,
         };
         let receiver = match self.conversation {
             ConversationId::Direct(_) => "destid",
@@ -135,7 +135,7 @@ impl StoredMessage {
             ("mid", sent.mid == found.mid),
             ("ts", ts == self.ts),
             ("client_msg_id", sent.client_msg_id == found.client_msg_id),
-            ("n", sent.n == found.n),
+            ("n", sent.ordinal == found.ordinal),
         ];
         let names = columns.iter().filter(|(_, equal)| !equal);
         let names: Vec<&str> = names.map(|(name, _)| *name).collect();

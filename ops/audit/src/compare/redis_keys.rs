@@ -27,13 +27,13 @@ pub(crate) enum StateHash {
 /// n of the peer's newest message, and of the newest that was read; `None` if unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ordinals {
-    pub(crate) n: i64,
+    pub(crate) ordinal: i64,
     pub(crate) reads: PerDevice<Option<i64>>,
 }
 
 impl Ordinals {
     pub(crate) const ZERO: Self = Self {
-        n: 0,
+        ordinal: 0,
         reads: PerDevice {
             pc: Some(0),
             mobile: Some(0),
@@ -43,7 +43,7 @@ impl Ordinals {
     /// The unread count, unless it is zero or unknown.
     pub(crate) fn unread(&self, device: DeviceClass) -> Option<i64> {
         self.reads[device]
-            .map(|read| self.n - read)
+            .map(|read| self.ordinal - read)
             .filter(|unread| *unread > 0)
     }
 }
@@ -69,8 +69,8 @@ impl RedisKeys {
                     .filter(|(peer, _)| is_compared(*peer))
                     .map(|(peer, ordinals)| {
                         let reads = ordinals.read.map(|n| n.map(Ordinal::get));
-                        let n = ordinals.n.get();
-                        (peer, Ordinals { n, reads })
+                        let n = ordinals.ordinal.get();
+                        (peer, Ordinals { ordinal: n, reads })
                     })
                     .collect(),
             ),

@@ -84,13 +84,13 @@ fn ordinals_difference(
 
 fn ordinals(contact: Option<&Contact>) -> Ordinals {
     contact.map_or(Ordinals::ZERO, |contact| Ordinals {
-        n: contact.peer_n,
-        reads: contact.reads.map(|LastRead { n, .. }| n),
+        ordinal: contact.peer_ordinal,
+        reads: contact.reads.map(|LastRead { ordinal: n, .. }| n),
     })
 }
 
 fn outside(found: &Ordinals, lower: &Ordinals, upper: &Ordinals) -> Option<&'static str> {
-    if !(lower.n..=upper.n).contains(&found.n) {
+    if !(lower.ordinal..=upper.ordinal).contains(&found.ordinal) {
         return Some("n");
     }
     let is_within = |device: DeviceClass| {
@@ -110,7 +110,7 @@ fn outside(found: &Ordinals, lower: &Ordinals, upper: &Ordinals) -> Option<&'sta
 fn text_of(ordinals: &Ordinals) -> String {
     let read = |n: Option<i64>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
     let PerDevice { pc, mobile } = ordinals.reads;
-    format!("{},{},{}", ordinals.n, read(pc), read(mobile))
+    format!("{},{},{}", ordinals.ordinal, read(pc), read(mobile))
 }
 
 /// The first peer whose count does not follow from the state hash, which was read in the same step.
@@ -150,13 +150,13 @@ mod tests {
         uid.try_into().unwrap()
     }
 
-    fn contacts(peer_n: i64, read: i64) -> ExpectedContacts {
+    fn contacts(peer_ordinal: i64, read: i64) -> ExpectedContacts {
         let read = LastRead {
             mid: read,
-            n: Some(read),
+            ordinal: Some(read),
         };
         let contact = Contact {
-            peer_n,
+            peer_ordinal,
             reads: PerDevice::from_fn(|_| read),
             ..Contact::default()
         };
@@ -167,7 +167,7 @@ mod tests {
         let state = BTreeMap::from([(
             user(2),
             Ordinals {
-                n,
+                ordinal: n,
                 reads: PerDevice::from_fn(|_| read),
             },
         )]);

@@ -72,7 +72,7 @@ async fn check(
     }
     let contact = snapshot.contact(read.uid, read.peer).await?;
     let position = contact.map(|row| row.contact.read[read.device]);
-    if position.is_none_or(|position| position.mid != read.mid || position.n.is_some()) {
+    if position.is_none_or(|position| position.mid != read.mid || position.ordinal.is_some()) {
         return wrong("no read position waits for it".to_owned());
     }
     let partition = read.conversation().partition();

@@ -39,8 +39,8 @@ pub(crate) struct GroupColumns {
     settings: Option<GroupSettings>,
     member_count: i64,
     last: LastInGroup,
-    chg: i64,
-    pos: i64,
+    change_seq: i64,
+    event_offset: i64,
 }
 
 /// A row as a value, and its subject.
@@ -50,7 +50,7 @@ impl Value {
     pub(super) fn reads(mids: PerDevice<Mid>) -> Self {
         let read = |mid: Mid| LastRead {
             mid: mid.get(),
-            n: None,
+            ordinal: None,
         };
         Self::Contact(Contact {
             reads: mids.map(read),
@@ -77,11 +77,11 @@ impl Value {
                 ts: last.ts.0,
                 srcid: last.srcid.get(),
                 preview: preview_digest(&last.preview),
-                chg: last.chg.get(),
+                change_seq: last.change_seq.get(),
                 state: last.state.into(),
             }),
-            chg: row.chg.get(),
-            pos: row.pos,
+            change_seq: row.change_seq.get(),
+            event_offset: row.event_offset,
         };
         (Subject::Group(row.gid), Self::Group(columns))
     }
@@ -91,7 +91,7 @@ impl Value {
             role: row.role,
             muted: row.muted,
             join_mid: row.join_mid.get(),
-            pos: row.pos,
+            event_offset: row.event_offset,
             ..Member::default()
         };
         (Subject::Member(row.gid, row.uid), Self::Member(columns))
@@ -106,7 +106,7 @@ impl Value {
             reads: row.read.map(Mid::get),
             clear_mid: row.clear_mid.get(),
             own_pos: row.own_pos,
-            pos: row.pos,
+            event_offset: row.event_offset,
             ..Member::default()
         };
         (Subject::Member(row.gid, row.uid), Self::Member(columns))
@@ -118,10 +118,10 @@ impl Value {
     }
 
     /// The offset of the event that the row names as the last that changed it; −1 for none.
-    pub(super) fn pos(&self) -> i64 {
+    pub(super) fn event_offset(&self) -> i64 {
         match self {
-            Self::Group(group) => group.pos,
-            Self::Member(member) => member.pos,
+            Self::Group(group) => group.event_offset,
+            Self::Member(member) => member.event_offset,
             Self::Profile(version) => version.at,
             _ => -1,
         }
@@ -149,8 +149,8 @@ impl GroupColumns {
             settings: group.settings.clone(),
             member_count: group.member_count,
             last: group.last,
-            chg: group.chg,
-            pos: group.pos,
+            change_seq: group.change_seq,
+            event_offset: group.event_offset,
         }
     }
 
@@ -175,13 +175,13 @@ impl GroupColumns {
             ("dissolved", same(self, expected, |set| set.dissolved)),
             ("member_count", self.member_count == expected.member_count),
             ("last_mid", last.mid == expected_last.mid),
-            ("chg", self.chg == expected.chg),
+            ("chg", self.change_seq == expected.change_seq),
             ("last_srcid", last.srcid == expected_last.srcid),
             ("last_ts", last.ts == expected_last.ts),
             ("preview", last.preview == expected_last.preview),
-            ("last_chg", last.chg == expected_last.chg),
+            ("last_chg", last.change_seq == expected_last.change_seq),
             ("last_state", last.state == expected_last.state),
-            ("pos", self.pos == expected.pos),
+            ("pos", self.event_offset == expected.event_offset),
         ]
     }
 }
@@ -200,6 +200,6 @@ fn equal(found: &Member, expected: &Member) -> [(&'static str, bool); 11] {
         ("mobile_read_mid", read(DeviceClass::Mobile)),
         ("clear_mid", found.clear_mid == expected.clear_mid),
         ("own_pos", found.own_pos == expected.own_pos),
-        ("pos", found.pos == expected.pos),
+        ("pos", found.event_offset == expected.event_offset),
     ]
 }

@@ -11,8 +11,8 @@ use schemas::{
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{
-    dedup::Lookup, expected::Expected, repeat_key::RepeatKey, routing::belongs_to,
-    state_before::StateBefore,
+    dedup::Lookup, expected::Expected, inbound::first_version, repeat_key::RepeatKey,
+    routing::belongs_to, state_before::StateBefore,
 };
 
 /// The expected outcome of a record if its id alone decides: the id repeats an earlier command, is not valid, or is another command's.
@@ -21,7 +21,7 @@ pub(super) fn expected_by_id(
     partition: Partition,
     before: &StateBefore<'_>,
 ) -> Option<Expected> {
-    if before.rules.rule_version < 4 {
+    if before.rules.rule_version < first_version(&asked.command).max(4) {
         return None;
     }
     let Ok(id) = asked.command_id() else {

@@ -11,7 +11,7 @@ pub(crate) struct LastMessage {
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
     /// The change that the message is shown with; 0 for none.
-    pub(crate) chg: i64,
+    pub(crate) change_seq: i64,
     pub(crate) state: MessageState,
 }
 
@@ -19,12 +19,15 @@ pub(crate) struct LastMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastRead {
     pub(crate) mid: i64,
-    pub(crate) n: Option<i64>,
+    pub(crate) ordinal: Option<i64>,
 }
 
 impl Default for LastRead {
     fn default() -> Self {
-        Self { mid: 0, n: Some(0) }
+        Self {
+            mid: 0,
+            ordinal: Some(0),
+        }
     }
 }
 
@@ -41,16 +44,16 @@ pub(crate) struct Flags {
 pub(crate) struct Contact {
     pub(crate) last: LastMessage,
     /// n of the peer's newest message; 0 in a note to oneself, which is never unread.
-    pub(crate) peer_n: i64,
+    pub(crate) peer_ordinal: i64,
     /// n of the user's own newest message.
-    pub(crate) own_n: i64,
+    pub(crate) own_ordinal: i64,
     pub(crate) reads: PerDevice<LastRead>,
     /// How many changes with a number the conversation has.
-    pub(crate) chg: i64,
+    pub(crate) change_seq: i64,
     /// The offset of the last hide or clear without a number by this user; 0 for none.
     pub(crate) own_pos: i64,
     /// The offset of the last event that changed any of this.
-    pub(crate) pos: i64,
+    pub(crate) event_offset: i64,
     pub(crate) flags: Flags,
     pub(crate) deleted_mid: i64,
     pub(crate) clear_mid: i64,
@@ -70,18 +73,18 @@ impl Contact {
                     ts: last.ts.0,
                     srcid: last.srcid.get(),
                     preview: preview_digest(&last.preview),
-                    chg: last.chg.get(),
+                    change_seq: last.change_seq.get(),
                     state: last.state.into(),
                 }),
-            peer_n: contact.peer_n.get(),
-            own_n: contact.own_n.get(),
+            peer_ordinal: contact.peer_ordinal.get(),
+            own_ordinal: contact.own_ordinal.get(),
             reads: PerDevice::from_fn(|device| LastRead::from(row.contact.read[device])),
-            chg: contact.chg.get(),
+            change_seq: contact.change_seq.get(),
             own_pos: contact.own_pos,
-            pos: contact.pos,
+            event_offset: contact.event_offset,
             flags: Flags {
                 set: row.flags(),
-                at: contact.pos,
+                at: contact.event_offset,
             },
             deleted_mid: contact.deleted_mid.get(),
             clear_mid: contact.clear_mid.get(),
@@ -92,7 +95,7 @@ impl Contact {
     /// Whether a read position has no ordinal.
     pub(crate) fn lacks_an_ordinal(&self) -> bool {
         let mut reads = self.reads.iter();
-        reads.any(|(_, read)| read.mid > 0 && read.n.is_none())
+        reads.any(|(_, read)| read.mid > 0 && read.ordinal.is_none())
     }
 
     /// The first column whose value is not between what the log had before the read (`lower`) and after it (`upper`).
@@ -101,9 +104,19 @@ impl Contact {
             return Some("the last message");
         }
         let numbers = [
-            ("peer_n", lower.peer_n, upper.peer_n, self.peer_n),
-            ("own_n", lower.own_n, upper.own_n, self.own_n),
-            ("chg", lower.chg, upper.chg, self.chg),
+            (
+                "peer_n",
+                lower.peer_ordinal,
+                upper.peer_ordinal,
+                self.peer_ordinal,
+            ),
+            (
+                "own_n",
+                lower.own_ordinal,
+                upper.own_ordinal,
+                self.own_ordinal,
+            ),
+            ("chg", lower.change_seq, upper.change_seq, self.change_seq),
             ("own_pos", lower.own_pos, upper.own_pos, self.own_pos),
             (
                 "deleted_mid",
@@ -128,7 +141,7 @@ impl Contact {
             return Some(name);
         }
         let lacks_pos = self.is_without_pos() && upper.is_plain();
-        if !lacks_pos && !within(lower.pos, upper.pos, self.pos) {
+        if !lacks_pos && !within(lower.event_offset, upper.event_offset, self.event_offset) {
             return Some("pos");
         }
         DeviceClass::ALL.into_iter().find_map(|device| {
@@ -142,17 +155,19 @@ impl Contact {
 
     /// Whether the row is from before schema version 4, without an event since.
     fn is_without_pos(&self) -> bool {
-        self.pos < 0
+        self.event_offset < 0
     }
 
     /// Whether nobody has changed anything in the contact.
     fn is_plain(&self) -> bool {
-        self.chg.max(self.own_pos) == 0 && self.deleted_mid == 0 && self.flags == Flags::default()
+        self.change_seq.max(self.own_pos) == 0
+            && self.deleted_mid == 0
+            && self.flags == Flags::default()
     }
 
     /// Flags go back and forth: between two states they may have any values.
     fn outside_flags(&self, lower: &Self, upper: &Self) -> Option<&'static str> {
-        if lower.flags != upper.flags && self.pos < upper.flags.at {
+        if lower.flags != upper.flags && self.event_offset < upper.flags.at {
             return None;
         }
         let (found, expected) = (self.flags.set, upper.flags.set);
@@ -171,7 +186,7 @@ impl From<ReadUpTo> for LastRead {
     fn from(read: ReadUpTo) -> Self {
         Self {
             mid: read.mid.get(),
-            n: read.n.map(Ordinal::get),
+            ordinal: read.ordinal.map(Ordinal::get),
         }
     }
 }
@@ -186,14 +201,14 @@ impl LastRead {
         if !within(lower.mid, upper.mid, self.mid) {
             return Some(mid);
         }
-        (!ordinal_within(self.n, lower.n, upper.n)).then_some(n)
+        (!ordinal_within(self.ordinal, lower.ordinal, upper.ordinal)).then_some(n)
     }
 }
 
 impl LastMessage {
     /// A later message is newer, and so is a later change of the same message.
     fn version(&self) -> (i64, i64) {
-        (self.mid, self.chg)
+        (self.mid, self.change_seq)
     }
 
     /// Whether `found` may have been the newest message between `self` and `upper`.

@@ -49,20 +49,20 @@ struct UserState {
     sent: i64,
     reads: PerDevice<Read>,
     /// The offset of the last event that changed what the user sees.
-    pos: i64,
+    event_offset: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Read {
     mid: i64,
-    n: i64,
+    ordinal: i64,
 }
 
 /// State that few conversations have.
 #[derive(Clone, Debug, Default)]
 struct Changes {
     /// How many changes there were.
-    chg: i64,
+    change_seq: i64,
     /// The change that the newest message is shown with, 0 for none, and the resulting state of the message.
     last_chg: i64,
     last_state: MessageState,
@@ -90,7 +90,7 @@ impl Conversation {
 
     /// The offset of the newest event.
     pub(crate) fn newest_event(&self) -> i64 {
-        self.lo.pos.max(self.hi.pos)
+        self.lo.event_offset.max(self.hi.event_offset)
     }
 
     fn user(&self, side: Side) -> &UserState {
@@ -190,7 +190,7 @@ impl Conversation {
         at: i64,
         is_whole: bool,
     ) -> Option<String> {
-        let (mid, n) = (message.mid.get(), message.n.get());
+        let (mid, n) = (message.mid.get(), message.ordinal.get());
         let side = id.side_of(message.srcid);
         let sent = self.user(side).sent;
         let is_first_seen = self.last.mid == 0;
@@ -223,7 +223,7 @@ impl Conversation {
     /// Notes that both users see an event.
     fn touch_both(&mut self, id: DirectConversation, at: i64) {
         for uid in id.users() {
-            self.user_mut(id.side_of(uid)).pos = at;
+            self.user_mut(id.side_of(uid)).event_offset = at;
         }
     }
 
@@ -238,7 +238,7 @@ impl Conversation {
         let before = self.user(side).reads[position.device];
         let uid = position.uid;
         self.raise_read(id, uid, position.device, mid);
-        self.user_mut(side).pos = at;
+        self.user_mut(side).event_offset = at;
         if mid <= before.mid {
             return Some(format!(
                 "the read position {mid} of {uid} in {id} follows {}",
@@ -251,12 +251,12 @@ impl Conversation {
                 self.last.mid
             ));
         }
-        let n = self.user(side).reads[position.device].n;
-        let is_wrong = is_whole && position.n.is_some_and(|stated| stated.get() != n);
+        let n = self.user(side).reads[position.device].ordinal;
+        let is_wrong = is_whole && position.ordinal.is_some_and(|stated| stated.get() != n);
         is_wrong.then(|| {
             format!(
                 "the read position {mid} of {uid} in {id} has n {:?}, {n} is right",
-                position.n
+                position.ordinal
             )
         })
     }
@@ -265,8 +265,8 @@ impl Conversation {
         let side = id.side_of(uid);
         let before = self.user(side).reads[device];
         if mid > before.mid {
-            let n = before.n + self.sent_between(id, id.peer_of(uid), before.mid, mid);
-            self.user_mut(side).reads[device] = Read { mid, n };
+            let n = before.ordinal + self.sent_between(id, id.peer_of(uid), before.mid, mid);
+            self.user_mut(side).reads[device] = Read { mid, ordinal: n };
         }
     }
 
@@ -287,26 +287,33 @@ impl Conversation {
         at: i64,
         is_whole: bool,
     ) -> Option<String> {
-        let (mid, chg, side) = (change.mid.get(), change.chg.get(), id.side_of(change.by));
+        let (mid, change_seq, side) = (
+            change.mid.get(),
+            change.change_seq.get(),
+            id.side_of(change.by),
+        );
         let kind = change.change.kind();
-        let before = self.changes.as_ref().map_or(0, |changes| changes.chg);
+        let before = self
+            .changes
+            .as_ref()
+            .map_or(0, |changes| changes.change_seq);
         let n = match change.change {
             Change::Clear => Some(self.sent_between(id, id.peer_of(change.by), 0, mid)),
             _ => None,
         };
-        let wrong = if !change.is_own() && chg != before + 1 && (is_whole || before > 0) {
-            Some(format!("chg {chg} of {id} follows {before}"))
+        let wrong = if !change.is_own() && change_seq != before + 1 && (is_whole || before > 0) {
+            Some(format!("chg {change_seq} of {id} follows {before}"))
         } else if is_whole && !self.may_state(change, n) {
-            let stated = change.n;
+            let stated = change.ordinal;
             Some(format!(
                 "the {kind} up to {mid} in {id} has n {stated:?}, {n:?} is right"
             ))
         } else {
             None
         };
-        self.changes.get_or_insert_default().chg = before.max(chg);
+        self.changes.get_or_insert_default().change_seq = before.max(change_seq);
         if let Some((msg, state)) = MessageState::after(&change.change) {
-            self.change_text(mid, chg, msg, state);
+            self.change_text(mid, change_seq, msg, state);
         }
         match change.change {
             Change::Hide => drop(self.user_changes_mut(side).hidden.insert(mid)),
@@ -318,7 +325,7 @@ impl Conversation {
             _ => {}
         }
         if change.is_own() {
-            self.user_mut(side).pos = at;
+            self.user_mut(side).event_offset = at;
             self.user_changes_mut(side).own_pos = at;
         } else {
             self.touch_both(id, at);
@@ -328,14 +335,14 @@ impl Conversation {
 
     /// Whether a change may have its ordinal if `n` is the right one. The right one is known for the newest 128 messages.
     fn may_state(&self, change: &MessageChange, n: Option<i64>) -> bool {
-        match change.n {
+        match change.ordinal {
             None => n.is_none() || self.last.mid - change.mid.get() > 128,
             Some(stated) => Some(stated.get()) == n,
         }
     }
 
     /// A recalled message stays recalled.
-    fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
+    fn change_text(&mut self, mid: i64, change_seq: i64, msg: &str, state: MessageState) {
         let last = &mut self.last;
         let changes = self.changes.get_or_insert_default();
         if changes.recalled.contains(&mid) {
@@ -346,7 +353,7 @@ impl Conversation {
         }
         if mid == last.mid {
             last.preview = preview_digest(msg);
-            changes.last_chg = chg;
+            changes.last_chg = change_seq;
             changes.last_state = state;
         }
     }
@@ -365,9 +372,9 @@ impl Conversation {
                 "the contact of {uid} in {id} is deleted at {}, {last} is right",
                 deleted.mid
             )),
-            Some(deleted) if is_whole && deleted.n.get() != n => Some(format!(
+            Some(deleted) if is_whole && deleted.ordinal.get() != n => Some(format!(
                 "the contact of {uid} in {id} is deleted with n {}, {n} is right",
-                deleted.n
+                deleted.ordinal
             )),
             _ => None,
         };
@@ -380,7 +387,7 @@ impl Conversation {
             own.deleted_mid = own.deleted_mid.max(deleted.mid.get());
             self.raise_reads(id, uid, deleted.mid.get());
         }
-        self.user_mut(side).pos = at;
+        self.user_mut(side).event_offset = at;
         wrong
     }
 
@@ -413,17 +420,18 @@ impl Conversation {
                 ts,
                 srcid,
                 preview,
-                chg: changes.map_or(0, |changes| changes.last_chg),
+                change_seq: changes.map_or(0, |changes| changes.last_chg),
                 state: changes.map_or_else(MessageState::default, |changes| changes.last_state),
             },
-            peer_n: if id.is_to_self() { 0 } else { peer.sent },
-            own_n: own.sent,
-            reads: own
-                .reads
-                .map(|Read { mid, n }| LastRead { mid, n: Some(n) }),
-            chg: changes.map_or(0, |changes| changes.chg),
+            peer_ordinal: if id.is_to_self() { 0 } else { peer.sent },
+            own_ordinal: own.sent,
+            reads: own.reads.map(|Read { mid, ordinal: n }| LastRead {
+                mid,
+                ordinal: Some(n),
+            }),
+            change_seq: changes.map_or(0, |changes| changes.change_seq),
             own_pos: own_changes.map_or(0, |own| own.own_pos),
-            pos: own.pos,
+            event_offset: own.event_offset,
             flags: own_changes.map_or_else(Flags::default, |own| own.flags),
             deleted_mid: self.deleted_mid(side),
             clear_mid: self.clear_mid(side),

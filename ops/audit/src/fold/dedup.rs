@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     hash::{BuildHasher as _, RandomState},
 };
 
@@ -176,9 +176,12 @@ impl DedupWindow {
 }
 
 impl Sends {
+    /// A key that is still there keeps its time and content: a control with an expired id may lengthen the window, and so bring back the entry of that id.
     fn add(&mut self, key: u64, send: Send) {
-        self.by_key.insert(key, send);
-        self.order.push_back((send.ts, key));
+        if let Entry::Vacant(absent) = self.by_key.entry(key) {
+            absent.insert(send);
+            self.order.push_back((send.ts, key));
+        }
     }
 
     fn evict(&mut self, clock: i64, window: i64, most: i64) {
@@ -187,10 +190,7 @@ impl Sends {
                 return;
             }
             self.order.pop_front();
-            // After its window, the same id may have been sent again.
-            if self.by_key.get(&key).is_some_and(|held| held.ts == ts) {
-                self.by_key.remove(&key);
-            }
+            self.by_key.remove(&key);
         }
     }
 }

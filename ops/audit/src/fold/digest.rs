@@ -5,7 +5,8 @@ use std::{
 
 use message_store::Month;
 use schemas::{
-    Change, Chg, ClientMsgId, ConversationId, MessageChange, Mid, Reactions, TimestampMs, UserId,
+    Change, ChangeSeq, ClientMsgId, ConversationId, MessageChange, Mid, Reactions, TimestampMs,
+    UserId,
     event::{Body, Event, Message},
 };
 
@@ -62,7 +63,7 @@ pub(crate) struct SentMessage<'a> {
     pub(crate) client_msg_id: &'a ClientMsgId,
     pub(crate) mid: Mid,
     /// n of the message; 0 in a group.
-    pub(crate) n: i64,
+    pub(crate) ordinal: i64,
 }
 
 impl<'a> SentMessage<'a> {
@@ -72,7 +73,7 @@ impl<'a> SentMessage<'a> {
             srcid: message.srcid,
             client_msg_id: &message.client_msg_id,
             mid: message.mid,
-            n: message.n.get(),
+            ordinal: message.ordinal.get(),
         }
     }
 
@@ -97,7 +98,7 @@ impl<'a> SentMessage<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedChange {
     pub(crate) conversation: ConversationId,
-    pub(crate) chg: Chg,
+    pub(crate) change_seq: ChangeSeq,
     pub(crate) mid: Mid,
     pub(crate) by: UserId,
     pub(crate) kind: &'static str,
@@ -110,7 +111,7 @@ impl LoggedChange {
     fn of(at: i64, ts: TimestampMs, change: &MessageChange) -> Self {
         Self {
             conversation: change.conversation(),
-            chg: change.chg,
+            change_seq: change.change_seq,
             mid: change.mid,
             by: change.by,
             kind: change.change.kind(),
@@ -264,8 +265,8 @@ mod tests {
             to: Recipient::User(2.try_into().unwrap()),
             mid: Mid::ZERO.next(),
             change,
-            chg: Chg::ZERO.next(),
-            n: None,
+            change_seq: ChangeSeq::ZERO.next(),
+            ordinal: None,
         }
     }
 
@@ -277,7 +278,7 @@ mod tests {
             client_msg_id: "c".to_owned().try_into().unwrap(),
             msg: "as it was sent".to_owned(),
             mid: Mid::ZERO.next(),
-            n: schemas::Ordinal::ZERO.next(),
+            ordinal: schemas::Ordinal::ZERO.next(),
         };
         let (sent_at, edited_at) = (TimestampMs(5), TimestampMs(7));
         let of_row = |msg, state, edited_ts| {

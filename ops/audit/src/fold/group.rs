@@ -21,9 +21,9 @@ pub(crate) struct Group {
     pub(crate) settings: Option<GroupSettings>,
     pub(crate) last: LastInGroup,
     /// How many changes of messages there were.
-    pub(crate) chg: i64,
+    pub(crate) change_seq: i64,
     /// The offset of the last event that changed the group, its messages or its members.
-    pub(crate) pos: i64,
+    pub(crate) event_offset: i64,
     /// The member count in the last change.
     pub(crate) member_count: i64,
     /// The place of the newest message in the recall window; see [`RecallWindow`](super::recall_window::RecallWindow).
@@ -49,7 +49,7 @@ pub(crate) struct LastInGroup {
     pub(crate) srcid: i64,
     pub(crate) preview: u64,
     /// The change that the message is shown with; 0 for none.
-    pub(crate) chg: i64,
+    pub(crate) change_seq: i64,
     pub(crate) state: MessageState,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Member {
     /// The offset of the last change that named the user; −1 for none.
     pub(crate) changed_at: i64,
     /// The offset of the last event that changed any of this.
-    pub(crate) pos: i64,
+    pub(crate) event_offset: i64,
 }
 
 impl Default for Member {
@@ -91,7 +91,7 @@ impl Default for Member {
             own_pos: 0,
             hidden: Vec::new(),
             changed_at: -1,
-            pos: -1,
+            event_offset: -1,
         }
     }
 }
@@ -199,17 +199,23 @@ impl Group {
                 None
             }
             Body::MessageChange(changed) => {
-                let before = self.chg;
-                let chg = changed.chg.get();
-                self.chg = before.max(chg);
-                self.message_change(changed.by, changed.mid.get(), &changed.change, chg, at);
+                let before = self.change_seq;
+                let change_seq = changed.change_seq.get();
+                self.change_seq = before.max(change_seq);
+                self.message_change(
+                    changed.by,
+                    changed.mid.get(),
+                    &changed.change,
+                    change_seq,
+                    at,
+                );
                 if changed.is_own() {
                     self.touch(changed.by, at).own_pos = at;
                     return None;
                 }
-                self.pos = at;
-                let is_wrong = chg != before + 1 && (is_whole || before > 0);
-                is_wrong.then(|| format!("chg {chg} of g:{gid} follows {before}"))
+                self.event_offset = at;
+                let is_wrong = change_seq != before + 1 && (is_whole || before > 0);
+                is_wrong.then(|| format!("chg {change_seq} of g:{gid} follows {before}"))
             }
             Body::GroupChange(change) => {
                 self.change(change, at);
@@ -221,7 +227,7 @@ impl Group {
 
     fn touch(&mut self, uid: UserId, at: i64) -> &mut Member {
         let member = self.members.entry(uid).or_default();
-        member.pos = at;
+        member.event_offset = at;
         member
     }
 
@@ -234,7 +240,7 @@ impl Group {
         is_whole: bool,
     ) -> Option<String> {
         let (mid, before) = (sent.mid, self.last.mid);
-        self.pos = at;
+        self.event_offset = at;
         let member = self.touch(by, at);
         member.own_last_mid = member.own_last_mid.max(mid);
         // As in every store, a mid that is not above the newest changes nothing.
@@ -249,9 +255,9 @@ impl Group {
         is_wrong.then(|| format!("mid {mid} of g:{gid} follows {before}"))
     }
 
-    fn message_change(&mut self, by: UserId, mid: i64, change: &Change, chg: i64, at: i64) {
+    fn message_change(&mut self, by: UserId, mid: i64, change: &Change, change_seq: i64, at: i64) {
         if let Some((msg, state)) = MessageState::after(change) {
-            self.change_text(mid, chg, msg, state);
+            self.change_text(mid, change_seq, msg, state);
         }
         match change {
             Change::Hide => {
@@ -269,7 +275,7 @@ impl Group {
     }
 
     /// A recalled message stays recalled.
-    fn change_text(&mut self, mid: i64, chg: i64, msg: &str, state: MessageState) {
+    fn change_text(&mut self, mid: i64, change_seq: i64, msg: &str, state: MessageState) {
         if self.recalled.contains(&mid) {
             return;
         }
@@ -278,13 +284,13 @@ impl Group {
         }
         if mid == self.last.mid {
             self.last.preview = preview_digest(msg);
-            self.last.chg = chg;
+            self.last.change_seq = change_seq;
             self.last.state = state;
         }
     }
 
     fn change(&mut self, change: &GroupChange, at: i64) {
-        self.pos = at;
+        self.event_offset = at;
         self.member_count = change.member_count;
         if change.kind == GroupChangeKind::Create {
             let members = change.members.iter().map(|member| member.uid).collect();

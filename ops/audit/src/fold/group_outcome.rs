@@ -307,13 +307,14 @@ fn check_limits(
     let ChangeGroup {
         gid, by, by_user, ..
     } = *command;
+    let is_creation = command.action.change_kind() == GroupChangeKind::Create;
     let new: Vec<UserId> = members
         .iter()
         .filter(|member| member.joined)
         .map(|member| member.uid)
-        .filter(|uid| command.action.change_kind() != GroupChangeKind::Create || *uid != by)
+        .filter(|uid| !is_creation || *uid != by)
         .collect();
-    if !by_user || before.rules.rule_version < 4 || new.is_empty() {
+    if !by_user || before.rules.rule_version < 4 || new.is_empty() && !is_creation {
         return Ok(());
     }
     let known = before.memberships;

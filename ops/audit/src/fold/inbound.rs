@@ -65,7 +65,7 @@ pub(super) fn is_in_group(command: &Command) -> bool {
 }
 
 /// The rule version with which a command begins.
-fn first_version(command: &Command) -> u32 {
+pub(super) fn first_version(command: &Command) -> u32 {
     match command {
         Command::ChangeMessage(change) => first_version_of_change(&change.change),
         Command::ChangeContact(_) | Command::SetProfile(_) => 3,

@@ -217,7 +217,9 @@ impl LogState {
                 let conversation = self.conversations.get(&DirectConversation::new(uid, peer));
                 conversation.map(Conversation::newest_event)
             }
-            Subject::Group(gid) | Subject::Member(gid, _) => self.group(gid).map(|group| group.pos),
+            Subject::Group(gid) | Subject::Member(gid, _) => {
+                self.group(gid).map(|group| group.event_offset)
+            }
             Subject::User(uid) => self.profile(uid).map(|version| version.at),
         }
     }

@@ -12,6 +12,7 @@ mod digest;
 mod expected;
 mod group;
 mod group_outcome;
+mod in_memory;
 mod inbound;
 mod log_state;
 mod memberships;
@@ -35,6 +36,7 @@ pub(crate) use digest::{
     ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text, preview_digest,
 };
 pub(crate) use group::{Group, LastInGroup, Member};
+pub use in_memory::differences_in_logs;
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};
 pub(crate) use profile::ProfileVersion;

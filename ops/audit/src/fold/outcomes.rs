@@ -18,10 +18,10 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Outcomes {
     entries: Vec<Entry>,
-    /// The first differences, as many as the report shows.
+    /// The first `max_shown` differences, with the offsets of their records.
     findings: Vec<(i64, Finding)>,
-    examples: usize,
-    /// Offsets of records that an earlier epoch sequenced with the same content; ascending.
+    max_shown: usize,
+    /// Discarded offsets at which an earlier epoch sequenced the record that is there, without a difference; ascending.
     sequenced_earlier: Vec<i64>,
 }
 
@@ -33,11 +33,11 @@ struct Entry {
 }
 
 impl Outcomes {
-    pub(super) fn new(examples: usize) -> Self {
+    pub(super) fn new(max_shown: usize) -> Self {
         Self {
             entries: Vec::new(),
             findings: Vec::new(),
-            examples,
+            max_shown,
             sequenced_earlier: Vec::new(),
         }
     }
@@ -51,13 +51,14 @@ impl Outcomes {
             wrong: kind,
         });
         if let Some(finding) = wrong
-            && self.findings.len() < self.examples
+            && self.findings.len() < self.max_shown
         {
             self.findings.push((offset, finding));
         }
     }
 
-    /// A later epoch continues after `offset`: the records above it belong to that epoch.
+    /// Discards the outcomes above `offset`, since a later epoch continues there and decides those records. Remembers which of them were sequenced without
+    /// a difference.
     pub(super) fn discard_above(&mut self, offset: i64) {
         let kept = self.entries.partition_point(|entry| entry.offset <= offset);
         let was_sequenced =
@@ -73,7 +74,7 @@ impl Outcomes {
         self.findings.retain(|(at, _)| *at <= offset);
     }
 
-    /// Whether an earlier epoch, whose outcomes above its successor's start were discarded, sequenced this record.
+    /// Whether an earlier epoch sequenced this record. Known only of outcomes that [`Self::discard_above`] has discarded.
     pub(super) fn was_sequenced_earlier(&self, offset: i64) -> bool {
         self.sequenced_earlier.binary_search(&offset).is_ok()
     }

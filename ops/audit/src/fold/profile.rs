@@ -25,7 +25,7 @@ impl ProfileVersion {
     }
 
     pub(crate) fn of_stored(stored: &StoredProfile) -> Self {
-        Self::new(&stored.profile, stored.ts, stored.pos)
+        Self::new(&stored.profile, stored.ts, stored.event_offset)
     }
 
     /// The first column that differs.

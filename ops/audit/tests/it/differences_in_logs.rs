@@ -49,7 +49,7 @@ async fn a_mid_that_is_left_out_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_ordinal_is_found() {
     let mut env = TestEnv::with_story().await;
-    send_changed(&mut env, |message| message.n = message.n.next()).await;
+    send_changed(&mut env, |message| message.ordinal = message.ordinal.next()).await;
     env.assert_finds(
         Area::Events,
         Kind::Different,

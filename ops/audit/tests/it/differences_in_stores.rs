@@ -345,7 +345,7 @@ async fn whatever_is_wrong_after_changes_is_found() {
             extra: None,
         },
         ts: TimestampMs(0),
-        pos: 100,
+        event_offset: 100,
     };
     let slot = env.sources.unread.slot_of(user(104));
     let nobody = [ProfileUpdate::of_event(nobody)];

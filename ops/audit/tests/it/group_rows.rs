@@ -11,22 +11,22 @@ pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupI
         return;
     }
     let group = rows.groups.entry(gid).or_default();
-    group.pos = id;
+    group.event_offset = id;
     match body {
         Body::Message(message) => {
             let (mid, srcid) = (message.mid, message.srcid);
             group.merge_last(LastMessage::new(mid, srcid, &message.msg, ts));
         }
         Body::MessageChange(made) => {
-            group.chg = made.chg;
-            let last = LastMessage::changed(made.mid, made.by, &made.change, made.chg, ts);
+            group.change_seq = made.change_seq;
+            let last = LastMessage::changed(made.mid, made.by, &made.change, made.change_seq, ts);
             if let Some(last) = last {
                 group.merge_last(last);
             }
         }
         Body::GroupChange(change) => {
             group.settings = Some(SettingsAt {
-                pos: id,
+                event_offset: id,
                 settings: change.settings.clone(),
                 member_count: change.member_count,
             });
@@ -41,7 +41,7 @@ pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupI
                     } else {
                         Mid::ZERO
                     },
-                    pos: id,
+                    event_offset: id,
                 };
                 let known = rows.members.entry((gid, member.uid)).or_insert(row);
                 known.merge(row);
@@ -56,7 +56,7 @@ pub fn memberships(LoggedEvent { offset, event, .. }: &LoggedEvent) -> Vec<Membe
         return Vec::new();
     };
     let of = |uid| Membership {
-        pos: *offset,
+        event_offset: *offset,
         ..Membership::new(uid, gid)
     };
     match &event.body {

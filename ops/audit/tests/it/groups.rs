@@ -3,9 +3,9 @@
 use audit::{Area, Kind, Report, Scope};
 use message_store::Month;
 use schemas::{
-    Change, ChangeGroup, ChangeMessage, Chg, CreateGroup, DeviceClass, GroupAction, GroupChange,
-    GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, PartitionMap, Recipient,
-    TableNumber, TimestampMs, UserId,
+    Change, ChangeGroup, ChangeMessage, ChangeSeq, CreateGroup, DeviceClass, GroupAction,
+    GroupChange, GroupMember, GroupRole, GroupSettings, MessageChange, Mid, Ordinal, PartitionMap,
+    Recipient, TableNumber, TimestampMs, UserId,
     command::{Command, ReadAck, SendMessage},
     event::{Body, Message, ReadPosition},
     topics::Topic,
@@ -26,7 +26,7 @@ struct Group<'a> {
     settings: GroupSettings,
     members: i64,
     sent: i64,
-    chg: Chg,
+    change_seq: ChangeSeq,
 }
 
 impl<'a> Group<'a> {
@@ -57,7 +57,7 @@ impl<'a> Group<'a> {
             settings,
             members: 0,
             sent: 0,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
         };
         group
             .change(1_000, GroupAction::Create(asked), |_| {}, &members)
@@ -88,15 +88,15 @@ impl<'a> Group<'a> {
             to,
             device,
             mid,
-            n: None,
+            ordinal: None,
         };
         self.event(Command::ReadAck(asked), Body::ReadPosition(moved))
             .await;
     }
 
     async fn change_message(&mut self, by: i64, of: i64, change: Change) {
-        self.chg = self.chg.next();
-        let (by, to, mid, chg) = (user(by), to_group(self.gid), mid(of), self.chg);
+        self.change_seq = self.change_seq.next();
+        let (by, to, mid, change_seq) = (user(by), to_group(self.gid), mid(of), self.change_seq);
         let asked = ChangeMessage {
             by,
             to,
@@ -108,8 +108,8 @@ impl<'a> Group<'a> {
             to,
             mid,
             change,
-            chg,
-            n: None,
+            change_seq,
+            ordinal: None,
         };
         self.event(Command::ChangeMessage(asked), Body::MessageChange(made))
             .await;
@@ -172,7 +172,7 @@ fn sent(gid: i64, by: i64, id: &str, msg: &str, number: i64) -> (Command, Body) 
         client_msg_id,
         msg: msg.to_owned(),
         mid: mid(number),
-        n: Ordinal::ZERO,
+        ordinal: Ordinal::ZERO,
     };
     (Command::Send(send), Body::Message(message))
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use event_log::{AppendRecord, Appender, KafkaConfig, ProducerSettings};
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, ConversationId,
+    Change, ChangeContact, ChangeMessage, ChangeSeq, ContactChange, ContactFlags, ConversationId,
     DeletedContact, DeviceClass, InboundPosition, MessageChange, Mid, Ordinal, Partition, Profile,
     Recipient, TimestampMs, UserId,
     command::{Command, Control, ReadAck, SendMessage},
@@ -28,7 +28,7 @@ pub struct Story {
     mids: BTreeMap<ConversationId, Mid>,
     /// The senders of the messages of a conversation.
     senders: BTreeMap<ConversationId, Vec<UserId>>,
-    chgs: BTreeMap<ConversationId, Chg>,
+    chgs: BTreeMap<ConversationId, ChangeSeq>,
     flags: BTreeMap<(UserId, UserId), ContactFlags>,
     /// The events in order, progress included.
     pub events: Vec<LoggedEvent>,
@@ -105,7 +105,7 @@ impl Story {
             client_msg_id: send.client_msg_id.clone(),
             msg: send.msg.clone(),
             mid: *mid,
-            n: i64::try_from(n).unwrap().try_into().unwrap(),
+            ordinal: i64::try_from(n).unwrap().try_into().unwrap(),
         }
     }
 
@@ -119,7 +119,7 @@ impl Story {
             to: Recipient::User(user(peer)),
             device,
             mid: mid.try_into().unwrap(),
-            n: (mid % 2 == 0).then_some(n),
+            ordinal: (mid % 2 == 0).then_some(n),
         };
         self.tell(cause, Body::ReadPosition(position)).await;
     }
@@ -156,17 +156,17 @@ impl Story {
         };
         let id = asked.conversation();
         let cause = self.post(Command::ChangeMessage(asked)).await;
-        let chg = self.chgs.entry(id).or_default();
-        *chg = chg.next();
-        let chg = *chg;
+        let change_seq = self.chgs.entry(id).or_default();
+        *change_seq = change_seq.next();
+        let change_seq = *change_seq;
         let n = (change == Change::Clear).then(|| self.sent_up_to(id, user(peer), mid));
         let change = MessageChange {
             by: user(by),
             to: Recipient::User(user(peer)),
             mid: mid.try_into().unwrap(),
             change,
-            chg,
-            n,
+            change_seq,
+            ordinal: n,
         };
         self.tell(cause, Body::MessageChange(change)).await;
     }
@@ -214,7 +214,7 @@ impl Story {
         let mid = self.mids.get(&id).copied().unwrap_or_default();
         let deleted = deleted.then(|| DeletedContact {
             mid,
-            n: self.sent_up_to(id, peer, mid.get()),
+            ordinal: self.sent_up_to(id, peer, mid.get()),
         });
         let change = ContactChange {
             uid,

@@ -268,7 +268,7 @@ impl TestEnv {
                 let row = StoredProfile {
                     profile: profile.clone(),
                     ts: one.event.ts,
-                    pos: one.offset,
+                    event_offset: one.offset,
                 };
                 profiles.push(row);
             }
@@ -357,7 +357,7 @@ impl TestEnv {
             Body::ContactChange(change) => {
                 let mut contact = ContactDelta::new(change.uid, change.peer);
                 contact.flags = Some(FlagsAt {
-                    pos: *offset,
+                    event_offset: *offset,
                     flags: change.flags,
                 });
                 contact.deleted_mid = change.deleted.map_or(Mid::ZERO, |deleted| deleted.mid);
@@ -373,11 +373,11 @@ impl TestEnv {
         for position in event.body.read_positions() {
             contacts[0].read[position.device] = ReadUpTo {
                 mid: position.mid,
-                n: Some(self.story.ordinal(&position)),
+                ordinal: Some(self.story.ordinal(&position)),
             };
         }
         for contact in &mut contacts {
-            contact.pos = *offset;
+            contact.event_offset = *offset;
         }
         contacts
     }
@@ -391,14 +391,17 @@ impl TestEnv {
                 updates
                     .entry(destid)
                     .or_insert_with(|| UserUpdate::new(destid))
-                    .message(message.srcid, message.n);
+                    .message(message.srcid, message.ordinal);
             }
             for position in event.body.read_positions() {
                 let n = Some(self.story.ordinal(&position));
                 updates
                     .entry(position.uid)
                     .or_insert_with(|| UserUpdate::new(position.uid))
-                    .read(&ReadPosition { n, ..position });
+                    .read(&ReadPosition {
+                        ordinal: n,
+                        ..position
+                    });
             }
         }
         let positions = self.redis.read_positions().await.unwrap();
@@ -420,7 +423,7 @@ impl TestEnv {
                 let stored = StoredProfile {
                     profile: profile.clone(),
                     ts: event.ts,
-                    pos: *offset,
+                    event_offset: *offset,
                 };
                 let update = ProfileUpdate::of_event(stored);
                 self.redis.cache_profiles(&[update]).await.unwrap();
@@ -451,8 +454,8 @@ impl TestEnv {
                 .filter(|row| row.contact.peer != uid)
                 .map(|row| {
                     let ordinals = unread_store::PeerOrdinals {
-                        n: row.contact.peer_n,
-                        read: row.contact.read.map(|read| read.n),
+                        ordinal: row.contact.peer_ordinal,
+                        read: row.contact.read.map(|read| read.ordinal),
                     };
                     (row.contact.peer, ordinals)
                 })
@@ -583,9 +586,9 @@ fn contacts_of_message(
         ..ContactDelta::new(uid, peer)
     };
     let mut own = with_last(message.srcid, destid);
-    own.own_n = message.n;
+    own.own_ordinal = message.ordinal;
     let mut theirs = with_last(destid, message.srcid);
-    theirs.peer_n = message.n;
+    theirs.peer_ordinal = message.ordinal;
     let is_note = id.is_to_self();
     if is_note {
         vec![own]
@@ -602,8 +605,8 @@ fn contacts_of_change(
 ) -> Vec<ContactDelta> {
     let (by, peer) = (change.by, id.peer_of(change.by));
     let of = |uid, peer| ContactDelta {
-        chg: change.chg,
-        last: LastMessage::changed(change.mid, change.by, &change.change, change.chg, ts),
+        change_seq: change.change_seq,
+        last: LastMessage::changed(change.mid, change.by, &change.change, change.change_seq, ts),
         ..ContactDelta::new(uid, peer)
     };
     let mut contacts = vec![of(by, peer), of(peer, by)];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
-use schemas::{Chg, GroupId, GroupRole, Mid, PerDevice, UserId, proto};
+use schemas::{ChangeSeq, GroupId, GroupRole, Mid, PerDevice, UserId, proto};
 
 use super::{InvalidSnapshot, mid, write_read_mids};
 use crate::core::{
@@ -27,7 +27,7 @@ pub(super) fn write_group(gid: GroupId, group: &Group) -> Vec<proto::GroupState>
         gid: gid.get(),
         settings: Some(group.settings.clone().into()),
         last_mid: group.last_mid.get(),
-        chg: group.chg.get(),
+        chg: group.change_seq.get(),
         last_place: group.last_place,
         creation: group.creation,
         authors: part(&authors, index).to_vec(),
@@ -66,7 +66,7 @@ pub(super) fn read_group(
         .entry(gid)
         .or_insert_with(|| Box::new(Group::new(settings)));
     group.last_mid = mid(piece.last_mid)?;
-    group.chg = Chg::try_from(piece.chg).map_err(|_| invalid.clone())?;
+    group.change_seq = ChangeSeq::try_from(piece.chg).map_err(|_| invalid.clone())?;
     group.last_place = piece.last_place;
     group.creation = piece.creation;
     group.authors.extend(piece.authors.into_iter().map(Author));
@@ -190,7 +190,10 @@ mod tests {
             count: 2,
         };
         read_removed(&mut memberships, &removed).unwrap();
-        let counts = |uid, is_today| memberships.by_others(user(uid), user(1), is_today);
+        let counts = |uid, is_today| {
+            let added = memberships.by_others(user(uid), user(1), is_today);
+            (added.by_all_others, added.by_actor)
+        };
         assert_eq!([counts(2, true), counts(3, true)], [(0, 0), (3, 3)]);
         assert_eq!(counts(3, false), (1, 1));
         let written = memberships.removed.iter().flat_map(write_removed);

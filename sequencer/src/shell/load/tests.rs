@@ -43,7 +43,7 @@ fn message(offset: i64) -> Event {
         client_msg_id: offset.to_string().try_into().unwrap(),
         msg: "m".to_owned(),
         mid: Mid::try_from(offset + 1).unwrap(),
-        n: Ordinal::ZERO.next(),
+        ordinal: Ordinal::ZERO.next(),
     };
     assert_eq!(
         message.conversation(),

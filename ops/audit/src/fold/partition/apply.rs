@@ -1,7 +1,7 @@
 //! Applies the events that readers accept, and checks whether they follow from the log before them.
 
 use schemas::{
-    ConversationId, DirectConversation, GroupChange, GroupChangeKind, GroupId,
+    CommandScope, ConversationId, DirectConversation, GroupChange, GroupChangeKind, GroupId,
     dead_letter::Reason,
     event::{Body, Event, Rules},
 };
@@ -34,10 +34,11 @@ impl PartitionFold<'_> {
         self.note_begun(&event.body);
         self.note_members(&event.body);
         self.note_send(at, &event.body);
+        self.judge_repeat(at, &event);
         if let Body::Control(rules) = &event.body {
             self.apply_rules(*rules);
         }
-        self.note_command(at, &event);
+        self.note_command(&event);
         match (event.conversation(), &event.body) {
             (Some(ConversationId::Direct(id)), _) => self.apply_to_conversation(id, at, &event),
             (Some(ConversationId::Group(gid)), _) => self.apply_to_group(gid, at, &event),
@@ -72,19 +73,32 @@ impl PartitionFold<'_> {
         self.dedup.insert(&key, self.clock, &self.rules);
     }
 
-    fn note_command(&mut self, at: i64, event: &Event) {
-        let (Some(command), Some(scope)) = (RepeatKey::of_event(event), event.body.scope()) else {
-            return;
-        };
-        if self.rules.rule_version < 4 {
-            return;
-        }
-        let (clock, rules) = (self.clock, self.rules);
-        if self.dedup.lookup_command(scope, command, clock, &rules) != Lookup::Absent {
+    /// By the rules before the event, which may change the window.
+    fn judge_repeat(&mut self, at: i64, event: &Event) {
+        let is_known = self.remembered(event).is_some_and(|(scope, command)| {
+            let found = self
+                .dedup
+                .lookup_command(scope, command, self.clock, &self.rules);
+            found != Lookup::Absent
+        });
+        if is_known {
             let what = "a command is applied again within the window";
             self.note_event(at, Kind::Extra, what);
         }
-        self.dedup.insert_command(scope, command, clock, &rules);
+    }
+
+    fn note_command(&mut self, event: &Event) {
+        if let Some((scope, command)) = self.remembered(event) {
+            let (clock, rules) = (self.clock, self.rules);
+            self.dedup.insert_command(scope, command, clock, &rules);
+        }
+    }
+
+    /// The command that an event answers, if a repeat of it is recognised.
+    fn remembered<'e>(&self, event: &'e Event) -> Option<(CommandScope, (RepeatKey<'e>, u32))> {
+        let is_in_force = self.rules.rule_version >= 4;
+        let command = RepeatKey::of_event(event).filter(|_| is_in_force)?;
+        Some((event.body.scope()?, command))
     }
 
     /// A conversation begins with its first message or with contact flags, a group with its creation (PROTOCOL S14).
@@ -160,7 +174,7 @@ impl PartitionFold<'_> {
         };
         let is_own = change.change.is_for_one() && self.rules.rule_version >= 4;
         if self.knows_rules && change.is_own() != is_own {
-            let what = format!("chg is {} in a {}", change.chg, change.change.kind());
+            let what = format!("chg is {} in a {}", change.change_seq, change.change.kind());
             self.note_event(at, Kind::Different, what);
         }
     }

@@ -1,11 +1,11 @@
 use schemas::{
-    DeviceClass, InboundPosition, Mid, Ordinal, Recipient,
+    DeviceClass, Mid, Ordinal, Recipient,
     command::{Control, ReadAck, SendMessage},
-    dead_letter::{DeadLetterRecord, Origin, OriginalRecord},
     event::{KNOWN_RULE_VERSION, Message, ReadPosition, Source, SourceOffset, UnknownRules},
 };
 
 use super::*;
+use crate::fold::in_memory;
 
 mod changes;
 mod groups;
@@ -41,7 +41,7 @@ fn message(id: &str, mid: Mid) -> Body {
         client_msg_id: send.client_msg_id,
         msg: send.msg,
         mid,
-        n: Ordinal::try_from(mid.get()).unwrap(),
+        ordinal: Ordinal::try_from(mid.get()).unwrap(),
     })
 }
 
@@ -68,23 +68,7 @@ fn event(at: i64, (epoch, offset): (u32, i64), body: Body) -> Record {
 fn refused(originals: &[(&Record, Reason)]) -> OfPartition {
     let mut dead_letters = OfPartition::default();
     for (original, reason) in originals {
-        let position = InboundPosition {
-            partition: original.partition,
-            offset: original.offset,
-        };
-        let origin = Origin::of_inbound("chat.inbound", position);
-        let value = OriginalRecord {
-            value: original.value.as_deref(),
-            ..OriginalRecord::default()
-        };
-        let DeadLetterRecord { value, headers, .. } =
-            DeadLetterRecord::new(&origin, *reason, "as it says", &value);
-        let dead_letter = Record {
-            value,
-            headers,
-            ..record(0, Vec::new())
-        };
-        dead_letters.add(original.offset, &dead_letter);
+        dead_letters.refuse(original, *reason);
     }
     dead_letters
 }
@@ -114,7 +98,7 @@ fn try_fold(
         dead_lettered_events,
         ..input(inbound.len())
     };
-    run(&input, events, inbound)
+    in_memory::fold(&input, &inbound, &events)
 }
 
 fn input(inbound: usize) -> PartitionInput {
@@ -129,15 +113,6 @@ fn input(inbound: usize) -> PartitionInput {
         dead_lettered_events: OfPartition::default(),
         examples: 10,
     }
-}
-
-fn run(
-    input: &PartitionInput,
-    events: Vec<Record>,
-    inbound: Vec<Record>,
-) -> Result<FoldedPartition, AuditError> {
-    let open = move || Box::new(inbound.clone().into_iter().map(Ok)) as Records;
-    PartitionFold::new(input, &open).run(events.into_iter().map(Ok))
 }
 
 #[test]
@@ -656,7 +631,7 @@ fn a_user_begins_as_many_conversations_as_the_rules_allow() {
         client_msg_id: stranger.client_msg_id,
         msg: stranger.msg,
         mid: mid(1),
-        n: Ordinal::ZERO.next(),
+        ordinal: Ordinal::ZERO.next(),
     });
     let events = |src| {
         vec![

@@ -1,7 +1,7 @@
 //! Changes of messages and contacts, from rule version 3 on.
 
 use schemas::{
-    Change, ChangeContact, ChangeMessage, Chg, ContactChange, ContactFlags, DeletedContact,
+    Change, ChangeContact, ChangeMessage, ChangeSeq, ContactChange, ContactFlags, DeletedContact,
     MessageChange, PerDevice, Recipient, UserId,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Log {
     pub(super) rules: Rules,
     /// Who sent each message.
     senders: Vec<i64>,
-    chg: Chg,
+    change_seq: ChangeSeq,
 }
 
 const VERSION_3: Rules = Rules {
@@ -40,7 +40,7 @@ impl Log {
             now: 1_000,
             rules: Rules::VERSION_1,
             senders: Vec::new(),
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
         }
     }
 
@@ -163,7 +163,7 @@ impl Log {
             client_msg_id: send.client_msg_id.clone(),
             msg: send.msg.clone(),
             mid: mid(self.senders.len() as i64),
-            n: self.sent(srcid, self.senders.len()),
+            ordinal: self.sent(srcid, self.senders.len()),
         };
         self.sequence(Command::Send(send), Body::Message(message));
     }
@@ -183,7 +183,7 @@ impl Log {
 
     pub(super) fn change(&mut self, by: i64, mid: i64, change: Change) {
         let event = self.next_change(by, mid, change.clone());
-        self.chg = self.chg.max(event.chg);
+        self.change_seq = self.change_seq.max(event.change_seq);
         self.sequence(asked(by, mid, change), Body::MessageChange(event));
     }
 
@@ -193,15 +193,15 @@ impl Log {
             by: user(by),
             to: Recipient::User(user(3 - by)),
             mid: mid(of),
-            chg: self.next_chg(self.chg, &change),
-            n: (change == Change::Clear).then(|| self.sent(3 - by, upto)),
+            change_seq: self.next_chg(self.change_seq, &change),
+            ordinal: (change == Change::Clear).then(|| self.sent(3 - by, upto)),
             change,
         }
     }
 
-    pub(super) fn next_chg(&self, last: Chg, change: &Change) -> Chg {
+    pub(super) fn next_chg(&self, last: ChangeSeq, change: &Change) -> ChangeSeq {
         let is_own = change.is_for_one() && self.rules.rule_version >= 4;
-        if is_own { Chg::ZERO } else { last.next() }
+        if is_own { ChangeSeq::ZERO } else { last.next() }
     }
 
     fn contact(&mut self, uid: i64, ask: fn(&mut ChangeContact), flags: ContactFlags) {
@@ -213,7 +213,7 @@ impl Log {
     pub(super) fn next_contact(&self, asked: &ChangeContact, flags: ContactFlags) -> ContactChange {
         let deleted = DeletedContact {
             mid: (self.senders.len() as i64).try_into().unwrap(),
-            n: self.sent(asked.peer.get(), self.senders.len()),
+            ordinal: self.sent(asked.peer.get(), self.senders.len()),
         };
         ContactChange {
             uid: asked.uid,
@@ -324,8 +324,8 @@ fn changes_of_every_kind_are_right() {
     let id = DirectConversation::new(user(1), user(2));
     let conversation = &folded.conversations[&id];
     let [one, two] = [1, 2].map(|uid| conversation.contact(id, user(uid)));
-    assert_eq!((one.chg, two.chg), (7, 7));
-    assert_eq!((one.last.mid, one.last.chg), (5, 7));
+    assert_eq!((one.change_seq, two.change_seq), (7, 7));
+    assert_eq!((one.last.mid, one.last.change_seq), (5, 7));
     assert_eq!((one.deleted_mid, two.deleted_mid), (4, 0));
     assert_eq!((one.clear_mid, two.clear_mid), (0, 3));
     assert_eq!(
@@ -335,12 +335,12 @@ fn changes_of_every_kind_are_right() {
     assert_eq!(two.hidden, [2]);
     assert_eq!(one.reads, PerDevice::from_fn(|_| read(4, 1)));
     assert_eq!(two.reads, PerDevice::from_fn(|_| read(3, 3)));
-    assert!(one.pos > two.deleted_mid && one.pos == two.pos);
+    assert!(one.event_offset > two.deleted_mid && one.event_offset == two.event_offset);
 }
 
 fn read(mid: i64, n: i64) -> LastRead {
     let n = Some(n);
-    LastRead { mid, n }
+    LastRead { mid, ordinal: n }
 }
 
 /// Commands that are refused in a log of version 3, and why.
@@ -544,12 +544,12 @@ fn below_version_3_a_change_is_malformed() {
 fn changes_are_counted_without_gaps() {
     let mut log = Log::of_version_3();
     log.change(1, 1, Change::Hide);
-    log.chg = log.chg.next();
+    log.change_seq = log.change_seq.next();
     log.change(1, 2, Change::Hide);
     log.assert_finds("chg 3 of 1,2 follows 1");
     let mut log = Log::of_version_3();
     log.change(1, 1, Change::Hide);
-    log.chg = Chg::ZERO;
+    log.change_seq = ChangeSeq::ZERO;
     log.change(1, 2, Change::Hide);
     log.assert_finds("chg 1 of 1,2 follows 1");
 }
@@ -560,7 +560,7 @@ fn what_one_user_hides_or_clears_has_a_number_below_rule_version_4_only() {
     log.change(2, 1, Change::Hide);
     let mut early = log.clone();
     let own = MessageChange {
-        chg: Chg::ZERO,
+        change_seq: ChangeSeq::ZERO,
         ..early.next_change(2, 2, Change::Hide)
     };
     early.sequence(asked(2, 2, Change::Hide), Body::MessageChange(own));
@@ -571,16 +571,16 @@ fn what_one_user_hides_or_clears_has_a_number_below_rule_version_4_only() {
     log.change(2, 3, Change::Clear);
     log.change(1, 1, Change::Recall);
     let numbered = MessageChange {
-        chg: log.chg.next(),
+        change_seq: log.change_seq.next(),
         ..log.next_change(1, 3, Change::Hide)
     };
     let folded = log.assert_sound();
     let id = DirectConversation::new(user(1), user(2));
     let conversation = &folded.conversations[&id];
     let [one, two] = [1, 2].map(|uid| conversation.contact(id, user(uid)));
-    assert_eq!((one.chg, two.chg), (2, 2));
+    assert_eq!((one.change_seq, two.change_seq), (2, 2));
     assert_eq!((one.own_pos, two.hidden), (0, vec![1, 2]));
-    assert!(two.own_pos > 0 && two.own_pos < two.pos);
+    assert!(two.own_pos > 0 && two.own_pos < two.event_offset);
     log.sequence(asked(1, 3, Change::Hide), Body::MessageChange(numbered));
     log.assert_finds("chg is 3 in a hide");
 }
@@ -637,14 +637,14 @@ fn an_event_says_what_was_asked_for() {
 fn a_cleared_history_and_a_deleted_contact_have_the_right_numbers() {
     let mut log = Log::of_version_3();
     let mut event = log.next_change(2, 2, Change::Clear);
-    event.n = Some(Ordinal::ZERO.next());
+    event.ordinal = Some(Ordinal::ZERO.next());
     log.sequence(
         asked(2, 2, Change::Clear),
         Body::MessageChange(event.clone()),
     );
     log.assert_finds("the clear up to 2 in 1,2 has n Some");
     // The event has no n only if the sequencer no longer knew it: beyond the newest 128 messages.
-    event.n = None;
+    event.ordinal = None;
     for (more, is_sound) in [(126, false), (127, true)] {
         let mut log = Log::of_version_3();
         (0..more).for_each(|_| log.send(1));
@@ -659,7 +659,7 @@ fn a_cleared_history_and_a_deleted_contact_have_the_right_numbers() {
 
     let deleted = |mid: i64, n: i64| DeletedContact {
         mid: mid.try_into().unwrap(),
-        n: n.try_into().unwrap(),
+        ordinal: n.try_into().unwrap(),
     };
     for (deleted, what) in [
         (deleted(3, 3), "is deleted at 3, 4 is right"),
@@ -769,7 +769,7 @@ fn a_log_without_its_start_is_judged_by_what_it_has() {
             ..input(log.inbound.len())
         };
         let events = log.events[from..].to_vec();
-        run(&input, events, log.inbound.clone()).unwrap()
+        in_memory::fold(&input, &log.inbound, &events).unwrap()
     };
     let mut whole = log.clone();
     whole.change(1, 1, Change::Recall);
@@ -779,7 +779,7 @@ fn a_log_without_its_start_is_judged_by_what_it_has() {
     let found = fold(&whole, 6);
     assert_eq!(found.events.differences(), 0, "{:?}", found.events);
     assert_eq!(found.inbound.differences(), 0, "{:?}", found.inbound);
-    whole.chg = whole.chg.next();
+    whole.change_seq = whole.change_seq.next();
     whole.change(1, 3, Change::Hide);
     let found = fold(&whole, 6);
     assert_eq!(found.events.differences(), 1, "{:?}", found.events);

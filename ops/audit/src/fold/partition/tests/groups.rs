@@ -3,9 +3,9 @@
 mod version_4;
 
 use schemas::{
-    Change, ChangeGroup, ChangeMessage, Chg, ClientMsgId, CreateGroup, GroupAction, GroupChange,
-    GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Ordinal, PerDevice, Recipient,
-    SetGroupOptions, UserId,
+    Change, ChangeGroup, ChangeMessage, ChangeSeq, ClientMsgId, CreateGroup, GroupAction,
+    GroupChange, GroupId, GroupMember, GroupRole, GroupSettings, MessageChange, Ordinal, PerDevice,
+    Recipient, SetGroupOptions, UserId,
 };
 
 use super::{
@@ -23,7 +23,7 @@ struct GroupLog {
     settings: GroupSettings,
     members: i64,
     sent: i64,
-    chg: Chg,
+    change_seq: ChangeSeq,
 }
 
 impl GroupLog {
@@ -35,7 +35,7 @@ impl GroupLog {
             settings: settings(),
             members: 0,
             sent: 0,
-            chg: Chg::ZERO,
+            change_seq: ChangeSeq::ZERO,
         };
         group.change(1, created(), |_| {}, &first_members());
         group
@@ -68,7 +68,7 @@ impl GroupLog {
         let asked = changing(of, change);
         let body = self.body_of(by, &asked);
         if let Body::MessageChange(change) = &body {
-            self.chg = self.chg.max(change.chg);
+            self.change_seq = self.change_seq.max(change.change_seq);
         }
         self.log.sequence(command(by, asked), body);
     }
@@ -82,7 +82,7 @@ impl GroupLog {
                 client_msg_id: client_msg_id.clone(),
                 msg: "hello".to_owned(),
                 mid: mid(self.sent + 1),
-                n: Ordinal::ZERO,
+                ordinal: Ordinal::ZERO,
             }),
             Asked::Read(_) => position(by, self.sent),
             Asked::Message(mid, change) => Body::MessageChange(MessageChange {
@@ -90,8 +90,8 @@ impl GroupLog {
                 to: to(),
                 mid: *mid,
                 change: change.clone(),
-                chg: self.log.next_chg(self.chg, change),
-                n: None,
+                change_seq: self.log.next_chg(self.change_seq, change),
+                ordinal: None,
             }),
             Asked::Group(action) => {
                 let members = named_by(by, action);
@@ -240,7 +240,7 @@ fn position(by: i64, upto: i64) -> Body {
         to: to(),
         device: DeviceClass::Pc,
         mid: mid(upto),
-        n: None,
+        ordinal: None,
     })
 }
 
@@ -346,12 +346,15 @@ fn what_happens_in_a_group_is_right() {
 
     let gid = GroupId::try_from(GID).unwrap();
     let state = &folded.groups[&gid];
-    assert_eq!((state.last.mid, state.chg, state.member_count), (4, 4, 2));
+    assert_eq!(
+        (state.last.mid, state.change_seq, state.member_count),
+        (4, 4, 2)
+    );
     assert_eq!(state.settings, Some(group.settings));
     let [one, two, three] = [1, 2, 3].map(|uid| state.of_user(user(uid)).unwrap().clone());
     assert_eq!(
         (one.role, one.left_at, one.own_last_mid),
-        (None, one.pos, 4)
+        (None, one.event_offset, 4)
     );
     assert_eq!((two.role, two.join_mid), (Some(GroupRole::Member), 3));
     assert!(two.joined_at > two.left_at && two.left_at > 0);
@@ -359,7 +362,11 @@ fn what_happens_in_a_group_is_right() {
     assert_eq!(two.reads, PerDevice { pc: 4, mobile: 0 });
     assert_eq!((three.role, three.muted), (Some(GroupRole::Owner), false));
     assert_eq!((three.clear_mid, three.hidden), (2, vec![1]));
-    assert!(one.pos > two.changed_at && two.pos > one.pos && one.pos == one.changed_at);
+    assert!(
+        one.event_offset > two.changed_at
+            && two.event_offset > one.event_offset
+            && one.event_offset == one.changed_at
+    );
 }
 
 /// Commands that are refused, and why.
@@ -682,7 +689,7 @@ fn mids_and_chgs_of_a_group_have_no_gap() {
     group.log.assert_finds("mid 2 of g:3 follows 0");
     let mut group = GroupLog::begin();
     group.send(1);
-    group.chg = group.chg.next();
+    group.change_seq = group.change_seq.next();
     group.change_message(1, 1, Change::Hide);
     group.log.assert_finds("chg 2 of g:3 follows 0");
 }
@@ -758,7 +765,7 @@ fn settings_of_a_group_that_is_gone_are_not_guessed() {
         inbound: 2..i64::try_from(inbound.len()).unwrap(),
         ..input(inbound.len())
     };
-    let folded = run(&input, events[2..].to_vec(), inbound[2..].to_vec()).unwrap();
+    let folded = in_memory::fold(&input, &inbound[2..], &events[2..]).unwrap();
     assert_eq!(folded.events.differences(), 0, "{:?}", folded.events);
     assert_eq!(folded.inbound.differences(), 0, "{:?}", folded.inbound);
 }

@@ -1,5 +1,5 @@
-//! The places of a listener. If all are taken, a connection on which the service is not working gives its place to a new one, so a silent connection cannot
-//! hold a place. Some places are for probes only, so probes do not wait for other requests. Addresses are not counted: behind a proxy there is only
+//! The slots of a listener. If all are taken, a connection on which the service is not working gives its slot to a new one, so a silent connection cannot
+//! hold a slot. Some slots are for probes only, so probes do not wait for other requests. Addresses are not counted: behind a proxy there is only
 //! one.
 
 use std::{
@@ -9,10 +9,10 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Places beyond `http.max_connections`: probes are answered there, and all other requests are refused.
+/// ConnectionSlots beyond `http.max_connections`: probes are answered there, and all other requests are refused.
 const FOR_PROBES: usize = 64;
 
-pub(crate) struct Places {
+pub(crate) struct ConnectionSlots {
     /// How many requests are handled at a time, not counting probes.
     max_busy: usize,
     state: Mutex<State>,
@@ -31,7 +31,7 @@ struct State {
 struct Held {
     phase: Phase,
     since: u64,
-    is_taken: CancellationToken,
+    is_evicted: CancellationToken,
 }
 
 /// The phase of a connection. All phases but the last give way to others, in this order.
@@ -47,23 +47,23 @@ enum Phase {
     Busy,
 }
 
-/// The place of a connection, until it is dropped.
-pub(crate) struct Place {
+/// The slot of a connection, until it is dropped.
+pub(crate) struct Slot {
     activity: Activity,
-    is_taken: CancellationToken,
+    is_evicted: CancellationToken,
 }
 
-/// The phase of a place's connection. This may outlive the place: a WebSocket has no place.
+/// The phase of a slot's connection. This may outlive the slot: a WebSocket has no slot.
 #[derive(Clone)]
 pub(crate) struct Activity {
-    places: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
     number: u64,
 }
 
 /// Marks a request as in progress, until it is dropped.
 pub(crate) struct Busy(Activity);
 
-impl Places {
+impl ConnectionSlots {
     pub(crate) fn new(max_busy: usize) -> Arc<Self> {
         Arc::new(Self {
             max_busy,
@@ -71,26 +71,26 @@ impl Places {
         })
     }
 
-    /// A free place, or that of a connection that gives way; `None` if the service works on all connections.
-    pub(crate) fn take(self: &Arc<Self>) -> Option<Place> {
+    /// A free slot, or that of a connection that gives way; `None` if the service works on all connections.
+    pub(crate) fn acquire(self: &Arc<Self>) -> Option<Slot> {
         let mut state = self.state();
         if state.held.len() >= self.max_busy + FOR_PROBES {
             let (_, _, number) = state.yielding.pop_first()?;
             let held = state.held.remove(&number)?;
-            held.is_taken.cancel();
+            held.is_evicted.cancel();
         }
-        let (number, is_taken) = (state.tick(), CancellationToken::new());
+        let (number, is_evicted) = (state.tick(), CancellationToken::new());
         let held = Held {
             phase: Phase::Silent,
             since: number,
-            is_taken: is_taken.clone(),
+            is_evicted: is_evicted.clone(),
         };
         state.held.insert(number, held);
         state.yielding.insert((Phase::Silent, number, number));
-        let places = Arc::clone(self);
-        Some(Place {
-            activity: Activity { places, number },
-            is_taken,
+        let slots = Arc::clone(self);
+        Some(Slot {
+            activity: Activity { slots, number },
+            is_evicted,
         })
     }
 
@@ -130,29 +130,29 @@ impl State {
     }
 }
 
-impl Place {
+impl Slot {
     pub(crate) fn activity(&self) -> Activity {
         self.activity.clone()
     }
 
-    /// Waits until another connection has taken the place.
-    pub(crate) async fn taken(&self) {
-        self.is_taken.cancelled().await;
+    /// Waits until another connection has taken the slot.
+    pub(crate) async fn evicted(&self) {
+        self.is_evicted.cancelled().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let Activity { places, number } = &self.activity;
-        places.state().remove(*number);
+        let Activity { slots, number } = &self.activity;
+        slots.state().remove(*number);
     }
 }
 
 impl Activity {
-    /// Begins a request. `None` if the place is taken, or if as many requests are handled as may be and this is not a probe.
+    /// Begins a request. `None` if the slot is taken, or if as many requests are handled as may be and this is not a probe.
     pub(crate) fn begin_request(&self, is_probe: bool) -> Option<Busy> {
-        let mut state = self.places.state();
-        if state.busy >= self.places.max_busy && !is_probe {
+        let mut state = self.slots.state();
+        if state.busy >= self.slots.max_busy && !is_probe {
             return None;
         }
         let from = [Phase::Silent, Phase::Idle];
@@ -170,31 +170,31 @@ impl Activity {
         matches!(self.phase(), Some(Phase::Busy | Phase::Stalled))
     }
 
-    /// Notes that the request waits for the client. Returns whether the connection still has its place.
+    /// Notes that the request waits for the client. Returns whether the connection still has its slot.
     pub(crate) fn stall(&self) -> bool {
-        let mut state = self.places.state();
+        let mut state = self.slots.state();
         state.change(self.number, &[Phase::Busy], Phase::Stalled);
         state.held.contains_key(&self.number)
     }
 
-    /// Notes that the request no longer waits for the client. Returns whether the connection still has its place.
+    /// Notes that the request no longer waits for the client. Returns whether the connection still has its slot.
     pub(crate) fn go_on(&self) -> bool {
-        let mut state = self.places.state();
+        let mut state = self.slots.state();
         state.change(self.number, &[Phase::Stalled], Phase::Busy);
         state.held.contains_key(&self.number)
     }
 
     fn phase(&self) -> Option<Phase> {
-        let state = self.places.state();
+        let state = self.slots.state();
         state.held.get(&self.number).map(|held| held.phase)
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let Activity { places, number } = &self.0;
+        let Activity { slots, number } = &self.0;
         let from = [Phase::Busy, Phase::Stalled];
-        places.state().change(*number, &from, Phase::Idle);
+        slots.state().change(*number, &from, Phase::Idle);
     }
 }
 
@@ -202,31 +202,31 @@ impl Drop for Busy {
 mod tests {
     use super::*;
 
-    fn is_taken(place: &Place) -> bool {
-        place.is_taken.is_cancelled()
+    fn is_evicted(slot: &Slot) -> bool {
+        slot.is_evicted.is_cancelled()
     }
 
     #[test]
     fn who_says_nothing_gives_way_before_who_did_and_the_first_of_them_first() {
-        let places = Places::new(1);
-        let all: Vec<Place> = (0..=FOR_PROBES).map(|_| places.take().unwrap()).collect();
+        let slots = ConnectionSlots::new(1);
+        let all: Vec<Slot> = (0..=FOR_PROBES).map(|_| slots.acquire().unwrap()).collect();
         let mut busy = all[0].activity().begin_request(false);
         let _probe = all[2].activity().begin_request(true).unwrap();
-        let next = places.take().unwrap();
-        assert!(is_taken(&all[1]) && !is_taken(&all[0]) && !is_taken(&all[3]));
+        let next = slots.acquire().unwrap();
+        assert!(is_evicted(&all[1]) && !is_evicted(&all[0]) && !is_evicted(&all[3]));
         busy.take();
-        let _others: Vec<Place> = (3..=FOR_PROBES).map(|_| places.take().unwrap()).collect();
-        assert!(all[3..].iter().all(is_taken) && !is_taken(&next));
+        let _others: Vec<Slot> = (3..=FOR_PROBES).map(|_| slots.acquire().unwrap()).collect();
+        assert!(all[3..].iter().all(is_evicted) && !is_evicted(&next));
         // Takes `next`, and then the idle connection once no connection is silent.
-        let silent = places.take().unwrap();
-        assert!(is_taken(&next) && !is_taken(&all[0]));
+        let silent = slots.acquire().unwrap();
+        assert!(is_evicted(&next) && !is_evicted(&all[0]));
         assert!(silent.activity().is_silent());
     }
 
     #[test]
     fn probes_are_answered_whatever_all_others_wait_for() {
-        let places = Places::new(2);
-        let all: Vec<Place> = (0..4).map(|_| places.take().unwrap()).collect();
+        let slots = ConnectionSlots::new(2);
+        let all: Vec<Slot> = (0..4).map(|_| slots.acquire().unwrap()).collect();
         let begin = |nth: usize, is_probe| all[nth].activity().begin_request(is_probe);
         let _busy = [begin(0, false).unwrap(), begin(1, false).unwrap()];
         assert!(begin(2, false).is_none());
@@ -243,16 +243,16 @@ mod tests {
 
     #[test]
     fn where_all_are_busy_nobody_gives_way_and_what_is_dropped_is_free() {
-        let places = Places::new(1);
-        let mut all: Vec<Place> = (0..=FOR_PROBES).map(|_| places.take().unwrap()).collect();
+        let slots = ConnectionSlots::new(1);
+        let mut all: Vec<Slot> = (0..=FOR_PROBES).map(|_| slots.acquire().unwrap()).collect();
         let busy: Vec<_> = all
             .iter()
-            .map(|place| place.activity().begin_request(true))
+            .map(|slot| slot.activity().begin_request(true))
             .collect();
-        assert!(places.take().is_none());
+        assert!(slots.acquire().is_none());
         drop((busy, all.pop()));
-        assert_eq!(places.state().busy, 0);
-        assert!(places.take().is_some());
-        assert!(!all.iter().any(is_taken));
+        assert_eq!(slots.state().busy, 0);
+        assert!(slots.acquire().is_some());
+        assert!(!all.iter().any(is_evicted));
     }
 }

@@ -4,12 +4,12 @@ use schemas::{LogPosition, Partition, PartitionMap};
 /// The resume offsets of one sink in one database: those that the database has, and those that it will have once the pending rows are
 /// written.
 #[derive(Debug, Default)]
-pub(crate) struct Offsets {
+pub(crate) struct ResumeOffsets {
     stored: PartitionMap<LogPosition>,
     pending: PartitionMap<LogPosition>,
 }
 
-impl Offsets {
+impl ResumeOffsets {
     /// Takes over the database's offsets; pending offsets of these partitions are dropped.
     pub(crate) fn reset(&mut self, found: PartitionMap<LogPosition>) {
         self.pending
@@ -90,8 +90,8 @@ mod tests {
         n.try_into().unwrap()
     }
 
-    fn offsets() -> Offsets {
-        let mut offsets = Offsets::default();
+    fn offsets() -> ResumeOffsets {
+        let mut offsets = ResumeOffsets::default();
         offsets.reset(
             [
                 (partition(1), at(5)),
