@@ -91,25 +91,33 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
 
 /// The fields that determine an event's partition: its group, or the two users of a direct conversation, or the user of a profile.
 #[derive(Deserialize)]
-struct Place {
-    #[serde(default, alias = "srcid", alias = "by")]
+struct PartitionFields {
+    #[serde(default, alias = "srcid", alias = "by", alias = "owner")]
     uid: Option<UserId>,
     #[serde(default, alias = "destid")]
     peer: Option<UserId>,
     #[serde(default)]
     gid: Option<GroupId>,
+    /// Of a group that begins, whose gid is derived from its owner and this.
+    #[serde(default)]
+    client_id: Option<String>,
 }
 
 fn partition_of(line: &str) -> Option<Partition> {
-    let event: BTreeMap<String, Place> = serde_json::from_str(line).ok()?;
+    let event: BTreeMap<String, PartitionFields> = serde_json::from_str(line).ok()?;
     match event.into_values().next()? {
-        Place { gid: Some(gid), .. } => Some(gid.partition()),
-        Place {
+        PartitionFields { gid: Some(gid), .. } => Some(gid.partition()),
+        PartitionFields {
+            uid: Some(owner),
+            client_id: Some(client_id),
+            ..
+        } => Some(GroupId::of_owner(owner, &client_id).partition()),
+        PartitionFields {
             uid: Some(uid),
             peer: Some(peer),
             ..
         } => Some(DirectConversation::new(uid, peer).partition()),
-        Place { uid, .. } => uid.map(Partition::of_user),
+        PartitionFields { uid, .. } => uid.map(Partition::of_user),
     }
 }
 

@@ -51,7 +51,7 @@ pub async fn start(
     let max_msg_bytes = config.posting.ingest.max_msg_bytes;
     let page = page.map(|page| page::routes(page, authenticates, max_msg_bytes));
     let (posts, kafka, mysql) = (config.posting.clone(), &config.kafka, &config.mysql);
-    let poster = Poster::start(posts, kafka, mysql, access, supervisor, health)?;
+    let poster = Poster::start(posts, kafka, mysql, access, supervisor, health, "gateway")?;
     let shutdown = supervisor.shutdown();
     let log = Arc::new(LogReader::new(&config.kafka)?);
     let gateway = Arc::new(Gateway::new(&config, poster, Arc::clone(&log), shutdown)?);

@@ -25,6 +25,19 @@ pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, 
     edit(decode(body, "ChangeMessage")?, max_msg_bytes)
 }
 
+/// Reads the body of `POST /v1/reactions`: a `ChangeMessage` that reacts.
+pub(crate) fn reaction(body: &[u8]) -> Result<Post, Problem> {
+    let change: proto::ChangeMessage = decode(body, "ChangeMessage")?;
+    if change.kind() != proto::ChangeKind::React {
+        return Err(Problem::invalid_field(
+            "kind",
+            "is another",
+            "CHANGE_KIND_REACT",
+        ));
+    }
+    checked::<_, ChangeMessage>(change)
+}
+
 /// Reads the body of `POST /v1/contact-changes`: a `ChangeContact`.
 pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
     checked::<_, ChangeContact>(decode::<proto::ChangeContact>(body, "ChangeContact")?)
@@ -104,7 +117,15 @@ where
     C: TryFrom<P, Error = Malformed> + Into<Command>,
 {
     let command = C::try_from(fields).map_err(invalid_field)?.into();
-    command.kind().check_posted().map_err(invalid_field)?;
+    // In protobuf a reaction's emoji is the text of the change.
+    let in_protobuf = |malformed: Malformed| match malformed.field {
+        "emoji" => invalid_field(Malformed {
+            field: "msg",
+            ..malformed
+        }),
+        _ => invalid_field(malformed),
+    };
+    command.kind().check_posted().map_err(in_protobuf)?;
     Ok(Post::from(command))
 }
 

@@ -44,7 +44,7 @@ pub async fn start(
         auth: _,
     } = config;
     let posts = posting::Config { ingest, groups };
-    let poster = Poster::start(posts, &kafka, &mysql, access, supervisor, health)?;
+    let poster = Poster::start(posts, &kafka, &mysql, access, supervisor, health, "ingest")?;
     let ingest = Arc::new(Ingest::new(poster, &kafka, supervisor.shutdown())?);
     supervisor.spawn("ingest batches", watch_batches(Arc::clone(&ingest)));
     Ok(described(access.guard(openapi::calls()), ingest))

@@ -8,12 +8,10 @@ use axum::{
 };
 use posting::{PoolPermit, Post, Poster};
 use problem::Problem;
+use service_runtime::IDEMPOTENCY_KEY;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{body::RequestBody, media::SingleEncoding, responses::accepted, state::Ingest};
-
-/// The header with the id of a single command.
-pub(crate) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// Responds to one post, whose body `parse` reads.
 pub(crate) async fn post(

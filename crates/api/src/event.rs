@@ -102,7 +102,7 @@ impl Call {
 }
 
 impl EventBody {
-    /// The call that posts the same by itself; `None` if the line has no member.
+    /// The call that posts the same by itself; `None` if the line has no member, or a change of a group without a gid.
     #[must_use]
     pub fn into_call(self) -> Option<Call> {
         let Self {

@@ -96,7 +96,7 @@ pub enum Outcome {
         /// The message.
         #[schema(value_type = i64, minimum = 1, example = 3)]
         mid: Mid,
-        /// `recall`, `edit`, `delete`, `hide` or `clear`.
+        /// `recall`, `edit`, `delete`, `hide`, `clear` or `react`.
         #[schema(value_type = String, example = "recall")]
         kind: Cow<'static, str>,
         /// Its number among the changes of the conversation; 0 of a hide or a clear from rule version 4 on, which have none.

@@ -22,9 +22,9 @@ pub struct PostMetrics {
 }
 
 impl PostMetrics {
-    /// Registers them.
+    /// Registers them, for the posts of ingest or of another service of the same process.
     #[must_use]
-    pub fn register() -> Self {
+    pub fn register(service: &'static str) -> Self {
         metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
         metrics::describe_counter!(
             REJECTED,
@@ -40,11 +40,16 @@ impl PostMetrics {
             Unit::Bytes,
             "Bytes of the budgets in use, sampled once a second"
         );
+        let of_singles = if service == "ingest" {
+            "single"
+        } else {
+            service
+        };
         Self {
             accepted: LABELS.map(|label| (label, metrics::counter!(ACCEPTED, "kind" => label))),
             delivery_of_singles: metrics::histogram!(DELIVERY, "from" => "single"),
             delivery_of_lines: metrics::histogram!(DELIVERY, "from" => "batch"),
-            in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => "single"),
+            in_flight_of_singles: metrics::gauge!(IN_FLIGHT, "of" => of_singles),
             in_flight_of_batches: metrics::gauge!(IN_FLIGHT, "of" => "batch"),
         }
     }

@@ -75,7 +75,7 @@ impl From<NotAdmitted> for Problem {
 }
 
 impl Poster {
-    /// Starts the workers. Without Kafka `/readyz` and posts respond with 503.
+    /// Starts the workers. Without Kafka `/readyz` (the check `<service>.kafka`) and posts respond with 503.
     ///
     /// # Errors
     /// If librdkafka refuses a setting, or the dictionary of words is not right.
@@ -86,26 +86,28 @@ impl Poster {
         access: &Access,
         supervisor: &Supervisor,
         health: &Health,
+        service: &'static str,
     ) -> anyhow::Result<Self> {
         let reader = Arc::new(LogReader::new(kafka)?);
         let admin = Admin::new(kafka)?;
         let shutdown = supervisor.shutdown();
         let Config { ingest, groups } = config;
         let dictionary = ingest.word_dictionary.as_deref();
-        let words = dictionary.map(Words::open).transpose()?.map(Arc::new);
+        let (words, text) = dictionary.map(Words::open).transpose()?.unzip();
+        let words = words.map(Arc::new);
         let settings = producer_settings(&ingest, 0);
         let poster = Self(Arc::new(Shared {
             access: access.clone(),
             topic: kafka.topic(Topic::Inbound),
             producer: ProducerPool::new(kafka, &settings, ingest.single_connections)?,
-            metrics: Arc::new(PostMetrics::register()),
+            metrics: Arc::new(PostMetrics::register(service)),
             singles: FairPool::new(ingest.singles()),
             words: words.clone(),
             consent: Consent::new(groups, mysql),
             config: ingest,
             shutdown: shutdown.clone(),
         }));
-        let check = health.check("ingest.kafka");
+        let check = health.check(format!("{service}.kafka"));
         supervisor.spawn(
             "ingest topic",
             readiness::watch_topic(admin, check.clone(), shutdown.clone()),
@@ -114,8 +116,8 @@ impl Poster {
             "ingest readiness",
             readiness::watch(reader, check, shutdown.clone()),
         );
-        if let Some(words) = words {
-            supervisor.spawn("ingest words", words::watch(words, shutdown));
+        if let Some((words, text)) = words.zip(text) {
+            supervisor.spawn("ingest words", words::watch(words, text, shutdown));
         }
         supervisor.spawn("ingest in flight", poster.clone().watch_bytes());
         Ok(poster)

@@ -36,11 +36,11 @@ pub struct Words {
 }
 
 impl Words {
-    /// Reads the dictionary for the first time.
+    /// Reads the dictionary for the first time. Returns also its text, for [`watch`].
     ///
     /// # Errors
     /// The file cannot be read, or is not a dictionary.
-    pub fn open(path: &Path) -> Result<Self, ConfigError> {
+    pub fn open(path: &Path) -> Result<(Self, String), ConfigError> {
         metrics::describe_counter!(
             CHECKED,
             "Texts with words of the dictionary, by what was done"
@@ -50,7 +50,7 @@ impl Words {
             "1 where the dictionary in use is that of the file, 0 where the file cannot be read"
         );
         metrics::describe_gauge!(WORDS, "Words of the dictionary in use");
-        let filter = read_filter(path)?;
+        let (filter, text) = read_filter(path)?;
         let words = Self {
             path: path.to_owned(),
             words: metrics::gauge!(WORDS),
@@ -61,7 +61,7 @@ impl Words {
             current: RwLock::new(Arc::new(filter)),
         };
         words.show();
-        Ok(words)
+        Ok((words, text))
     }
 
     /// Checks the text of a post, masks it if words are to be masked, and sets what was done.
@@ -143,8 +143,8 @@ pub fn check_dictionary(config: &IngestConfig) -> Result<(), ConfigError> {
     dictionary.map_or(Ok(()), |path| read_filter(path).map(drop))
 }
 
-fn read_filter(path: &Path) -> Result<WordFilter, ConfigError> {
-    let filter = read(path).and_then(|text| filter(&text));
+fn read_filter(path: &Path) -> Result<(WordFilter, String), ConfigError> {
+    let filter = read(path).and_then(|text| Ok((filter(&text)?, text)));
     filter.map_err(|problem| {
         ConfigError::Values(vec![ValueError {
             origin: "section ingest".to_owned(),
@@ -154,10 +154,10 @@ fn read_filter(path: &Path) -> Result<WordFilter, ConfigError> {
     })
 }
 
-/// Reads the file again when it changes, until shutdown. A change is noticed by the content: mounts, links and copies do not keep times.
-pub async fn watch(words: Arc<Words>, shutdown: Shutdown) -> anyhow::Result<()> {
+/// Reads the file again when it is no longer `text`, until shutdown. A change is noticed by the content: mounts, links and copies do not keep times.
+pub async fn watch(words: Arc<Words>, text: String, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut ticks = interval(RELOAD_INTERVAL);
-    let mut seen = read(&words.path);
+    let mut seen = Ok(text);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}

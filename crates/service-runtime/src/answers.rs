@@ -61,8 +61,8 @@ impl Answers {
         if self.requests.next_is_ambiguous() {
             return Err(Problem::invalid_field(
                 "Content-Length",
-                "stands beside Transfer-Encoding",
-                "the only one of both, since they may disagree where the request ends",
+                "stands beside Transfer-Encoding, or is not one short number",
+                "one number without Transfer-Encoding: otherwise programs may disagree where the request ends",
             ));
         }
         let begun = self.activity.begin_request(is_probe(request.uri().path()));

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use axum::{
     Router,
-    http::{HeaderValue, Method, Uri, header},
+    http::{HeaderName, HeaderValue, Method, Uri, header},
 };
 use tower_http::cors::{AllowOrigin, CorsLayer};
+
+/// The header with the id of a single command.
+pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// How long a browser may reuse an answer.
 const MAX_AGE: Duration = Duration::from_secs(600);
@@ -24,7 +27,11 @@ pub fn allow_origins(router: Router, origins: &[String]) -> Router {
         CorsLayer::new()
             .allow_origin(AllowOrigin::list(origins))
             .allow_methods([Method::GET, Method::POST, Method::PUT])
-            .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
+            .allow_headers([
+                header::AUTHORIZATION,
+                header::CONTENT_TYPE,
+                HeaderName::from_static("idempotency-key"),
+            ])
             .expose_headers([header::RETRY_AFTER])
             .max_age(MAX_AGE),
     )

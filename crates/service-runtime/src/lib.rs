@@ -33,7 +33,7 @@ mod watched_stream;
 pub use bind::{BindError, HttpConfig, Listener, bind_listener};
 pub use causes::with_causes;
 pub use config::{ConfigArgs, ConfigError, ConfigSource, Profile, Secret, ValueError};
-pub use cors::allow_origins;
+pub use cors::{IDEMPOTENCY_KEY, allow_origins};
 pub use health::{CheckStatus, Health, Readiness, ReadinessCheck};
 pub use listener_policy::ListenerPolicy;
 pub use metrics::MetricsHandle;

@@ -31,8 +31,18 @@ enum At {
 struct Head {
     line: Vec<u8>,
     has_request_line: bool,
-    length: Option<u64>,
+    length: Length,
     is_encoded: bool,
+}
+
+/// What `Content-Length` says.
+#[derive(Clone, Copy, Default)]
+enum Length {
+    #[default]
+    Absent,
+    Bytes(u64),
+    /// A value that hyper may read in another way than this file does, such as one that is cut here.
+    Unclear,
 }
 
 /// State shared by the reader of a connection's requests and the component that answers them.
@@ -77,7 +87,11 @@ impl RequestHeads {
                     bytes = rest;
                     keep(line, part);
                     if ends {
-                        self.at = behind_size(line);
+                        self.at = after_size(line);
+                        // What comes next cannot be followed, so the next request is refused.
+                        if matches!(self.at, At::Unknown) {
+                            requests.note_ambiguous(self.count + 1);
+                        }
                     }
                 }
                 At::Trailers(has_text) => {
@@ -96,7 +110,7 @@ impl RequestHeads {
                         continue;
                     }
                     self.count += 1;
-                    if head.is_encoded && head.length.is_some() {
+                    if head.is_ambiguous() {
                         requests.note_ambiguous(self.count);
                     }
                     self.at = head.body();
@@ -132,8 +146,11 @@ fn keep(line: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// What comes after the line with the size of a chunk, which may be followed by extensions.
-fn behind_size(line: &[u8]) -> At {
+fn after_size(line: &[u8]) -> At {
     let size = line.split(|byte| *byte == b';').next().unwrap_or_default();
+    if size.len() == KEPT_BYTES {
+        return At::Unknown;
+    }
     let size = str::from_utf8(size.trim_ascii()).ok();
     match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
         Some(0) => At::Trailers(false),
@@ -152,10 +169,14 @@ impl Head {
             let mut parts = line.splitn(2, |byte| *byte == b':');
             let name = parts.next().unwrap_or_default();
             if name.eq_ignore_ascii_case(b"content-length") {
-                let value = parts.next().unwrap_or_default().trim_ascii();
-                let value = str::from_utf8(value).ok();
-                // hyper refuses a value that is not a number.
-                self.length = Some(value.and_then(|value| value.parse().ok()).unwrap_or(0));
+                let value = str::from_utf8(parts.next().unwrap_or_default().trim_ascii()).ok();
+                let is_cut = self.line.len() == KEPT_BYTES;
+                let length = value
+                    .filter(|_| !is_cut)
+                    .and_then(|value| value.parse().ok());
+                if !matches!(self.length, Length::Unclear) {
+                    self.length = length.map_or(Length::Unclear, Length::Bytes);
+                }
             }
             self.is_encoded |= name.eq_ignore_ascii_case(b"transfer-encoding");
         }
@@ -164,12 +185,22 @@ impl Head {
         is_end
     }
 
+    /// Whether it has two lengths, or one that another program may read in another way.
+    fn is_ambiguous(&self) -> bool {
+        match self.length {
+            Length::Absent => false,
+            Length::Bytes(_) => self.is_encoded,
+            Length::Unclear => true,
+        }
+    }
+
     /// What comes after the head.
     fn body(&self) -> At {
         match self.length {
             _ if self.is_encoded => At::ChunkSize(Vec::new()),
-            None | Some(0) => At::default(),
-            Some(length) => At::Body(length),
+            Length::Absent | Length::Bytes(0) => At::default(),
+            Length::Bytes(length) => At::Body(length),
+            Length::Unclear => At::Unknown,
         }
     }
 }
@@ -234,6 +265,26 @@ mod tests {
                 assert_eq!(ambiguous(&sent, piece), number, "{before:?} by {piece}");
             }
         }
+    }
+
+    #[test]
+    fn a_length_that_others_may_read_otherwise_is_found() {
+        let zeros = "0".repeat(KEPT_BYTES);
+        let length = |value: &str| format!("POST / HTTP/1.1\r\ncontent-length: {value}\r\n\r\n");
+        let twice = "POST / HTTP/1.1\r\ncontent-length: x\r\ncontent-length: 5\r\n\r\n";
+        for sent in [
+            &length(&format!("{zeros}5")),
+            &length("5, 5"),
+            &length(""),
+            twice,
+        ] {
+            assert_eq!(ambiguous(sent, 10), 1, "{sent}");
+        }
+        let chunked = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+        assert_eq!(
+            ambiguous(&format!("{chunked}{zeros}5\r\nabcde\r\n0\r\n\r\n"), 10),
+            2
+        );
     }
 
     #[test]

@@ -124,8 +124,12 @@ impl ServerTls {
         loop {
             sleep(RELOAD_INTERVAL).await;
             match self.certificate.reload() {
-                Ok(true) => info!("the certificate of http.tls.cert_file was read again"),
-                Ok(false) => last_error.clear(),
+                Ok(is_new) => {
+                    last_error.clear();
+                    if is_new {
+                        info!("the certificate of http.tls.cert_file was read again");
+                    }
+                }
                 Err(error) => {
                     let message = error.to_string();
                     if message != last_error {

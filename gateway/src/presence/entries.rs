@@ -77,7 +77,8 @@ impl Entries {
         self.unwritten.remove(&number);
         self.late.remove(&number);
         let entry = self.connections.remove(&number);
-        if entry.is_some_and(|entry| entry.tried_at.is_some()) {
+        // Without a lease there is nothing to remove: entries end with their lease.
+        if self.lease.is_some() && entry.is_some_and(|entry| entry.tried_at.is_some()) {
             self.ended.push((connection.uid(), number));
         }
     }
@@ -110,6 +111,14 @@ impl Entries {
 
     pub(super) fn lose_lease(&mut self) {
         self.lease = None;
+        self.ended.clear();
+    }
+
+    /// Gives up a lease that was not renewed in time, so that what ends meanwhile is not kept for it.
+    pub(super) fn lose_lease_if_over(&mut self, now: Instant) {
+        if self.lease.as_ref().is_some_and(|lease| lease.until <= now) {
+            self.lose_lease();
+        }
     }
 
     /// Whether a user without a connection in Redis counts as away: not while gateways may have lost their leases with Redis, or may lose them.

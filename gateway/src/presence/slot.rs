@@ -117,6 +117,7 @@ impl Slot {
                     self.changed.notify_one();
                 }
                 Err(error) => {
+                    self.entries().lose_lease_if_over(Instant::now());
                     if mem::replace(&mut is_held, false) {
                         tracing::warn!(%error, self.index, "nobody is shown as present: the lease of presence is not held");
                     }

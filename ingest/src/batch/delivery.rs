@@ -71,7 +71,7 @@ mod tests {
     #[tokio::test]
     async fn without_an_offset_in_the_report_the_outcome_is_unknown() {
         let budget = ByteBudget::new(4000, 1000).of(&Caller::Anyone);
-        let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::register()));
+        let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::register("ingest")));
         let held = budget.try_acquire(held_bytes(None)).unwrap();
         let index = queue.add_pending(1, 17.try_into().unwrap(), None, held);
         let permit = budget.try_acquire(100).unwrap();

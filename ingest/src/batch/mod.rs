@@ -27,12 +27,13 @@ use axum::{
 };
 use posting::over_capacity;
 use problem::Problem;
+use service_runtime::IDEMPOTENCY_KEY;
 use tokio::time::Instant;
 
 pub(crate) use encoding::ResultLine;
 
 use self::{queue::ResultQueue, reader::BatchReader};
-use crate::{body::RequestBody, media::BatchEncoding, single::IDEMPOTENCY_KEY, state::Ingest};
+use crate::{body::RequestBody, media::BatchEncoding, state::Ingest};
 
 /// Starts the reading of a batch and responds with the stream of its results.
 pub(crate) async fn post(

@@ -353,7 +353,7 @@ mod tests {
         fn new() -> Self {
             let all = ByteBudget::new(CAPACITY, CAPACITY);
             let budget = all.of(&Caller::Anyone);
-            let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::register()));
+            let queue = ResultQueue::new(&budget, Arc::new(PostMetrics::register("ingest")));
             Self { all, budget, queue }
         }
 

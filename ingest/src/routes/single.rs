@@ -105,8 +105,8 @@ single_posts! {
     /// `GET /v1/inbound/{partition}/{offset}` of the query API says whether it was done. If the outcome is unknown, repeat it with the same
     /// `command_id` or `Idempotency-Key`. Refused as malformed below rule version 5.
     post_reaction: post "/v1/reactions",
-    ReactionBody "A reaction; in protobuf a `chat.v1.ChangeMessage`, as of /v1/message-changes.",
-    |body, config| json::reaction(body), protobuf::message_change(body, config.max_msg_bytes);
+    ReactionBody "A reaction; in protobuf a `chat.v1.ChangeMessage` of the kind `CHANGE_KIND_REACT`, whose `msg` is the emoji.",
+    |body, _config| json::reaction(body), protobuf::reaction(body);
 
     /// Pin, mute, block or delete a contact
     ///

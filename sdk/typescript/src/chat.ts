@@ -164,7 +164,7 @@ export function showNewest(chat: Chat): void {
   chat.last = known === undefined ? null : preview(known);
 }
 
-/** As a list shows it, which has neither `client_msg_id` nor reactions. */
+/** As a list shows a group's newest message, without `client_msg_id` and reactions. */
 export function preview(message: Message): Message {
   const { msg } = message;
   const isShort = msg.length <= PREVIEW_CHARS;

@@ -2720,7 +2720,7 @@ export interface components {
              */
             events_offset: number;
             /**
-             * @description `recall`, `edit`, `delete`, `hide` or `clear`.
+             * @description `recall`, `edit`, `delete`, `hide`, `clear` or `react`.
              * @example recall
              */
             kind: string;

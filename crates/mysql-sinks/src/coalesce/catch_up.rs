@@ -49,7 +49,7 @@ impl CatchUp {
     ) {
         let (kafka, settings) = (self.kafka.clone(), self.settings.clone());
         let ends = self.ends.subscribe();
-        let sink = CoalescingSink::<R>::new([destination]);
+        let sink = CoalescingSink::<R>::for_catch_up(destination);
         let task =
             async move { projection::catch_up(sink, &kafka, &partitions, ends, &settings).await };
         self.running = Some((index, AbortOnDropHandle::new(tokio::spawn(task))));

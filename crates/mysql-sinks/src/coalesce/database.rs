@@ -70,7 +70,6 @@ impl<R: MergedRow> Circuit<R> {
 
 impl<R: MergedRow> Database<R> {
     pub(crate) fn new(destination: Destination) -> Self {
-        metrics::circuit_open(destination.shard, false);
         Self {
             destination,
             circuit: Circuit::closed(),

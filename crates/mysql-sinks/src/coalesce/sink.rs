@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     destination::Destination,
+    metrics::circuit_open,
     severity::{MostSevere, sink_error},
 };
 
@@ -32,8 +33,20 @@ const FAR_BEHIND: i64 = 100_000;
 impl<R: MergedRow> CoalescingSink<R> {
     /// All destinations have the same store, sink and topic.
     pub fn new(destinations: impl IntoIterator<Item = Destination>) -> Self {
+        let serving = |destination: Destination| {
+            circuit_open(destination.shard, false);
+            Database::new(destination)
+        };
         Self {
-            databases: destinations.into_iter().map(Database::new).collect(),
+            databases: destinations.into_iter().map(serving).collect(),
+            catch_up: None,
+        }
+    }
+
+    /// For a database that is caught up while its circuit is open, as its metric goes on to say.
+    pub(super) fn for_catch_up(destination: Destination) -> Self {
+        Self {
+            databases: vec![Database::new(destination)],
             catch_up: None,
         }
     }
