@@ -370,6 +370,9 @@ mod tests {
         ] {
             assert_eq!(partition_of(line), Some(1.try_into().unwrap()), "{line}");
         }
+        let derived = GroupId::of_owner(7.try_into().unwrap(), "a").partition();
+        let group = r#"{"group":{"owner":"7","client_id":"a","name":"a"}}"#;
+        assert_eq!(partition_of(group), Some(derived));
         assert_eq!(partition_of("no JSON"), None);
     }
 

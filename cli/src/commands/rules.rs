@@ -113,18 +113,8 @@ fn controls(
 ) -> Result<PartitionMap<Control>, Failure> {
     let key = random_key();
     let control = |rules: &Rules| Control {
-        rule_version: args.rule_version,
-        dedup_window_ms: args.dedup_window_ms,
-        dedup_max_entries: args.dedup_max_entries,
-        max_msg_bytes: args.max_msg_bytes,
-        dedup_max_per_sender: args.dedup_max_per_sender,
-        new_conversations_per_day: args.new_conversations_per_day,
-        recall_window_ms: args.recall_window_ms,
-        delete_for_all: args.delete_for_all,
-        max_group_members: args.max_group_members,
-        new_memberships_per_day: args.new_memberships_per_day,
-        max_memberships_by_others: args.max_memberships_by_others,
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),
+        ..args.control()
     };
     in_force
         .iter()
@@ -133,12 +123,32 @@ fn controls(
             if let Some(asked) = args.rule_version {
                 check_known(asked, rules.rule_version)?;
             }
-            check_version(args, control.rule_version.unwrap_or(rules.rule_version))?;
+            check_version(&control, control.rule_version.unwrap_or(rules.rule_version))?;
             change(*rules, &control)
                 .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
             Ok((partition, control))
         })
         .collect()
+}
+
+impl RuleArgs {
+    /// Without a key.
+    fn control(&self) -> Control {
+        Control {
+            rule_version: self.rule_version,
+            hash_key: None,
+            dedup_window_ms: self.dedup_window_ms,
+            dedup_max_entries: self.dedup_max_entries,
+            max_msg_bytes: self.max_msg_bytes,
+            dedup_max_per_sender: self.dedup_max_per_sender,
+            new_conversations_per_day: self.new_conversations_per_day,
+            recall_window_ms: self.recall_window_ms,
+            delete_for_all: self.delete_for_all,
+            max_group_members: self.max_group_members,
+            new_memberships_per_day: self.new_memberships_per_day,
+            max_memberships_by_others: self.max_memberships_by_others,
+        }
+    }
 }
 
 fn check_known(asked: u32, in_force: u32) -> Result<(), Failure> {
@@ -154,25 +164,16 @@ fn check_known(asked: u32, in_force: u32) -> Result<(), Failure> {
     )))
 }
 
-/// Older versions ignore these settings.
-fn check_version(args: &RuleArgs, version: u32) -> Result<(), Failure> {
-    let of_version_2 = args.dedup_max_per_sender.or(args.new_conversations_per_day);
-    let of_version_3 =
-        args.recall_window_ms.or(args.max_group_members).is_some() || args.delete_for_all.is_some();
-    let of_version_4 = args
-        .new_memberships_per_day
-        .or(args.max_memberships_by_others);
-    let (names, needed) = if of_version_4.is_some() && version < 4 {
-        ("new_memberships_per_day and max_memberships_by_others", 4)
-    } else if of_version_3 && version < 3 {
-        ("recall_window_ms, delete_for_all and max_group_members", 3)
-    } else if of_version_2.is_some() && version < 2 {
-        ("dedup_max_per_sender and new_conversations_per_day", 2)
-    } else {
+/// Older versions ignore some settings.
+fn check_version(control: &Control, version: u32) -> Result<(), Failure> {
+    let ignored: Vec<_> = control.ignored_by(version).collect();
+    let Some(needed) = ignored.iter().map(|(_, since)| since).max() else {
         return Ok(());
     };
+    let names: Vec<&str> = ignored.iter().map(|(name, _)| *name).collect();
     Err(Failure::Usage(format!(
-        "{names} need --rule-version {needed}, which cannot be taken back"
+        "{}: needs --rule-version {needed}, which cannot be taken back",
+        names.join(", ")
     )))
 }
 
@@ -362,7 +363,7 @@ mod tests {
             else {
                 panic!("it sets rules");
             };
-            check_version(&set.rules, version).map_err(|failure| failure.to_string())
+            check_version(&set.rules.control(), version).map_err(|failure| failure.to_string())
         };
         for (setting, needed) in [
             (["--max-msg-bytes", "1"], 1),

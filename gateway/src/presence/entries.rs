@@ -281,6 +281,20 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_ends_without_a_lease_is_not_kept() {
+        let now = Instant::now();
+        let all = [1, 2].map(connection);
+        let mut entries = with_lease(now, &all);
+        entries.take(now, 2);
+        entries.lose_lease_if_over(now + Duration::from_secs(2));
+        entries.remove(&all[0]);
+        assert_eq!(entries.ended.len(), 1);
+        entries.lose_lease_if_over(now + Duration::from_secs(3));
+        entries.remove(&all[1]);
+        assert!(entries.ended.is_empty());
+    }
+
+    #[test]
     fn what_may_not_have_been_written_is_written_again_unless_it_has_ended() {
         let now = Instant::now();
         let all = [1, 2].map(connection);

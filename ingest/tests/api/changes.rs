@@ -127,6 +127,15 @@ async fn protobuf_changes() {
     let answer = accepted_protobuf(response).await;
     let on_log = log::command(answer.partition.into(), answer.offset);
     assert_eq!(on_log, changed(by, peer, Change::Edit("new".to_owned())));
+    let no_emoji = proto::ChangeMessage {
+        kind: proto::ChangeKind::React.into(),
+        ..edit.clone()
+    };
+    for (change, field) in [(edit, "kind"), (no_emoji, "msg")] {
+        let refused = post_protobuf(&server, "/v1/reactions", change.encode_to_vec()).await;
+        let problem: Value = refused.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["field"], field, "{problem}");
+    }
 
     let deleted = proto::ChangeContact {
         uid: by,

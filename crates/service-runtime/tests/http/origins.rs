@@ -42,7 +42,9 @@ async fn a_page_of_an_allowed_site_calls_and_reads_what_it_is_answered() {
     assert_eq!(asked.status(), StatusCode::OK);
     assert_eq!(allowed(&asked), Some(OURS));
     let headers = &asked.headers()["access-control-allow-headers"];
-    assert!(headers.to_str().unwrap().contains("authorization"));
+    for name in ["authorization", "idempotency-key"] {
+        assert!(headers.to_str().unwrap().contains(name), "{headers:?}");
+    }
     let refused = send(&server, Method::POST, OURS).await;
     assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(allowed(&refused), Some(OURS));

@@ -101,53 +101,7 @@ pub(super) fn mismatched_rule(
     before: &Rules,
     found: &Rules,
 ) -> Option<&'static str> {
-    let expected = rules_after(control, before);
-    let rules = [
-        ("rule_version", expected.rule_version == found.rule_version),
-        (
-            "dedup_window_ms",
-            expected.dedup_window_ms == found.dedup_window_ms,
-        ),
-        (
-            "dedup_max_entries",
-            expected.dedup_max_entries == found.dedup_max_entries,
-        ),
-        (
-            "max_msg_bytes",
-            expected.max_msg_bytes == found.max_msg_bytes,
-        ),
-        ("hash_key", expected.hash_key == found.hash_key),
-        (
-            "dedup_max_per_sender",
-            expected.dedup_max_per_sender == found.dedup_max_per_sender,
-        ),
-        (
-            "new_conversations_per_day",
-            expected.new_conversations_per_day == found.new_conversations_per_day,
-        ),
-        (
-            "recall_window_ms",
-            expected.recall_window_ms == found.recall_window_ms,
-        ),
-        (
-            "delete_for_all",
-            expected.delete_for_all == found.delete_for_all,
-        ),
-        (
-            "max_group_members",
-            expected.max_group_members == found.max_group_members,
-        ),
-        (
-            "new_memberships_per_day",
-            expected.new_memberships_per_day == found.new_memberships_per_day,
-        ),
-        (
-            "max_memberships_by_others",
-            expected.max_memberships_by_others == found.max_memberships_by_others,
-        ),
-    ];
-    let (name, _) = rules.into_iter().find(|(_, equal)| !equal)?;
-    Some(name)
+    rules_after(control, before).first_difference(found)
 }
 
 /// Whether there is a valid key after the control record, as from version 2 on, and a key in force does not change.
