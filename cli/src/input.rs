@@ -70,6 +70,10 @@ pub(crate) fn read(path: &Path, options: &Options) -> anyhow::Result<Input> {
         .filter(|(_, line)| !line.trim().is_empty());
     let lines = lines.take(options.limit.unwrap_or(usize::MAX));
     if text.trim_start().starts_with('{') {
+        if options.acks || options.shift_uids != 0 {
+            let why = "it has events: --acks and --shift-uids are for `sender receiver unix-time`";
+            return Err(refused("cannot load", &why).into());
+        }
         let events = lines.map(|(number, line)| Line {
             number,
             partition: partition_of(line),
@@ -188,6 +192,15 @@ impl<'a> Generator<'a> {
                 .map_err(|wrong| Failure::Usage(format!("the uid {wrong}")).into())
         };
         let (sender, receiver) = (uid()?, uid()?);
+        let (time, more) = (fields.next(), fields.next());
+        if more.is_some() || time.is_none_or(|time| time.parse::<u64>().is_err()) {
+            let wrong = more.or(time).unwrap_or_default();
+            return Err(Failure::Usage(format!(
+                "{:?} is not a unix-time; `sender receiver unix-time` is right",
+                Excerpt(wrong)
+            ))
+            .into());
+        }
         let conversation = DirectConversation::new(sender, receiver);
         let line = |text: String| Line {
             number,
@@ -403,13 +416,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_names_no_two_users_is_refused() {
+    fn a_line_that_is_not_sender_receiver_time_is_refused() {
         let options = Options {
             shift_uids: 0,
             acks: false,
             limit: None,
         };
-        for line in ["1", "a b 3", "0 1 2", "-5 1 2", ""] {
+        for line in [
+            "1", "a b 3", "0 1 2", "-5 1 2", "", "1 2", "1 2 x", "1 2 -3", "1 2 3 4",
+        ] {
             let refused = Generator::new(line, &options).add(1, line).unwrap_err();
             assert!(refused.is::<Failure>(), "{line:?}: {refused}");
         }

@@ -97,7 +97,7 @@ pub struct ReactionBody {
     #[serde(deserialize_with = "mid")]
     #[schema(value_type = i64, minimum = 1, example = 3)]
     pub mid: Mid,
-    /// At most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
+    /// One emoji, fully qualified, of at most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
     #[schema(max_length = 32, example = "👍")]
     pub emoji: String,
     /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use unicode_properties::UnicodeEmoji as _;
-
 use crate::{
     ChangeSeq, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
@@ -97,10 +95,12 @@ impl Change {
     /// [`Malformed`] if it has more than [`MAX_EMOJI_BYTES`], or control characters.
     pub fn react(field: &'static str, emoji: String) -> Result<Self, Malformed> {
         let bytes = emoji.len();
-        if bytes > MAX_EMOJI_BYTES || emoji.chars().any(char::is_control) {
-            let wrong = format!(
-                "has {bytes} bytes; must have at most {MAX_EMOJI_BYTES}, and no control characters"
-            );
+        if bytes > MAX_EMOJI_BYTES {
+            let wrong = format!("has {bytes} bytes; must have at most {MAX_EMOJI_BYTES}");
+            return Err(Malformed::new(field, wrong));
+        }
+        if emoji.chars().any(char::is_control) {
+            let wrong = "has a control character; must have none";
             return Err(Malformed::new(field, wrong));
         }
         Ok(Self::React(emoji))
@@ -330,8 +330,8 @@ impl CommandKind for ChangeMessage {
     /// A recalled or hidden message does not come back, so an old recall or hide is safe.
     fn redrive(&self) -> Redrive {
         match self.change {
-            Change::Edit(_) => Redrive::Never("it would take the place of edits made since"),
-            Change::React(_) => Redrive::Never("it would take the place of a reaction made since"),
+            Change::Edit(_) => Redrive::Never("it could take the place of edits made since"),
+            Change::React(_) => Redrive::Never("it could take the place of a reaction made since"),
             Change::Recall | Change::Delete | Change::Hide | Change::Clear => {
                 Redrive::IfMessageExisted(self.mid)
             }
@@ -340,16 +340,16 @@ impl CommandKind for ChangeMessage {
 
     fn check_posted(&self) -> Result<(), Malformed> {
         let emoji = self.change.emoji().unwrap_or_default();
-        // A keycap is a digit with this sign.
-        let is_emoji = |c: char| c == '\u{20e3}' || !c.is_ascii() && c.is_emoji_char();
-        let is_part = |c: char| c.is_emoji_char_or_emoji_component();
-        if emoji.is_empty() || emoji.chars().any(is_emoji) && emoji.chars().all(is_part) {
-            return Ok(());
-        }
-        let wrong = format!(
-            "is {:?}; must be an emoji, or empty to take the former one back",
-            crate::Excerpt(emoji)
-        );
+        let found = crate::Excerpt(emoji);
+        let wrong = match emojis::get(emoji).map(emojis::Emoji::as_str) {
+            _ if emoji.is_empty() => return Ok(()),
+            Some(known) if known == emoji => return Ok(()),
+            // Without the mark for the picture, for example: they look alike, and would be counted apart.
+            Some(known) => format!("is {found:?}; must be {known:?}, its fully qualified form"),
+            None => {
+                format!("is {found:?}; must be one emoji, or empty to take the former one back")
+            }
+        };
         Err(Malformed::new("emoji", wrong))
     }
 
@@ -426,7 +426,22 @@ mod tests {
         }
         let long = "👍".repeat(9);
         for wrong in [
-            "a", "+1", "👍a", " ", "👍\0", "\u{202e}", "\u{200d}", "\u{fe0f}", &long,
+            "a",
+            "+1",
+            "👍a",
+            " ",
+            "👍\0",
+            "\u{202e}",
+            "\u{200d}",
+            "\u{fe0f}",
+            &long,
+            "❤",
+            "👍👍",
+            "📞0123",
+            "👍\u{200d}",
+            "🏽",
+            "🇩",
+            "👍\u{e0068}",
         ] {
             assert_eq!(check(wrong).unwrap_err().field, "emoji", "{wrong:?}");
         }

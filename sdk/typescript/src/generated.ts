@@ -556,7 +556,7 @@ export interface components {
              */
             command_id?: string | null;
             /**
-             * @description At most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
+             * @description One emoji, fully qualified, of at most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
              * @example 👍
              */
             emoji: string;

@@ -13,7 +13,7 @@ use super::dead_letters::DeadLetter;
 
 pub(super) const ABOVE_NEWEST: &str =
     "it is above the last message of its time, and would take in those since";
-pub(super) const ID_TAKEN: &str = "its client_msg_id is another message's: it needs a new one";
+pub(super) const ID_TAKEN: &str = "its id is another command's: it needs a new one";
 
 /// Identifies a send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
