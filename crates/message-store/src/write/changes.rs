@@ -89,9 +89,16 @@ pub(super) fn updates(table: &str, changes: &[&ChangeRow]) -> Result<Vec<MultiRo
     for edits in edited.chunks(EDITED_AT_ONCE) {
         statements.push(edit(table, edits)?);
     }
-    let reactions: Vec<_> = reactions(changes).into_iter().collect();
-    for reactions in reactions.chunks(EDITED_AT_ONCE) {
-        statements.push(react(table, reactions)?);
+    let (mut given, mut taken_back) = (Vec::new(), Vec::new());
+    for (key, reactions) in reactions(changes) {
+        given.extend(reactions.given().map(|given| (key.clone(), given)));
+        taken_back.extend(reactions.taken_back().map(|uids| (key, uids)));
+    }
+    for given in given.chunks(EDITED_AT_ONCE) {
+        statements.push(react(table, given)?);
+    }
+    for taken_back in taken_back.chunks(EDITED_AT_ONCE) {
+        statements.push(take_back(table, taken_back)?);
     }
     Ok(statements)
 }
@@ -131,35 +138,67 @@ fn edit(table: &str, edits: &[(String, &str, TimestampMs)]) -> Result<MultiRow, 
     update(table, sql, arguments)
 }
 
-/// The last reaction of each user to each message, by the message's key; `None` if it was taken back.
-fn reactions<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, BTreeMap<UserId, Option<&'a str>>> {
-    let mut reactions: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
+/// The last reaction of each user to a message; `None` if it was taken back.
+#[derive(Default)]
+struct LastReactions<'a>(BTreeMap<UserId, Option<&'a str>>);
+
+impl<'a> LastReactions<'a> {
+    fn given(&self) -> Option<BTreeMap<UserId, &'a str>> {
+        let given = self.0.iter();
+        let given: BTreeMap<_, _> = given
+            .filter_map(|(uid, emoji)| Some((*uid, (*emoji)?)))
+            .collect();
+        (!given.is_empty()).then_some(given)
+    }
+
+    fn taken_back(&self) -> Option<Vec<UserId>> {
+        let taken_back = self.0.iter().filter(|(_, emoji)| emoji.is_none());
+        let taken_back: Vec<_> = taken_back.map(|(uid, _)| *uid).collect();
+        (!taken_back.is_empty()).then_some(taken_back)
+    }
+}
+
+/// The last reactions to each message, by its key.
+fn reactions<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, LastReactions<'a>> {
+    let mut reactions: BTreeMap<String, LastReactions<'_>> = BTreeMap::new();
     for row in changes {
         if let Some(emoji) = row.change.emoji() {
             // Between two users either may have sent the message.
             let key = any_of(&message_keys(row.conversation, row.mid), String::clone);
-            let to_message = reactions.entry(key).or_default();
+            let LastReactions(to_message) = reactions.entry(key).or_default();
             to_message.insert(row.by, Some(emoji).filter(|emoji| !emoji.is_empty()));
         }
     }
     reactions
 }
 
-/// Merges reactions into those that messages have: null, for a reaction that was taken back, removes a member.
-fn react(
-    table: &str,
-    reactions: &[(String, BTreeMap<UserId, Option<&str>>)],
-) -> Result<MultiRow, StoreError> {
+/// Merges reactions into those that messages have. Those that were taken back are not among them as nulls, which would remove them:
+/// `JSON_MERGE_PATCH` of MariaDB 10.11 loses other members of a patch with a null.
+fn react(table: &str, given: &[(String, BTreeMap<UserId, &str>)]) -> Result<MultiRow, StoreError> {
     let sql = include_str!("../../sql/write/react_to_messages.sql")
         .replace("{table}", table)
-        .replace("{cases}", &cases(reactions, |(key, _)| key))
-        .replace("{keys}", &any_of(reactions, |(key, _)| key.clone()));
+        .replace("{cases}", &cases(given, |(key, _)| key))
+        .replace("{keys}", &any_of(given, |(key, _)| key.clone()));
     let mut arguments = Arguments::default();
-    for (_, merged) in reactions {
-        let merged = serde_json::to_string(merged).map_err(StoreError::fatal)?;
-        arguments = arguments.with(merged);
+    for (_, given) in given {
+        let given = serde_json::to_string(given).map_err(StoreError::fatal)?;
+        arguments = arguments.with(given);
     }
     update(table, sql, arguments)
+}
+
+/// Removes reactions from those that messages have.
+fn take_back(table: &str, taken_back: &[(String, Vec<UserId>)]) -> Result<MultiRow, StoreError> {
+    let case = |(key, uids): &(String, Vec<UserId>)| {
+        let members: String = uids.iter().map(|uid| format!(", '$.\"{uid}\"'")).collect();
+        format!("WHEN {key} THEN JSON_REMOVE(reactions{members})")
+    };
+    let cases: Vec<String> = taken_back.iter().map(case).collect();
+    let sql = include_str!("../../sql/write/take_back_reactions.sql")
+        .replace("{table}", table)
+        .replace("{cases}", &cases.join(" "))
+        .replace("{keys}", &any_of(taken_back, |(key, _)| key.clone()));
+    update(table, sql, Arguments::default())
 }
 
 /// The branches of a CASE with a parameter for each message.

@@ -4,6 +4,7 @@ use message_store::{
     ChangeKind, ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage,
     Membership, MessageRow, MessageState, StoredChange, UserRows,
 };
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{
     Change, ChangeSeq, ContactFlags, ConversationId, Mid, Reactions, TableNumber, TimestampMs,
     UserId,
@@ -746,5 +747,37 @@ async fn the_last_reaction_of_each_user_is_kept_until_the_message_is_recalled() 
         write(&fixture, &[], &[late]).await;
         let left = [Reactions::new(), two];
         assert_eq!(reactions(&fixture, conversation).await, left);
+    }
+}
+
+/// Servers merge JSON in ways of their own: MariaDB's `JSON_MERGE_PATCH` loses members of a patch with a null.
+#[tokio::test]
+async fn any_mix_of_reactions_in_any_batches_leaves_the_last_of_each_user() {
+    let fixture = Fixture::shared().await;
+    let users = fixture.users(33);
+    let of_group: ConversationId = group(users).into();
+    let mut rows = [message(users, 1), message(users, 2)];
+    let conversation = write_rounds(&fixture, users, (&mut rows, &mut []), true, true).await;
+    assert_eq!(conversation, of_group);
+    let mut expected = [Reactions::new(), Reactions::new()];
+    let mut random = StdRng::seed_from_u64(7);
+    let mut number = 0;
+    for _ in 0..300 {
+        let mut batch = Vec::new();
+        for _ in 0..random.random_range(1..10) {
+            number += 1;
+            let by = user(users.0.get() + random.random_range(0..7));
+            let of = random.random_range(0..2_usize);
+            let emoji = ["", "", "👍", "❤️", "🎉"][random.random_range(0..5_usize)];
+            let mut one = change((by, users.1), number, of as i64 + 1, react(emoji));
+            one.conversation = of_group;
+            batch.push(one);
+            match emoji {
+                "" => drop(expected[of].remove(&by)),
+                _ => drop(expected[of].insert(by, emoji.to_owned())),
+            }
+        }
+        write(&fixture, &[], &batch).await;
+        assert_eq!(reactions(&fixture, of_group).await, expected, "{batch:?}");
     }
 }

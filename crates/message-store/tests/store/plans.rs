@@ -392,7 +392,14 @@ async fn changes_find_their_messages_by_the_index() {
         .replace("{table}", &table)
         .replace("{cases}", &format!("WHEN {} THEN '{{}}'", either[0]))
         .replace("{keys}", &format!("({})", either.join(" OR ")));
-    for sql in [recall, edit, react] {
+    let take_back = include_str!("../../sql/write/take_back_reactions.sql")
+        .replace("{table}", &table)
+        .replace(
+            "{cases}",
+            &format!("WHEN {} THEN JSON_REMOVE(reactions, '$.\"1\"')", either[0]),
+        )
+        .replace("{keys}", &format!("({})", either.join(" OR ")));
+    for sql in [recall, edit, react, take_back] {
         let plan = explain(&mut admin, sql, |query| query).await;
         assert_eq!(text(&plan[0], "key"), "inx_1", "{}", show(&plan));
         assert_eq!(text(&plan[0], "type"), "range", "{}", show(&plan));

@@ -1,0 +1,2 @@
+UPDATE {table} FORCE INDEX (inx_1) SET reactions = CASE {cases} END
+WHERE state = 0 AND {keys}
