@@ -30,23 +30,23 @@ pub struct EventBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReadAckBody>)]
     pub read_ack: Option<Object<ReadAckBody>>,
+    // Rarer than messages and read-acks: in a box they do not make the lines of those more expensive to read.
     /// A change to a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<MessageChangeBody>)]
-    pub message_change: Option<Object<MessageChangeBody>>,
+    pub message_change: Option<Box<Object<MessageChangeBody>>>,
     /// A reaction to a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReactionBody>)]
-    pub reaction: Option<Object<ReactionBody>>,
+    pub reaction: Option<Box<Object<ReactionBody>>>,
     /// A change to a contact.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ContactChangeBody>)]
-    pub contact_change: Option<Object<ContactChangeBody>>,
+    pub contact_change: Option<Box<Object<ContactChangeBody>>>,
     /// A profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<UserProfileBody>)]
-    pub profile: Option<Object<UserProfileBody>>,
-    // Rare and large: in a box they do not make the others' lines more expensive to read.
+    pub profile: Option<Box<Object<UserProfileBody>>>,
     /// A group that begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<GroupBody>)]
@@ -65,11 +65,13 @@ impl From<&Command> for EventBody {
             Command::Send(send) => body.message = Some(Object(send.into())),
             Command::ReadAck(ack) => body.read_ack = Some(Object(ack.into())),
             Command::ChangeMessage(change) => match ReactionBody::of(change) {
-                Some(reaction) => body.reaction = Some(Object(reaction)),
-                None => body.message_change = Some(Object(change.into())),
+                Some(reaction) => body.reaction = Some(Box::new(Object(reaction))),
+                None => body.message_change = Some(Box::new(Object(change.into()))),
             },
-            Command::ChangeContact(change) => body.contact_change = Some(Object(change.into())),
-            Command::SetProfile(profile) => body.profile = Some(Object(profile.into())),
+            Command::ChangeContact(change) => {
+                body.contact_change = Some(Box::new(Object(change.into())));
+            }
+            Command::SetProfile(profile) => body.profile = Some(Box::new(Object(profile.into()))),
             Command::ChangeGroup(change) => match change.into() {
                 GroupCall::Begin(group) => body.group = Some(Box::new(Object(group))),
                 GroupCall::Change(change) => body.group_change = Some(Box::new(Object(*change))),
@@ -121,11 +123,11 @@ impl EventBody {
             message_change.map(|body| Call::post("/v1/message-changes", &body)),
             reaction.map(|body| Call::post("/v1/reactions", &body)),
             contact_change.map(|body| Call::post("/v1/contact-changes", &body)),
-            profile.map(|Object(body)| Call {
+            profile.map(|body| Call {
                 is_put: true,
                 ..Call::post(
-                    format!("/v1/users/{}/profile", body.uid),
-                    &body.without_user(),
+                    format!("/v1/users/{}/profile", body.0.uid),
+                    &body.0.without_user(),
                 )
             }),
             group.map(|body| Call::post("/v1/groups", &body)),
@@ -395,14 +397,14 @@ mod tests {
             Command::Send(body.into_command().unwrap().0)
         } else if let Some(Object(body)) = body.read_ack {
             Command::ReadAck(body.into_command().unwrap())
-        } else if let Some(Object(body)) = body.message_change {
-            Command::ChangeMessage(body.into_command().unwrap())
-        } else if let Some(Object(body)) = body.reaction {
-            Command::ChangeMessage(body.into_command().unwrap())
-        } else if let Some(Object(body)) = body.contact_change {
-            Command::ChangeContact(body.into_command().unwrap())
-        } else if let Some(Object(body)) = body.profile {
-            Command::SetProfile(body.into_command())
+        } else if let Some(body) = body.message_change {
+            Command::ChangeMessage(body.0.into_command().unwrap())
+        } else if let Some(body) = body.reaction {
+            Command::ChangeMessage(body.0.into_command().unwrap())
+        } else if let Some(body) = body.contact_change {
+            Command::ChangeContact(body.0.into_command().unwrap())
+        } else if let Some(body) = body.profile {
+            Command::SetProfile(body.0.into_command())
         } else if let Some(body) = body.group {
             Command::ChangeGroup(body.0.into_command().unwrap())
         } else {

@@ -226,7 +226,8 @@ impl Poster {
     /// 403, or 503 if that cannot be read.
     async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         match &self.0.consent {
-            Some(consent) => consent.check(caller, post).await,
+            // Boxed: it is rare, and makes the futures of all posts deeper than the compiler follows.
+            Some(consent) => Box::pin(consent.check(caller, post)).await,
             None => Ok(()),
         }
     }

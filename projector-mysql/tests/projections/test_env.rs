@@ -7,7 +7,7 @@ use std::{
 
 use dev_stack::{Endpoints, TestServers};
 use event_log::{LogReader, TestTopics};
-use message_store::{MessageStore, MySqlConfig, Shard, Sink, TestDatabases};
+use message_store::{MessageStore, MySqlConfig, ReadTx, Shard, Sink, StoreError, TestDatabases};
 use projector_mysql::{Config, ProjectorMySqlConfig};
 use schemas::{Mid, Partition, PartitionMap, TableNumber, TimestampMs, topics::Topic};
 use service_runtime::{Health, Supervisor};
@@ -173,10 +173,23 @@ impl TestEnv {
         }
     }
 
+    /// A server that has just started may not accept a connection in time.
+    async fn snapshot(&self, shard: Shard) -> ReadTx {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.store.snapshot(shard).await {
+                Err(StoreError::Transient(_)) if Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                opened => return opened.unwrap(),
+            }
+        }
+    }
+
     pub async fn rows(&self) -> Rows {
         let mut rows = Rows::default();
         for shard in self.store.layout().shards() {
-            let mut tx = self.store.snapshot(shard).await.unwrap();
+            let mut tx = self.snapshot(shard).await;
             for table in self.store.layout().tables_of(shard) {
                 for row in tx.scan_messages(table, -1, 100_000).await.unwrap() {
                     rows.messages.insert((table, row.id), row);

@@ -1453,7 +1453,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description A reaction; in protobuf a `chat.v1.ChangeMessage`, as of /v1/message-changes. */
+        /** @description A reaction; in protobuf a `chat.v1.ChangeMessage` of the kind `CHANGE_KIND_REACT`, whose `msg` is the emoji. */
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ReactionBody"];

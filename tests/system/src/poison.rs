@@ -94,7 +94,7 @@ pub fn commands(from: i64, to: i64) -> Vec<(Vec<u8>, &'static str)> {
         (send(|send| send.destid += 1), "wrong-partition"),
         (ack(|ack| ack.peer += 1), "wrong-partition"),
         (encoded(Command::Control(endless)), "invalid-control"),
-        (in_group(from, from + to, rename), "unknown-group"),
+        (in_group(from, from + to, rename), "not-a-member"),
         (profile(from + to + 1, "poison"), "wrong-partition"),
     ];
     let malformed = malformed.into_iter().map(|value| (value, "malformed"));
