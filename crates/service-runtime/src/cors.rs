@@ -30,7 +30,7 @@ pub fn allow_origins(router: Router, origins: &[String]) -> Router {
             .allow_headers([
                 header::AUTHORIZATION,
                 header::CONTENT_TYPE,
-                HeaderName::from_static("idempotency-key"),
+                HeaderName::try_from(IDEMPOTENCY_KEY).expect("it is a header's name"),
             ])
             .expose_headers([header::RETRY_AFTER])
             .max_age(MAX_AGE),
