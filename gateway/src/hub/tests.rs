@@ -245,15 +245,26 @@ fn one_accounts_bytes_leave_the_others_their_streams() {
         1,
         "a head of all of them"
     );
-    for offset in 1_100..1_200 {
+    let mut added = member_body(GID, 5, true, 0);
+    if let Body::GroupChange(change) = &mut added {
+        change.by = uid(1);
+    }
+    hub.apply(event(Partition::FIRST, 1_100, added), 0);
+    for offset in 1_101..1_200 {
         let changes = member_body(GID, 1, offset % 2 == 0, 0);
         hub.apply(event(Partition::FIRST, offset, changes), 0);
     }
     let whole = hub.rings[Partition::FIRST].newest_first(Recipient::Group(gid()));
     assert!(whole.count() <= 10, "changes of a group are charged, too");
     // What was stripped of them still says who is a member.
-    assert!(hub.adopt(&mut Adoption::new(uid(1), stored()), 0).unwrap());
-    assert!(!hub.is_member(uid(1), gid()));
+    let in_none = StoredMemberships {
+        spans: [].into(),
+        ..stored()
+    };
+    for (who, stored, is_member) in [(1, stored(), false), (5, in_none, true)] {
+        assert!(hub.adopt(&mut Adoption::new(uid(who), stored), 0).unwrap());
+        assert_eq!(hub.is_member(uid(who), gid()), is_member);
+    }
 }
 
 #[test]

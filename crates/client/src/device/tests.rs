@@ -477,6 +477,32 @@ fn what_has_no_number_is_fetched_up_to_its_offset() {
     assert_eq!((mids(&device), own_pos(&device)), (vec![3], 24));
 }
 
+/// A page of changes has a hide of a message that has yet to be fetched, and the message comes from a store that had not hidden it yet.
+#[test]
+fn a_hide_of_what_has_yet_to_be_fetched_is_fetched_again() {
+    let mut device = device();
+    for mid in 1..=3 {
+        take(&mut device, 9 + mid, message(mid, 1001, ME, mid));
+    }
+    let mut row = row_of(4, 0, "hello");
+    row["own_pos"] = 24.into();
+    device.take_sync(answer(json!({"conversations": [row]})));
+    let missing = |device: &DeviceState| device.chats()[&peer()].missing();
+    let fetch_changes = |device: &mut DeviceState| {
+        let hide = json!({"chg": 0, "own_pos": 24, "mid": 4, "kind": "hide", "ts": "2026-11-26T00:00:02Z"});
+        let after = missing(device).unwrap().after_changes;
+        let page = json!({"items": [hide], "next": null});
+        device.take_changes(peer(), after, serde_json::from_value(page).unwrap());
+    };
+    fetch_changes(&mut device);
+    let page = json!({"items": [message(4, 1001, ME, 4)["message"]], "next": null});
+    device.take_messages(peer(), serde_json::from_value(page).unwrap());
+    assert_eq!(missing(&device).unwrap().after_changes.own_pos, 23);
+    fetch_changes(&mut device);
+    assert_eq!(missing(&device), None);
+    assert_eq!(device.chats()[&peer()].messages.len(), 3);
+}
+
 fn row_of(last_mid: i64, change_seq: i64, msg: &str) -> Value {
     let mut last = message(last_mid, 1001, ME, 1)["message"].take();
     last["msg"] = json!(msg);
