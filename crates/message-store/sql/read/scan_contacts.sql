@@ -1,6 +1,4 @@
-SELECT uid, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n,
-    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n,
-    chg, own_pos, pos, last_chg, last_state, favourite, pinned, muted, blocked, deleted_mid, clear_mid
+SELECT {columns}
 FROM {table}
 -- Two ranges of the primary key, read in its order: a page costs the same anywhere in the rows of a user with many peers.
 WHERE kind = 0 AND ((uid = {uid} AND peer > {peer}) OR uid > {uid})

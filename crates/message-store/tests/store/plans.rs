@@ -154,6 +154,7 @@ async fn single_messages_are_ranges_of_the_index() {
 /// A scan of `contact_<n>` behind a row.
 fn scan_of_contacts(table: &str, uid: i64, peer: i64, limit: u32) -> String {
     include_str!("../../sql/read/scan_contacts.sql")
+        .replace("{columns}", "*")
         .replace("{table}", table)
         .replace("{uid}", &uid.to_string())
         .replace("{peer}", &peer.to_string())
@@ -209,8 +210,9 @@ async fn pages_and_scans_do_not_sort() {
     let scan_plan = explain(&mut admin, scan, |query| query).await;
     let contacts = scan_of_contacts(&table("contact"), uid, peer, 1000);
     let contacts = explain(&mut admin, contacts, |query| query).await;
-    let page =
-        include_str!("../../sql/read/contact_page.sql").replace("{table}", &table("contact"));
+    let page = include_str!("../../sql/read/contact_page.sql")
+        .replace("{columns}", "*")
+        .replace("{table}", &table("contact"));
     let page = page.replace("{hidden}", &table("hidden"));
     let page = explain(&mut admin, page, |query| {
         query
@@ -229,6 +231,7 @@ async fn pages_and_scans_do_not_sort() {
     let scan = scan_of_contacts(&table("contact"), uid, late, few);
     let scanned = rows_read(&mut admin, sqlx::query(AssertSqlSafe(scan))).await;
     let of_users = include_str!("../../sql/read/contacts_of.sql")
+        .replace("{columns}", "*")
         .replace("{table}", &table("contact"))
         .replace("{uid}", &uid.to_string())
         .replace("{peer}", &late.to_string())
@@ -236,6 +239,7 @@ async fn pages_and_scans_do_not_sort() {
         .replace("{limit}", &few.to_string());
     let of_users = rows_read(&mut admin, sqlx::query(AssertSqlSafe(of_users))).await;
     let late_page = include_str!("../../sql/read/contact_page.sql")
+        .replace("{columns}", "*")
         .replace("{table}", &table("contact"))
         .replace("{hidden}", &table("hidden"));
     let beginning: PrimitiveDateTime = datetime!(1970-01-01 0:00);
@@ -255,6 +259,7 @@ async fn pages_and_scans_do_not_sort() {
     // Three for each row: its own, and whether its message is hidden.
     assert!(late_page <= 3 * u64::from(few), "{late_page}");
     let since = include_str!("../../sql/read/contacts_since.sql")
+        .replace("{columns}", "*")
         .replace("{table}", &table("contact"))
         .replace("{hidden}", &table("hidden"))
         .replace("{uid}", &uid.to_string())
