@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use export::Dataset;
 use message_store::Month;
 use schemas::{
-    DeviceClass, DeviceId, DirectConversation, InboundPosition, InvalidValue, Partition,
-    TimestampMs, UserId, dead_letter::Reason, topics::Topic,
+    DeviceClass, DeviceId, DirectConversation, GroupId, InboundPosition, InvalidValue, Partition,
+    Recipient, TimestampMs, UserId, dead_letter::Reason, topics::Topic,
 };
 use service_runtime::ConfigArgs;
 
@@ -134,6 +135,16 @@ pub(crate) enum Command {
     /// Rebuild a projection's data from the log in shadow tables, then swap them in
     #[command(subcommand)]
     Rebuild(RebuildCommand),
+    /// Show what a reader would have been told at a time (RFC 3339), a date or `now`
+    At(AtArgs),
+    /// Replay the log, without touching anything
+    #[command(subcommand)]
+    Replay(ReplayCommand),
+    /// Write the log as Parquet files into a folder or a bucket, for analysts. Repeated, it goes on where it ended
+    Export(ExportArgs),
+    /// The protobuf types of the topics, for other tools
+    #[command(subcommand)]
+    Schema(SchemaCommand),
     /// The keys of services
     #[command(subcommand)]
     Key(KeyCommand),
@@ -232,9 +243,7 @@ pub(crate) struct SetRulesArgs {
     pub(crate) wait_s: u64,
 }
 
-/// At least one.
 #[derive(Debug, clap::Args)]
-#[group(required = true, multiple = true)]
 pub(crate) struct RuleArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
@@ -623,6 +632,132 @@ fn partition(text: &str) -> Result<Partition, String> {
     number
         .and_then(|number| number.try_into().ok())
         .ok_or_else(|| "must be a number from 0 to 63".to_owned())
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// messages, changes, read-positions, groups, contacts, profiles or events
+    pub(crate) dataset: Dataset,
+    /// The folder, or s3://bucket/prefix with credentials from AWS_ACCESS_KEY_ID and the like
+    #[arg(long)]
+    pub(crate) to_dir: String,
+    /// From this time (RFC 3339) or date, this partition and offset (17:42), or `earliest`
+    #[arg(long, default_value = "earliest", value_parser = LogStart::argument)]
+    pub(crate) from: LogStart,
+    /// Up to and excluding this time or date, this partition and offset, or `now`
+    #[arg(long, default_value = "now", value_parser = LogStart::argument)]
+    pub(crate) to: LogStart,
+    /// Only this partition
+    #[arg(long, short, value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
+    /// With the texts of recalled and deleted messages
+    #[arg(long, conflicts_with = "without_texts")]
+    pub(crate) with_recalled: bool,
+    /// Without texts of messages, names and profiles
+    #[arg(long)]
+    pub(crate) without_texts: bool,
+    /// Replace ids by a hash under the key in this file, and leave names and profiles out
+    #[arg(long, value_name = "KEYFILE")]
+    pub(crate) pseudonyms: Option<PathBuf>,
+    /// Only say about how many rows and bytes it would write, and how long that would take
+    #[arg(long, conflicts_with = "follow")]
+    pub(crate) dry_run: bool,
+    /// Go on: export what is appended, sharing the partitions with other processes that do the same
+    #[arg(long, conflicts_with_all = ["from", "to", "partition"])]
+    pub(crate) follow: bool,
+    /// With --follow: how often files are written, seconds
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) every_s: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AtArgs {
+    /// The time (RFC 3339), a date, or `now`
+    #[arg(value_parser = LogPoint::argument)]
+    pub(crate) point: LogPoint,
+    #[command(subcommand)]
+    pub(crate) question: AtQuestion,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AtQuestion {
+    /// A user's unread counts
+    Unread {
+        /// The user
+        uid: UserId,
+    },
+    /// A user's conversations and groups
+    Conversations {
+        /// The user
+        uid: UserId,
+    },
+    /// The newest messages of a conversation, as a user saw them
+    History(AtHistoryArgs),
+    /// The members of a group
+    Members {
+        /// The group
+        gid: GroupId,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AtHistoryArgs {
+    /// The user
+    pub(crate) uid: UserId,
+    /// The other user of the conversation
+    #[arg(required_unless_present = "gid", conflicts_with = "gid")]
+    pub(crate) peer: Option<UserId>,
+    /// The group
+    #[arg(long)]
+    pub(crate) gid: Option<GroupId>,
+    /// How many
+    #[arg(long, default_value_t = 50)]
+    pub(crate) limit: u16,
+}
+
+impl AtHistoryArgs {
+    /// The other side of the conversation.
+    pub(crate) fn with(&self) -> Recipient {
+        let gid = self.gid.map(Recipient::Group);
+        let peer = self.peer.map(Recipient::User);
+        gid.or(peer).expect("clap requires one of them")
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemaCommand {
+    /// Print them as one encoded google.protobuf.FileDescriptorSet
+    Descriptor,
+    /// Write the .proto files into a folder; without one, print them
+    Proto {
+        /// The folder, which is created if it does not exist
+        folder: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReplayCommand {
+    /// Decide about the records of chat.inbound again, with this program and these settings, and say which are decided otherwise than they were; exit
+    /// code 1 if any is
+    Decisions(ReplayDecisionsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayDecisionsArgs {
+    /// Records of chat.inbound from this time (RFC 3339) or date, this partition and offset (17:42), or `earliest`
+    #[arg(long, default_value = "earliest", value_parser = LogStart::argument)]
+    pub(crate) from: LogStart,
+    /// Up to and excluding this time or date, this partition and offset, or `now`
+    #[arg(long, default_value = "now", value_parser = LogStart::argument)]
+    pub(crate) to: LogStart,
+    /// Only this partition
+    #[arg(long, short, value_parser = partition)]
+    pub(crate) partition: Option<Partition>,
+    /// A dictionary of words; see ingest.word_dictionary
+    #[arg(long)]
+    pub(crate) words: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
 }
 
 #[derive(Debug, clap::Args)]

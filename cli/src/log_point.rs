@@ -1,8 +1,11 @@
 //! Points in a log, as given on the command line.
 
-use schemas::{InboundPosition, Partition, TimestampMs};
+use std::fmt;
 
-use crate::times;
+use event_log::{EventLogError, LogReader};
+use schemas::{InboundPosition, OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
+
+use crate::{failure::Failure, times};
 
 /// A point in each partition of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,17 +47,89 @@ impl LogPoint {
     pub(crate) fn argument(text: &str) -> Result<Self, String> {
         match text {
             "earliest" => return Ok(Self::Earliest),
-            "latest" => return Ok(Self::Latest),
+            "latest" | "now" => return Ok(Self::Latest),
             _ => {}
         }
         if let Ok(offset @ 0..) = text.parse() {
             return Ok(Self::Offset(offset));
         }
         times::parse(text).map(Self::Time).ok_or_else(|| {
-            "must be an offset, `earliest`, `latest`, or a time like 2026-11-21T08:00:00Z"
+            "must be an offset, `earliest`, `latest`, a time like 2026-11-21T08:00:00Z, or a date like 2026-11-21"
                 .to_owned()
         })
     }
+
+    /// The offset of this point in partitions of a topic. Blocks.
+    ///
+    /// # Errors
+    /// [`EventLogError`].
+    pub(crate) fn offsets(
+        self,
+        reader: &LogReader,
+        topic: Topic,
+        partitions: &[Partition],
+    ) -> Result<PartitionMap<i64>, EventLogError> {
+        if let Self::Time(ts) = self {
+            return reader.offsets_at(topic, partitions, ts);
+        }
+        let pick = |OffsetRange { start, end }| match self {
+            Self::Earliest => start,
+            Self::Offset(offset) => offset.clamp(start, end),
+            Self::Latest | Self::Time(_) => end,
+        };
+        Ok(reader
+            .bounds(topic, partitions)?
+            .into_iter()
+            .map(|(partition, bounds)| (partition, pick(bounds)))
+            .collect())
+    }
+
+    /// Whether nothing can be from this point up to `to`.
+    pub(crate) fn leaves_nothing_up_to(self, to: Self) -> bool {
+        match (self, to) {
+            (Self::Latest, _) | (_, Self::Earliest) => true,
+            (Self::Offset(from), Self::Offset(to)) => from >= to,
+            (Self::Time(from), Self::Time(to)) => from >= to,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for LogPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Earliest => f.write_str("earliest"),
+            Self::Latest => f.write_str("latest"),
+            Self::Offset(offset) => offset.fmt(f),
+            Self::Time(time) => f.write_str(&times::rfc3339(*time)),
+        }
+    }
+}
+
+impl fmt::Display for LogStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(partition) = self.partition {
+            write!(f, "{partition}:")?;
+        }
+        self.point.fmt(f)
+    }
+}
+
+/// The partitions that these bounds are about: all, or the one that they name.
+///
+/// # Errors
+/// Two are named.
+pub(crate) fn partitions(named: &[Option<Partition>]) -> Result<Vec<Partition>, Failure> {
+    let mut named = named.iter().flatten();
+    let Some(one) = named.next() else {
+        return Ok(Partition::all().collect());
+    };
+    if let Some(other) = named.find(|other| *other != one) {
+        return Err(Failure::Usage(format!(
+            "partition {one} is named, and partition {other}: name one of them"
+        )));
+    }
+    Ok(vec![*one])
 }
 
 #[cfg(test)]

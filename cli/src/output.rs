@@ -8,7 +8,17 @@ use std::{
     time::Duration,
 };
 
+use indicatif::{ProgressBar, ProgressStyle};
 use unicode_width::UnicodeWidthStr as _;
+
+/// A bar of what is done, its rate and the time left; shown on a terminal only.
+pub(crate) fn progress_bar() -> anyhow::Result<ProgressBar> {
+    let style =
+        ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {per_sec} {eta}  {msg}")?;
+    let bar = ProgressBar::no_length().with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}
 
 /// The exit code of a program that SIGPIPE ends. The signal itself stays ignored: it would also end commands whose peer closes a connection.
 const READER_GONE: i32 = 141;
@@ -39,6 +49,15 @@ pub(crate) fn write(text: fmt::Arguments<'_>) {
     let text = text.to_string();
     let mut out = io::stdout().lock();
     let written = out.write_all(harmless(&text).as_bytes());
+    if let Err(error) = written.and_then(|()| out.flush()) {
+        give_up(&error);
+    }
+}
+
+/// Writes bytes on standard output, which a program reads.
+pub(crate) fn write_bytes(bytes: &[u8]) {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(bytes);
     if let Err(error) = written.and_then(|()| out.flush()) {
         give_up(&error);
     }

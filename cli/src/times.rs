@@ -3,7 +3,9 @@
 use std::time::SystemTime;
 
 use schemas::TimestampMs;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{
+    Date, OffsetDateTime, format_description::well_known::Rfc3339, macros::format_description,
+};
 
 /// The wall clock. Code that derives state from the log must not use it.
 pub(crate) fn now() -> TimestampMs {
@@ -15,14 +17,19 @@ pub(crate) fn rfc3339(time: TimestampMs) -> String {
     time.rfc3339().unwrap_or_else(|| time.0.to_string())
 }
 
-/// Reads RFC 3339, with any offset and any number of decimals.
+/// Reads RFC 3339, with any offset and any number of decimals, or a date: its beginning in UTC.
 pub(crate) fn parse(text: &str) -> Option<TimestampMs> {
-    OffsetDateTime::parse(text, &Rfc3339).ok().map(millis)
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok();
+    let date = || Date::parse(text, format_description!("[year]-[month]-[day]")).ok();
+    time.or_else(|| Some(date()?.midnight().assume_utc()))
+        .map(millis)
 }
 
 /// Reads an argument of the command line.
 pub(crate) fn argument(text: &str) -> Result<TimestampMs, String> {
-    parse(text).ok_or_else(|| "must be a time like 2026-11-21T08:00:00Z".to_owned())
+    parse(text).ok_or_else(|| {
+        "must be a time like 2026-11-21T08:00:00Z, or a date like 2026-11-21".to_owned()
+    })
 }
 
 fn millis(time: OffsetDateTime) -> TimestampMs {
@@ -45,7 +52,10 @@ mod tests {
             assert_eq!(parse(text), Some(TimestampMs(ms)));
         }
         assert_eq!(parse("1970-01-01T01:00:01+01:00"), Some(TimestampMs(1_000)));
-        assert_eq!(parse("yesterday"), None);
+        assert_eq!(parse("1970-01-02"), Some(TimestampMs(86_400_000)));
+        for wrong in ["yesterday", "1970-01-02T00:00:00", "1970-1-2", "1970-02-30"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
         assert_eq!(rfc3339(TimestampMs(i64::MAX)), i64::MAX.to_string());
     }
 }

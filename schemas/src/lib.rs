@@ -4,6 +4,7 @@
 #[macro_use]
 mod as_text;
 mod applied_command;
+mod columns;
 pub mod command;
 mod conversation;
 pub mod dead_letter;
@@ -26,6 +27,7 @@ mod wire_tests;
 mod word_verdict;
 
 pub use applied_command::AppliedCommand;
+pub use columns::{Column, ColumnValue};
 pub use conversation::{ConversationId, DirectConversation, GroupId, Recipient, Side};
 pub use device::{DeviceClass, DeviceId, PerDevice, device_class};
 pub use hash_key::HashKey;
@@ -49,3 +51,23 @@ pub mod proto {
 
 /// An encoded `google.protobuf.FileDescriptorSet` of `proto/chat/v1`, for tools that decode topics.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/chat.v1.bin"));
+
+/// The files of `proto/`, by their paths as they import each other.
+pub const PROTO_FILES: &[(&str, &str)] = &[
+    (
+        "chat/v1/event.proto",
+        include_str!("../proto/chat/v1/event.proto"),
+    ),
+    (
+        "chat/v1/inbound.proto",
+        include_str!("../proto/chat/v1/inbound.proto"),
+    ),
+    (
+        "chat/v1/ingest.proto",
+        include_str!("../proto/chat/v1/ingest.proto"),
+    ),
+    (
+        "chat/v1/snapshot.proto",
+        include_str!("../proto/chat/v1/snapshot.proto"),
+    ),
+];

@@ -1,6 +1,7 @@
 //! The commands, one per file.
 
 mod ack;
+mod at;
 mod audit;
 mod change;
 mod changes;
@@ -13,6 +14,7 @@ mod demo_groups;
 mod demo_stories;
 mod dlq;
 mod epoch;
+mod export;
 mod group;
 mod history;
 mod key;
@@ -21,7 +23,9 @@ mod page;
 mod partitions;
 mod profile;
 mod rebuild;
+mod replay;
 mod rules;
+mod schema;
 mod send;
 mod skip_deleted;
 mod stack;
@@ -39,7 +43,7 @@ use clap::CommandFactory as _;
 use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
-    args::{Args, Command, DbCommand, EpochCommand},
+    args::{Args, Command, DbCommand, EpochCommand, ReplayCommand},
     context::CommandContext,
 };
 
@@ -51,6 +55,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "tidemark", &mut script);
             print!("{}", String::from_utf8_lossy(&script));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Command::Schema(command) => {
+            schema::run(&command)?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Version => {
@@ -99,8 +107,11 @@ async fn dispatch(
         _ => {}
     }
     // Wrong arguments are reported whether or not a server answers.
-    if let Command::Tail(args) = &command {
-        tail::check(args)?;
+    match &command {
+        Command::Tail(args) => tail::check(args)?,
+        Command::Export(args) => export::check(args)?,
+        Command::Replay(ReplayCommand::Decisions(args)) => replay::check(args)?,
+        _ => {}
     }
     if command.needs_kafka() {
         context.reach_kafka().await?;
@@ -163,8 +174,17 @@ async fn dispatch(
         Command::Load(args) => return load::run(&context, &args, json).await,
         Command::Audit(args) => return audit::run(&context, &args, json).await,
         Command::Rebuild(command) => rebuild::run(&context, &command, json).await?,
+        Command::Export(args) => export::run(&context, &args, json).await?,
+        Command::At(args) => at::run(&context, args, json).await?,
+        Command::Replay(ReplayCommand::Decisions(args)) => {
+            return replay::decisions(&context, args, json).await;
+        }
         Command::Config(command) => config::run(&context.source, &command, json)?,
-        Command::Stack(_) | Command::Key(_) | Command::Completions { .. } | Command::Version => {}
+        Command::Stack(_)
+        | Command::Key(_)
+        | Command::Schema(_)
+        | Command::Completions { .. }
+        | Command::Version => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -182,7 +202,13 @@ impl Command {
     fn needs_kafka(&self) -> bool {
         let reads_log = matches!(
             self,
-            Self::Tail(_) | Self::Dlq(_) | Self::Audit(_) | Self::Rebuild(_)
+            Self::Tail(_)
+                | Self::Dlq(_)
+                | Self::Audit(_)
+                | Self::Rebuild(_)
+                | Self::Export(_)
+                | Self::Replay(_)
+                | Self::At(_)
         );
         let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
         reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_) | Self::Rules(_))

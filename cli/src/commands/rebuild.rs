@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use message_store::{MessageStore, MySqlConfig, Sink};
 use rebuild::{Context, Progress, Rebuilt};
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::{
     args::{RebuildArgs, RebuildCommand},
     context::CommandContext,
-    output::{grouped, per_second},
+    output::{grouped, per_second, progress_bar},
 };
 
 /// A rebuild holds locks on separate connections.
@@ -26,7 +26,7 @@ pub(super) async fn run(
     let store = MessageStore::connect(&mysql);
     let rebuild = Context::new(&context.kafka()?, store, context.unread()?)?;
     let started = Instant::now();
-    let bar = bar()?;
+    let bar = progress_bar()?;
     let show = |progress| show(&bar, progress);
     let tables = |sink, args: &RebuildArgs| {
         rebuild::tables(&rebuild, sink, args.partition.map(Into::into), &show)
@@ -43,15 +43,6 @@ pub(super) async fn run(
     bar.finish_and_clear();
     report(&rebuilt?, read, started.elapsed(), as_json);
     Ok(())
-}
-
-/// Shown on a terminal only.
-fn bar() -> anyhow::Result<ProgressBar> {
-    let style =
-        ProgressStyle::with_template("{bar:40} {human_pos}/{human_len} {per_sec} {eta}  {msg}")?;
-    let bar = ProgressBar::no_length().with_style(style);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    Ok(bar)
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {

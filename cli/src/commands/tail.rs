@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, time::Duration};
 
-use event_log::{EventLogError, LogReader, Record, Scanned};
-use schemas::{OffsetRange, Partition, PartitionMap, topics::Topic};
+use event_log::{LogReader, Record, Scanned};
+use schemas::{Partition, topics::Topic};
 use serde_json::{Value, json};
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     context::CommandContext,
     decoder::{self, Decoder},
     failure::Failure,
-    log_point::LogPoint,
+    log_point::{self, LogPoint},
     times,
 };
 
@@ -20,20 +20,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// # Errors
 /// Two partitions are named, or `--to` is not after `--from`.
 pub(super) fn check(args: &TailArgs) -> Result<(), Failure> {
-    if let (Some(one), Some(other)) = (args.partition, args.from.partition)
-        && one != other
+    log_point::partitions(&[args.partition, args.from.partition])?;
+    if args
+        .to
+        .is_some_and(|to| args.from.point.leaves_nothing_up_to(to))
     {
-        return Err(Failure::Usage(format!(
-            "--from names partition {other} and --partition {one}: leave --partition out"
-        )));
-    }
-    let is_empty = match (args.from.point, args.to) {
-        (LogPoint::Latest, Some(_)) | (_, Some(LogPoint::Earliest)) => true,
-        (LogPoint::Offset(from), Some(LogPoint::Offset(to))) => from >= to,
-        (LogPoint::Time(from), Some(LogPoint::Time(to))) => from >= to,
-        _ => false,
-    };
-    if is_empty {
         let why = "there is nothing from --from, which is `latest` if it is absent, up to --to: --from must be before it";
         return Err(Failure::Usage(why.to_owned()));
     }
@@ -65,8 +56,6 @@ struct Tail {
 impl Tail {
     fn new(reader: LogReader, args: &TailArgs, json: bool) -> anyhow::Result<Self> {
         let topics: Vec<Topic> = args.topics.iter().map(|topic| (*topic).into()).collect();
-        let partition = args.partition.or(args.from.partition);
-        let partitions = partition.map_or_else(|| Partition::all().collect(), |one| vec![one]);
         Ok(Self {
             reader,
             decoder: Decoder::new()?,
@@ -75,7 +64,7 @@ impl Tail {
             } else {
                 topics
             },
-            partitions,
+            partitions: log_point::partitions(&[args.partition, args.from.partition])?,
             from: args.from.point,
             to: args.to.unwrap_or(LogPoint::Latest),
             left: args.max.unwrap_or(u64::MAX),
@@ -86,7 +75,7 @@ impl Tail {
     fn run(mut self, follow: bool) -> anyhow::Result<()> {
         let mut next: BTreeMap<(usize, Partition), i64> = BTreeMap::new();
         for (i, topic) in self.topics.clone().into_iter().enumerate() {
-            let starts = self.offsets(topic, self.from)?;
+            let starts = self.from.offsets(&self.reader, topic, &self.partitions)?;
             next.extend(
                 starts
                     .into_iter()
@@ -95,7 +84,7 @@ impl Tail {
         }
         loop {
             for (i, topic) in self.topics.clone().into_iter().enumerate() {
-                let ends = self.offsets(topic, self.to)?;
+                let ends = self.to.offsets(&self.reader, topic, &self.partitions)?;
                 let ranges: Vec<_> = ends
                     .iter()
                     .filter_map(|(p, end)| Some((p, *next.get(&(i, p))?..*end)))
@@ -110,23 +99,6 @@ impl Tail {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-    }
-
-    fn offsets(&self, topic: Topic, point: LogPoint) -> Result<PartitionMap<i64>, EventLogError> {
-        let bounds = self.reader.bounds(topic, &self.partitions)?;
-        if let LogPoint::Time(ts) = point {
-            let found = self.reader.offsets_at(topic, &self.partitions, ts)?;
-            return Ok(found);
-        }
-        let pick = |OffsetRange { start, end }| match point {
-            LogPoint::Earliest => start,
-            LogPoint::Offset(offset) => offset.clamp(start, end),
-            LogPoint::Latest | LogPoint::Time(_) => end,
-        };
-        Ok(bounds
-            .into_iter()
-            .map(|(partition, bounds)| (partition, pick(bounds)))
-            .collect())
     }
 
     fn print_ranges(
@@ -218,7 +190,7 @@ mod tests {
             ("--from 64:1", "0 to 63"),
             ("--to tomorrow", "must be an offset, `earliest`"),
             ("--to 17:42", "must be an offset, `earliest`"),
-            ("--from 17:42 -p 3", "leave --partition out"),
+            ("--from 17:42 -p 3", "name one of them"),
             ("--to 5", "--from must be before it"),
             ("--from 5 --to 5", "--from must be before it"),
             (

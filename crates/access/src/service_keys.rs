@@ -11,7 +11,7 @@ use service_runtime::without_mark;
 use time::OffsetDateTime;
 
 use crate::{
-    caller::{Scope, Service},
+    caller::{Caller, Scope, Service},
     config::LimitConfig,
     service_key::{SecretHash, ServiceKey, is_id},
 };
@@ -145,6 +145,13 @@ impl ServiceKeys {
             Ok((entry.id, known))
         });
         known.collect::<Result<_, String>>().map(Self)
+    }
+
+    /// The service that holds the key in a text, if that is a key and valid at `now`: for tools, which read the file themselves.
+    #[must_use]
+    pub fn caller(&self, text: &str, now: OffsetDateTime) -> Option<Caller> {
+        let (service, _) = self.find(&ServiceKey::parse(text)?, now)?;
+        Some(Caller::Service(service))
     }
 
     /// The service that holds this key at `now`.

@@ -1,6 +1,8 @@
 use std::{
+    iter,
     ops::{ControlFlow, Range},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -21,6 +23,9 @@ use crate::{
 
 /// How long a broker may take to answer, and a scan to find its next record.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many records of [`LogReader::records`] may wait.
+const READ_AHEAD: usize = 1_000;
 
 /// How many lines of librdkafka's log are read if a broker does not answer: the reason is among the first.
 const LOG_LINES: u32 = 20;
@@ -203,7 +208,7 @@ impl LogReader {
             if !leaders_change(&answer) || left <= LEADER_PAUSE {
                 return answer;
             }
-            std::thread::sleep(LEADER_PAUSE);
+            thread::sleep(LEADER_PAUSE);
         }
     }
 
@@ -276,6 +281,35 @@ impl LogReader {
         let done = Scan::new(source, ranges, TIMEOUT).run(visit).map_err(fault);
         consumer.unassign().map_err(fault)?;
         done
+    }
+
+    /// The records of a range, which a separate thread reads ahead, so that several topics can be read at the same time; a reader reads one range at a
+    /// time.
+    #[must_use]
+    pub fn records(
+        self: &Arc<Self>,
+        topic: Topic,
+        partition: Partition,
+        range: Range<i64>,
+    ) -> Box<dyn Iterator<Item = Result<Record, EventLogError>> + Send> {
+        if range.is_empty() {
+            return Box::new(iter::empty());
+        }
+        let (sender, receiver) = mpsc::sync_channel(READ_AHEAD);
+        let reader = Arc::clone(self);
+        thread::spawn(move || {
+            let read = reader.scan(topic, &[(partition, range)], |record| {
+                match sender.send(Ok(record)) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                }
+            });
+            if let Err(fault) = read {
+                // The receiver may be gone.
+                let _ = sender.send(Err(fault));
+            }
+        });
+        Box::new(receiver.into_iter())
     }
 
     /// The record at `offset`, if it is on the log.

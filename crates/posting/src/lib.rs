@@ -22,4 +22,4 @@ pub use metrics::PostMetrics;
 pub use post::{MadeId, Post, RetryId, check_length, invalid_field};
 pub use poster::{NotAdmitted, Poster, watch_producer};
 pub use refusals::{not_appended, over_capacity, stopping, unknown_outcome};
-pub use words::check_dictionary;
+pub use words::{check_dictionary, read_filter};

@@ -143,7 +143,11 @@ pub fn check_dictionary(config: &IngestConfig) -> Result<(), ConfigError> {
     dictionary.map_or(Ok(()), |path| read_filter(path).map(drop))
 }
 
-fn read_filter(path: &Path) -> Result<(WordFilter, String), ConfigError> {
+/// The dictionary in a file, and its text.
+///
+/// # Errors
+/// The file cannot be read, or is not a dictionary.
+pub fn read_filter(path: &Path) -> Result<(WordFilter, String), ConfigError> {
     let filter = read(path).and_then(|text| Ok((filter(&text)?, text)));
     filter.map_err(|problem| {
         ConfigError::Values(vec![ValueError {

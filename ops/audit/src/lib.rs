@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod at;
 mod compare;
 mod dead_letters;
 mod ends;
@@ -13,6 +14,7 @@ mod shadow;
 mod stream;
 mod wait;
 
+pub use at::{ConversationAt, MemberAt, StateAt, ViewAt};
 pub use error::AuditError;
 pub use fold::differences_in_logs;
 pub use options::{Options, Progress, Scope, Sources};

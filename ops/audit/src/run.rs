@@ -177,8 +177,8 @@ impl<'a> Audit<'a> {
         let fold = move || {
             let (partition, inbound) = (input.partition, input.inbound.clone());
             let open_inbound =
-                || stream::records(&inbound_reader, Topic::Inbound, partition, inbound.clone());
-            let events = stream::records(&events_reader, Topic::Events, partition, events);
+                || inbound_reader.records(Topic::Inbound, partition, inbound.clone());
+            let events = events_reader.records(Topic::Events, partition, events);
             PartitionFold::new(&input, &open_inbound).run(events)
         };
         let folded = tokio::task::spawn_blocking(fold).await;

@@ -1,7 +1,7 @@
 //! What a user says about a contact.
 
 use crate::{
-    DirectConversation, Mid, Ordinal, Recipient, UserId,
+    Column, ColumnValue as Value, DirectConversation, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, read_ack::ReadPosition,
     },
@@ -121,6 +121,48 @@ impl ContactChange {
     pub fn conversation(&self) -> DirectConversation {
         DirectConversation::new(self.uid, self.peer)
     }
+}
+
+impl ContactChange {
+    /// The columns of its table.
+    pub const COLUMNS: &[Column<Self>] = &[
+        Column::new(
+            "uid",
+            "the user who has the contact",
+            Value::User(|c| Some(c.uid)),
+        ),
+        Column::new("peer", "the other user", Value::User(|c| Some(c.peer))),
+        Column::new(
+            "favourite",
+            "marked as a favourite from here on",
+            Value::Flag(|c| c.flags.favourite),
+        ),
+        Column::new(
+            "pinned",
+            "at the top of the list from here on",
+            Value::Flag(|c| c.flags.pinned),
+        ),
+        Column::new(
+            "muted",
+            "without notifications from here on",
+            Value::Flag(|c| c.flags.muted),
+        ),
+        Column::new(
+            "blocked",
+            "the peer cannot send from here on",
+            Value::Flag(|c| c.flags.blocked),
+        ),
+        Column::new(
+            "deleted_mid",
+            "the newest message when the contact was deleted; null if it was not",
+            Value::Number(|c| Some(c.deleted?.mid.get())),
+        ),
+        Column::new(
+            "deleted_n",
+            "how many messages the peer had sent up to deleted_mid; null if the contact was not deleted",
+            Value::Number(|c| Some(c.deleted?.ordinal.get())),
+        ),
+    ];
 }
 
 impl TryFrom<proto::ChangeContact> for ChangeContact {

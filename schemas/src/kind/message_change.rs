@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ChangeSeq, ConversationId, Mid, Ordinal, Recipient, UserId,
+    ChangeSeq, Column, ColumnValue as Value, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, both_users_or_author, first_unequal,
         read_ack::ReadPosition, recipient_field,
@@ -225,6 +225,57 @@ impl MessageChange {
     pub fn is_own(&self) -> bool {
         self.change_seq == ChangeSeq::ZERO
     }
+}
+
+impl MessageChange {
+    /// The columns of its table.
+    pub const COLUMNS: &[Column<Self>] = &[
+        Column::new(
+            "by",
+            "the user who made the change",
+            Value::User(|c| Some(c.by)),
+        ),
+        Column::new(
+            "peer",
+            "the other user; null in a group",
+            Value::User(|c| c.to.uid_or_gid().0),
+        ),
+        Column::new(
+            "gid",
+            "the group; null between two users",
+            Value::Group(|c| c.to.uid_or_gid().1),
+        ),
+        Column::new(
+            "mid",
+            "the message; up to which message, of a clear",
+            Value::Number(|c| Some(c.mid.get())),
+        ),
+        Column::new(
+            "kind",
+            "recall, delete, edit, hide, clear or react",
+            Value::Word(|c| Some(c.change.kind())),
+        ),
+        Column::new(
+            "msg",
+            "the text of an edit; null of other kinds",
+            Value::Text(|c| c.change.msg()),
+        ),
+        Column::new(
+            "emoji",
+            "the emoji of a reaction, empty if one is taken back; null of other kinds",
+            Value::Word(|c| c.change.emoji()),
+        ),
+        Column::new(
+            "chg",
+            "the number among the changes of the conversation: 1, 2, 3 …; null of a hide or a clear",
+            Value::Number(|c| Some(c.change_seq.get()).filter(|chg| *chg > 0)),
+        ),
+        Column::new(
+            "n",
+            "of a clear: how many messages the other user had sent up to mid; null if that was no longer known, and in a group",
+            Value::Number(|c| c.ordinal.map(Ordinal::get)),
+        ),
+    ];
 }
 
 fn change_seq(value: i64, change: &Change) -> Result<ChangeSeq, Malformed> {

@@ -1,7 +1,7 @@
 //! What others see of a user.
 
 use crate::{
-    TimestampMs, UserId,
+    Column, ColumnValue as Value, TimestampMs, UserId,
     kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
     malformed::{Malformed, uid},
     proto,
@@ -49,6 +49,28 @@ impl Profile {
             ("extra", self.extra == set.extra),
         ])
     }
+}
+
+impl Profile {
+    /// The columns of its table.
+    pub const COLUMNS: &[Column<Self>] = &[
+        Column::new("uid", "the user", Value::User(|p| Some(p.uid))),
+        Column::new(
+            "nick",
+            "the name that others see",
+            Value::Name(|p| Some(&p.nick)),
+        ),
+        Column::new(
+            "avatar",
+            "a URL, or null",
+            Value::Name(|p| p.avatar.as_deref()),
+        ),
+        Column::new(
+            "extra",
+            "a JSON object, or null",
+            Value::Name(|p| p.extra.as_deref()),
+        ),
+    ];
 }
 
 /// A profile as the stores have it.

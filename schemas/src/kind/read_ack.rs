@@ -1,7 +1,7 @@
 //! A read-ack, and the read position that it moves up.
 
 use crate::{
-    ConversationId, DeviceClass, Mid, Ordinal, Recipient, UserId,
+    Column, ColumnValue as Value, ConversationId, DeviceClass, Mid, Ordinal, Recipient, UserId,
     device::device_class,
     kind::{CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, recipient_field},
     malformed::{Malformed, mid, ordinal_between_users, uid},
@@ -60,6 +60,38 @@ impl ReadPosition {
     pub fn conversation(&self) -> ConversationId {
         self.to.conversation_with(self.uid)
     }
+}
+
+impl ReadPosition {
+    /// The columns of its table.
+    pub const COLUMNS: &[Column<Self>] = &[
+        Column::new("uid", "the reader", Value::User(|p| Some(p.uid))),
+        Column::new(
+            "peer",
+            "the other user; null in a group",
+            Value::User(|p| p.to.uid_or_gid().0),
+        ),
+        Column::new(
+            "gid",
+            "the group; null between two users",
+            Value::Group(|p| p.to.uid_or_gid().1),
+        ),
+        Column::new(
+            "device",
+            "pc or mobile",
+            Value::Word(|p| Some(p.device.as_str())),
+        ),
+        Column::new(
+            "mid",
+            "the newest message read",
+            Value::Number(|p| Some(p.mid.get())),
+        ),
+        Column::new(
+            "n",
+            "how many messages the other user had sent up to it; null if that was no longer known, and in a group",
+            Value::Number(|p| p.ordinal.map(Ordinal::get)),
+        ),
+    ];
 }
 
 impl TryFrom<proto::ReadAck> for ReadAck {

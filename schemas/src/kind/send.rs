@@ -1,7 +1,7 @@
 //! A message: the command that sends it, and the event that gives it its number.
 
 use crate::{
-    ClientMsgId, ConversationId, Mid, Ordinal, Recipient, UserId,
+    ClientMsgId, Column, ColumnValue as Value, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, Retry, both_users_or_author, first_unequal,
         recipient_field,
@@ -77,6 +77,39 @@ impl Message {
     pub fn conversation(&self) -> ConversationId {
         self.to.conversation_with(self.srcid)
     }
+}
+
+impl Message {
+    /// The columns of its table.
+    pub const COLUMNS: &[Column<Self>] = &[
+        Column::new("srcid", "the sender", Value::User(|m| Some(m.srcid))),
+        Column::new(
+            "destid",
+            "the receiver; null in a group",
+            Value::User(|m| m.to.uid_or_gid().0),
+        ),
+        Column::new(
+            "gid",
+            "the group; null between two users",
+            Value::Group(|m| m.to.uid_or_gid().1),
+        ),
+        Column::new(
+            "mid",
+            "the number in the conversation: 1, 2, 3 …",
+            Value::Number(|m| Some(m.mid.get())),
+        ),
+        Column::new(
+            "n",
+            "the number among the sender's messages of the conversation: 1, 2, 3 …; null in a group",
+            Value::Number(|m| Some(m.ordinal.get()).filter(|n| *n > 0)),
+        ),
+        Column::new(
+            "client_msg_id",
+            "the sender's own id of the send",
+            Value::ChosenId(|m| Some(m.client_msg_id.as_str())),
+        ),
+        Column::new("msg", "the text", Value::Text(|m| Some(&m.msg))),
+    ];
 }
 
 impl TryFrom<proto::SendMessage> for SendMessage {

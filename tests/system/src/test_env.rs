@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use dev_stack::{FreshServers, Memory, SERVER_NAMES, ServerOptions, ServiceSpec, StackConfig};
 use rustix::process::{Pid, Signal, kill_process};
-use schemas::{Partition, topics::Topic};
+use schemas::{Partition, event::KNOWN_RULE_VERSION, topics::Topic};
 use serde_json::Value;
 
 use crate::{
@@ -131,6 +131,25 @@ impl TestEnv {
         let config = self.config.iter().map(OsString::from);
         let all: Vec<OsString> = config.chain(args.iter().map(OsString::from)).collect();
         program::run_with(&all, Vec::new(), input).await
+    }
+
+    /// Waits until the newest rule version is in force in every partition.
+    ///
+    /// # Errors
+    /// If that takes too long.
+    pub async fn until_newest_rules(&self) -> Result<()> {
+        until("the newest rule version everywhere", async || {
+            let shown = self.tidemark(&["rules", "show", "--json"]).await;
+            let shown = shown.and_then(|shown| shown.json());
+            let shown = shown.map_err(|error| format!("{error:#}"))?;
+            let rules = shown["rules"].as_array().into_iter().flatten();
+            let is_older = |one: &&Value| one["rule_version"] != KNOWN_RULE_VERSION;
+            match rules.filter(is_older).count() {
+                0 => Ok(()),
+                older => Err(format!("{older} partitions are under an older one")),
+            }
+        })
+        .await
     }
 
     /// Gets JSON from a service on its own port: `/status`.

@@ -102,7 +102,7 @@ impl Member {
     }
 
     /// The message up to which the user has read (PROTOCOL G4).
-    fn read_mid(&self, device: DeviceClass) -> i64 {
+    pub(crate) fn read_mid(&self, device: DeviceClass) -> i64 {
         let others = self.own_last_mid.max(self.join_mid).max(self.clear_mid);
         self.reads[device].max(others)
     }

@@ -234,6 +234,12 @@ impl LogState {
             .collect()
     }
 
+    /// The groups that a user was ever a member of.
+    pub(crate) fn groups_of(&self, uid: UserId) -> impl Iterator<Item = (GroupId, &Group)> {
+        let groups = self.groups.iter().map(|(gid, group)| (*gid, group));
+        groups.filter(move |(_, group)| group.of_user(uid).is_some())
+    }
+
     pub(crate) fn group(&self, gid: GroupId) -> Option<&Group> {
         self.groups.get(&gid)
     }

@@ -1,5 +1,6 @@
 //! One fault a file, or one loss; each test has servers of its own. See the crate's README.
 
+mod analysts;
 mod applied_once;
 mod broker_fenced;
 mod brokers_of_three;

@@ -4,10 +4,10 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use schemas::{
     Change, ChangeGroup, ChangeMessage, CreateGroup, DeviceClass, GroupAction, InboundPosition,
-    Mid, Recipient, UserId, command::Command, event::KNOWN_RULE_VERSION,
+    Mid, Recipient, UserId, command::Command,
 };
 use serde_json::Value;
-use system_tests::{Servers, Settings, TestEnv, new_users, run, until};
+use system_tests::{Servers, Settings, TestEnv, new_users, run};
 
 /// In a direct conversation, and as many in a group.
 const MESSAGES: i64 = 500;
@@ -17,20 +17,7 @@ const VICTIMS: [&str; 2] = ["sequencer", "projector-mysql"];
 #[test]
 fn a_thousand_recalls_leave_no_text_where_services_die() {
     run(Servers::Own(Settings::default()), async |env| {
-        until("the newest rule version everywhere", async || {
-            let shown = env.tidemark(&["rules", "show", "--json"]).await;
-            let shown = shown.and_then(|shown| shown.json());
-            let shown = shown.map_err(|error| format!("{error:#}"))?;
-            let rules = shown["rules"].as_array().into_iter().flatten();
-            match rules
-                .filter(|one| one["rule_version"] != KNOWN_RULE_VERSION)
-                .count()
-            {
-                0 => Ok(()),
-                older => Err(format!("{older} partitions are under an older one")),
-            }
-        })
-        .await?;
+        env.until_newest_rules().await?;
         let whenever = ["rules", "set", "--recall-window-ms", "-1"];
         env.tidemark(&whenever).await?.expect(0)?;
         let [author, peer, gid] = new_users();

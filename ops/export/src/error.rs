@@ -1,0 +1,89 @@
+use event_log::EventLogError;
+use schemas::{Partition, event::UnknownRules};
+
+use crate::Dataset;
+
+/// Why an export failed. What it has written stays, and the same command goes on from there.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Kafka(#[from] EventLogError),
+    /// A newer program wrote the next record.
+    #[error("chat.events, {partition}:{offset}: {source}")]
+    UnknownRules {
+        /// The record's partition.
+        partition: Partition,
+        /// Its offset.
+        offset: i64,
+        /// Why it is not understood.
+        source: UnknownRules,
+    },
+    /// Records of the range were deleted by retention.
+    #[error(
+        "partition {partition} of chat.events begins at offset {start}, and the export at {from}: what came before was deleted by retention. \
+         --from {partition}:{start}, or a later time, exports what is left"
+    )]
+    Removed {
+        /// The partition.
+        partition: Partition,
+        /// Where the export would begin.
+        from: i64,
+        /// The first offset that is left.
+        start: i64,
+    },
+    /// The folder or bucket cannot be read or written.
+    #[error("the lake: {0}")]
+    Store(#[from] object_store::Error),
+    /// A temporary file cannot be written or read.
+    #[error("a temporary file: {0}")]
+    Temporary(#[from] std::io::Error),
+    /// Parquet cannot be written.
+    #[error("writing Parquet: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// The folder has an export with other options, or by a program that writes other files.
+    #[error("{dataset} in this folder {found}, and this export {asked}: use another folder")]
+    OtherLake {
+        /// The dataset.
+        dataset: Dataset,
+        /// What is there.
+        found: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// Another range is not exported to its end.
+    #[error(
+        "{dataset} in this folder are exported from {from} to {to}, and that is not finished: repeat it with these bounds, or use another folder"
+    )]
+    Unfinished {
+        /// The dataset.
+        dataset: Dataset,
+        /// As it was given.
+        from: String,
+        /// As it was given.
+        to: String,
+    },
+    /// A file of the manifest is not as an export writes it.
+    #[error("{path} is not as an export wrote it ({detail}): restore it, or use another folder")]
+    Manifest {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// The membership of the consumer group has ended.
+    #[error("the consumer group: {0}")]
+    Group(String),
+    /// Another process exports the same range.
+    #[error(
+        "partition {partition}, offset {offset}: another export writes this range of {dataset} to this folder. Wait for it, then repeat this command"
+    )]
+    Busy {
+        /// The dataset.
+        dataset: Dataset,
+        /// The partition.
+        partition: Partition,
+        /// Where the range begins.
+        offset: i64,
+    },
+}

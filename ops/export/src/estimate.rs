@@ -1,0 +1,89 @@
+//! What an export would write, judged by a sample.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use event_log::LogReader;
+use schemas::{Partition, PartitionMap, SourceWatermark};
+
+use crate::{Bounds, Export, ExportError, run, writer::RangeWriter};
+
+/// How many records of a partition, and how many partitions, are exported to nowhere.
+const SAMPLE: i64 = 10_000;
+const SAMPLED_PARTITIONS: usize = 4;
+
+/// About what an export would write.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Records in the ranges; exact.
+    pub records: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// How long it would take.
+    pub time: Duration,
+}
+
+impl Export {
+    /// Exports the last records of some partitions to nowhere, and concludes from that.
+    ///
+    /// # Errors
+    /// [`ExportError`].
+    pub async fn estimate(&self, bounds: &Bounds) -> Result<Estimate, ExportError> {
+        let reader = Arc::new(LogReader::new(&self.kafka)?);
+        let (export, ranges) = (self.clone(), bounds.ranges.clone());
+        reader
+            .blocking(move |reader| export.sample(reader, &ranges))
+            .await
+    }
+
+    fn sample(
+        &self,
+        reader: &LogReader,
+        ranges: &PartitionMap<std::ops::Range<i64>>,
+    ) -> Result<Estimate, ExportError> {
+        let count = |range: &std::ops::Range<i64>| (range.end - range.start).max(0);
+        let records: i64 = ranges.iter().map(|(_, range)| count(range)).sum();
+        let mut largest: Vec<(Partition, std::ops::Range<i64>)> = ranges
+            .iter()
+            .map(|(partition, range)| (partition, range.clone()))
+            .collect();
+        largest.sort_by_key(|(_, range)| std::cmp::Reverse(count(range)));
+        let (mut read, mut rows, mut bytes) = (0, 0, 0);
+        let started = Instant::now();
+        for (partition, range) in largest.into_iter().take(SAMPLED_PARTITIONS) {
+            let sample = range.start.max(range.end - SAMPLE)..range.end;
+            read += count(&sample);
+            let mut commit = |entry: crate::file_entry::FileEntry, file: Option<Vec<u8>>| {
+                rows += entry.rows;
+                bytes += file.map_or(0, |file| file.len() as u64);
+                Ok(())
+            };
+            let mut writer = RangeWriter::new(
+                (self.dataset, &self.privacy),
+                partition,
+                sample.start,
+                SourceWatermark::from_anywhere(),
+                (sample.end, None),
+                &mut commit,
+            );
+            run::scan_into(reader, partition, sample.clone(), &mut writer, || {})?;
+            writer.finish(sample.end)?;
+        }
+        let of_all = |part: u64| {
+            let factor = records as f64 / read.max(1) as f64;
+            (part as f64 * factor) as u64
+        };
+        Ok(Estimate {
+            records: records.cast_unsigned(),
+            rows: of_all(rows),
+            bytes: of_all(bytes),
+            time: started
+                .elapsed()
+                .mul_f64(records as f64 / read.max(1) as f64),
+        })
+    }
+}

@@ -1,0 +1,327 @@
+//! Where an export is written: a folder or a bucket, with a manifest of the ranges that its files cover.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+    path::Path,
+    sync::Arc,
+};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::{
+    ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart, aws::AmazonS3Builder,
+    local::LocalFileSystem, path::Path as ObjectPath, prefix::PrefixStore,
+};
+use schemas::{Partition, PartitionMap};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{Dataset, ExportError, Privacy, StatedPrivacy, file_entry::FileEntry, table::Table};
+
+/// Raised if the same range would no longer give the same files.
+const FORMAT: u32 = 1;
+
+/// A larger file is uploaded in parts of this size.
+const PART_BYTES: usize = 8 << 20;
+
+/// How many files of the manifest are read at the same time.
+const CONCURRENT_READS: usize = 16;
+
+/// A folder or a bucket for the files of exports.
+#[derive(Clone, Debug)]
+pub struct Lake {
+    address: String,
+    store: Arc<dyn ObjectStore>,
+}
+
+/// The options of the files of a dataset, `_manifest/options.json`.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    format: u32,
+    topic: String,
+    privacy: StatedPrivacy,
+    /// The names and types of the columns, in order.
+    columns: Vec<(String, String)>,
+}
+
+/// The ranges of an export that was begun, `_manifest/plan.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// `--from` and `--to`, as given.
+    pub(crate) asked: (String, String),
+    pub(crate) partitions: BTreeMap<Partition, PlannedRange>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlannedRange {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+    /// Messages are in the state before this offset.
+    pub(crate) state_to: i64,
+}
+
+impl Plan {
+    pub(crate) fn new(
+        asked: (String, String),
+        ranges: &PartitionMap<Range<i64>>,
+        state_to: impl Fn(Partition) -> i64,
+    ) -> Self {
+        let planned = |(partition, range): (Partition, &Range<i64>)| {
+            let planned = PlannedRange {
+                from: range.start,
+                to: range.end,
+                state_to: state_to(partition),
+            };
+            (partition, planned)
+        };
+        Self {
+            asked,
+            partitions: ranges.iter().map(planned).collect(),
+        }
+    }
+}
+
+impl Lake {
+    /// A folder, which is created if it does not exist, or `s3://bucket/prefix` with the credentials and the endpoint of the usual `AWS_…` variables
+    /// of `environment`.
+    ///
+    /// # Errors
+    /// The address is not valid, or the folder cannot be created.
+    pub fn open(
+        address: &str,
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, object_store::Error> {
+        let store: Arc<dyn ObjectStore> = if address.contains("://") {
+            let url = address.parse().map_err(|error| invalid(address, error))?;
+            let (_, prefix) = object_store::ObjectStoreScheme::parse(&url)
+                .map_err(|error| invalid(address, error))?;
+            let mut s3 = AmazonS3Builder::new().with_url(address);
+            for (name, value) in environment {
+                if let Ok(key) = name.to_ascii_lowercase().parse()
+                    && name.starts_with("AWS_")
+                {
+                    s3 = s3.with_config(key, value);
+                }
+            }
+            Arc::new(PrefixStore::new(s3.build()?, prefix))
+        } else {
+            let folder = Path::new(address);
+            std::fs::create_dir_all(folder).map_err(|error| invalid(address, error))?;
+            Arc::new(LocalFileSystem::new_with_prefix(folder)?)
+        };
+        Ok(Self {
+            address: address.to_owned(),
+            store,
+        })
+    }
+
+    /// As it was given.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Creates the options of a dataset, or compares them with those of the files that are there.
+    pub(crate) async fn agree(
+        &self,
+        dataset: Dataset,
+        topic: &str,
+        privacy: &Privacy,
+    ) -> Result<(), ExportError> {
+        let table = Table::new(dataset, privacy);
+        let columns = table.schema().fields().iter();
+        let asked = Options {
+            format: FORMAT,
+            topic: topic.to_owned(),
+            privacy: privacy.stated(),
+            columns: columns
+                .map(|field| (field.name().clone(), field.data_type().to_string()))
+                .collect(),
+        };
+        let path = manifest(dataset, "options.json");
+        match self.create(&path, &asked).await {
+            Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => {}
+            created => return created,
+        }
+        let found: Options = self
+            .read(&path)
+            .await?
+            .ok_or_else(|| wrong(&path, "it is gone"))?;
+        if found == asked {
+            return Ok(());
+        }
+        let (found, asked) = found.difference(&asked);
+        Err(ExportError::OtherLake {
+            dataset,
+            found,
+            asked,
+        })
+    }
+
+    pub(crate) async fn plan(&self, dataset: Dataset) -> Result<Option<Plan>, ExportError> {
+        self.read(&manifest(dataset, "plan.json")).await
+    }
+
+    pub(crate) async fn set_plan(&self, dataset: Dataset, plan: &Plan) -> Result<(), ExportError> {
+        let path = manifest(dataset, "plan.json");
+        self.store.put(&path, json(plan)).await?;
+        Ok(())
+    }
+
+    /// The ranges of a partition that are exported, or at least claimed, ascending.
+    pub(crate) async fn entries(
+        &self,
+        dataset: Dataset,
+        partition: Partition,
+    ) -> Result<Vec<FileEntry>, ExportError> {
+        let folder = entries(dataset, partition);
+        let found: Vec<ObjectPath> = self
+            .store
+            .list(Some(&folder))
+            .map_ok(|found| found.location)
+            .try_collect()
+            .await?;
+        let mut entries: Vec<FileEntry> = stream::iter(found)
+            .map(async |path| {
+                let entry: FileEntry = self
+                    .read(&path)
+                    .await?
+                    .ok_or_else(|| wrong(&path, "it is gone"))?;
+                entry.check(dataset, partition, &path)?;
+                Ok::<_, ExportError>(entry)
+            })
+            .buffer_unordered(CONCURRENT_READS)
+            .try_collect()
+            .await?;
+        entries.sort_by_key(|entry| entry.from);
+        Ok(entries)
+    }
+
+    /// Claims a range: from now on its entry says what its file contains. Only one process can do that.
+    pub(crate) async fn claim(
+        &self,
+        dataset: Dataset,
+        entry: &FileEntry,
+    ) -> Result<(), ExportError> {
+        let Range { start, end } = entry.from..entry.to;
+        let busy = ExportError::Busy {
+            dataset,
+            partition: entry.partition,
+            offset: start,
+        };
+        match self.create(&entry.path_of_entry(dataset), entry).await {
+            Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => return Err(busy),
+            created => created?,
+        }
+        // Another process may have claimed a range that begins elsewhere, at the same time.
+        let entries = self.entries(dataset, entry.partition).await?;
+        let overlaps = |other: &FileEntry| other.from < end && start < other.to && other != entry;
+        if entries
+            .iter()
+            .any(|other| overlaps(other) && other.from < start)
+        {
+            self.store.delete(&entry.path_of_entry(dataset)).await?;
+            return Err(busy);
+        }
+        Ok(())
+    }
+
+    /// Writes the file of an entry: whole or not at all.
+    pub(crate) async fn write(&self, path: &str, bytes: Vec<u8>) -> Result<(), ExportError> {
+        let path = path.into();
+        if bytes.len() <= PART_BYTES {
+            self.store.put(&path, bytes.into()).await?;
+            return Ok(());
+        }
+        let upload = self.store.put_multipart(&path).await?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+        upload.put(bytes.into());
+        // If a part fails, the others are removed.
+        upload.finish().await?;
+        Ok(())
+    }
+
+    /// The paths of all files of a dataset.
+    pub(crate) async fn files(&self, dataset: Dataset) -> Result<HashSet<String>, ExportError> {
+        let folder = ObjectPath::from(dataset.name());
+        let found = self.store.list(Some(&folder));
+        let paths = found.map_ok(|found| found.location.to_string());
+        Ok(paths.try_collect().await?)
+    }
+
+    async fn create(&self, path: &ObjectPath, content: &impl Serialize) -> Result<(), ExportError> {
+        let create = PutMode::Create.into();
+        self.store.put_opts(path, json(content), create).await?;
+        Ok(())
+    }
+
+    async fn read<T: DeserializeOwned>(&self, path: &ObjectPath) -> Result<Option<T>, ExportError> {
+        let found = match self.store.get(path).await {
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            found => found?.bytes().await?,
+        };
+        let content = serde_json::from_slice(&found);
+        content.map(Some).map_err(|error| wrong(path, error))
+    }
+}
+
+impl Options {
+    /// What is different, as words about what is there and what was asked for.
+    fn difference(&self, other: &Self) -> (String, String) {
+        let pseudonyms = |of: &Self| match &of.privacy.pseudonyms {
+            Some(key) => format!("has pseudonyms under the key with the fingerprint {key}"),
+            None => "has no pseudonyms".to_owned(),
+        };
+        let recalled = |of: &Self| match of.privacy.with_recalled {
+            true => "has texts of recalled messages".to_owned(),
+            false => "has no texts of recalled messages".to_owned(),
+        };
+        let texts = |of: &Self| match of.privacy.without_texts {
+            true => "has no texts".to_owned(),
+            false => "has texts".to_owned(),
+        };
+        let topic = |of: &Self| format!("is of the topic {}", of.topic);
+        let format =
+            |of: &Self| format!("has {} columns in format {}", of.columns.len(), of.format);
+        let sayings: [&dyn Fn(&Self) -> String; 5] =
+            [&pseudonyms, &recalled, &texts, &topic, &format];
+        let mut pairs = sayings.iter().map(|say| (say(self), say(other)));
+        pairs
+            .find(|(one, other)| one != other)
+            .unwrap_or_else(|| ("has other columns".to_owned(), "has its own".to_owned()))
+    }
+}
+
+pub(crate) fn entries(dataset: Dataset, partition: Partition) -> ObjectPath {
+    manifest(dataset, &format!("p{:02}", partition.get()))
+}
+
+/// A folder whose name begins with `_` is not read by engines.
+fn manifest(dataset: Dataset, name: &str) -> ObjectPath {
+    format!("{}/_manifest/{name}", dataset.name()).into()
+}
+
+fn json(content: &impl Serialize) -> PutPayload {
+    let mut text = serde_json::to_vec_pretty(content).expect("it has text keys only");
+    text.push(b'\n');
+    text.into()
+}
+
+pub(crate) fn wrong(path: &ObjectPath, detail: impl ToString) -> ExportError {
+    ExportError::Manifest {
+        path: path.to_string(),
+        detail: detail.to_string(),
+    }
+}
+
+fn invalid(
+    address: &str,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> object_store::Error {
+    let error = error.into();
+    object_store::Error::Generic {
+        store: "lake",
+        source: format!("{address}: {error}").into(),
+    }
+}

@@ -1,0 +1,350 @@
+//! Exports ranges of the log.
+
+use std::{
+    ops::{ControlFlow, Range},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use event_log::{KafkaConfig, LogReader};
+use futures::{TryStreamExt as _, stream::FuturesUnordered};
+use schemas::{
+    OffsetRange, Partition, PartitionMap, SourceWatermark,
+    event::{ReadError, SourceOffset},
+    topics::Topic,
+};
+use tokio::runtime::Handle;
+
+use crate::{
+    Dataset, ExportError, Lake, Privacy, file_entry::FileEntry, lake::Plan,
+    later_changes::LaterChanges, writer::RangeWriter,
+};
+
+/// How many partitions are exported at the same time. Each takes up to some 80 MB.
+const CONCURRENT_PARTITIONS: usize = 2;
+
+/// How many records before a range are read to know its watermark, if it does not begin where another ends. As many events in a row would have to be
+/// repeats by a former owner to make one of them count.
+const LOOK_BACK: i64 = 1 << 16;
+
+/// What to export, and where to.
+#[derive(Clone)]
+pub struct Export {
+    /// The log.
+    pub kafka: KafkaConfig,
+    /// Where to.
+    pub lake: Lake,
+    /// Which table.
+    pub dataset: Dataset,
+    /// What is left out or replaced.
+    pub privacy: Privacy,
+}
+
+/// Ranges of the partitions of `chat.events`.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    /// `--from` and `--to` as they were given: an export that was interrupted goes on if they are the same.
+    pub asked: (String, String),
+    /// The offsets.
+    pub ranges: PartitionMap<Range<i64>>,
+}
+
+/// How far an export is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It has this many records to read.
+    Begun(u64),
+    /// It has read as many more.
+    Advanced(u64),
+}
+
+/// What an export has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Rows.
+    pub rows: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
+
+/// A range to be exported, after `watermark` if that is known.
+pub(crate) struct Gap {
+    partition: Partition,
+    range: Range<i64>,
+    state_to: i64,
+    watermark: Option<SourceWatermark>,
+    /// The entry that was claimed for the range, without its file.
+    claimed: Option<FileEntry>,
+}
+
+impl Export {
+    /// Exports what of `bounds` is not in the lake yet. It may be stopped at any moment: the same call goes on from there, and the files are the same.
+    ///
+    /// # Errors
+    /// [`ExportError`].
+    pub async fn run(
+        &self,
+        bounds: Bounds,
+        progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    ) -> Result<Exported, ExportError> {
+        let topic = self.kafka.topic(Topic::Events);
+        self.lake.agree(self.dataset, &topic, &self.privacy).await?;
+        let reader = Arc::new(LogReader::new(&self.kafka)?);
+        let all: Vec<Partition> = Partition::all().collect();
+        let log = reader
+            .blocking(move |reader| reader.bounds(Topic::Events, &all))
+            .await?;
+        let plan = self.plan(bounds, &log).await?;
+        let gaps = self.gaps(&plan).await?;
+        self.fill_all(gaps, &log, progress).await
+    }
+
+    /// Writes the files of all gaps.
+    pub(crate) async fn fill_all(
+        &self,
+        gaps: Vec<Gap>,
+        log: &PartitionMap<OffsetRange>,
+        progress: Arc<dyn Fn(Progress) + Send + Sync>,
+    ) -> Result<Exported, ExportError> {
+        check_retained(&gaps, log)?;
+        progress(Progress::Begun(
+            gaps.iter().map(|gap| self.steps(gap)).sum(),
+        ));
+        let written = Arc::new(Mutex::new(Exported::default()));
+        let workers = CONCURRENT_PARTITIONS.min(gaps.len());
+        let queue = Arc::new(Mutex::new(gaps.into_iter()));
+        let workers: FuturesUnordered<_> = (0..workers)
+            .map(|_| {
+                let (export, queue) = (self.clone(), Arc::clone(&queue));
+                let (written, progress) = (Arc::clone(&written), Arc::clone(&progress));
+                let handle = Handle::current();
+                tokio::task::spawn_blocking(move || {
+                    let reader = LogReader::new(&export.kafka)?;
+                    let next = || lock(&queue).next();
+                    while let Some(gap) = next() {
+                        export.fill(&reader, &handle, &gap, &written, &*progress)?;
+                    }
+                    Ok::<_, ExportError>(())
+                })
+            })
+            .collect();
+        workers
+            .map_err(|panic| std::panic::resume_unwind(panic.into_panic()))
+            .try_for_each(std::future::ready)
+            .await?;
+        Ok(*lock(&written))
+    }
+
+    /// The plan of an export that was interrupted, or a new one.
+    async fn plan(
+        &self,
+        bounds: Bounds,
+        log: &PartitionMap<OffsetRange>,
+    ) -> Result<Plan, ExportError> {
+        if let Some(begun) = self.lake.plan(self.dataset).await? {
+            let is_finished = self.gaps(&begun).await?.is_empty();
+            if !is_finished && begun.asked == bounds.asked {
+                return Ok(begun);
+            }
+            if !is_finished {
+                let (from, to) = begun.asked;
+                return Err(ExportError::Unfinished {
+                    dataset: self.dataset,
+                    from,
+                    to,
+                });
+            }
+        }
+        let plan = Plan::new(bounds.asked, &bounds.ranges, |partition| log[partition].end);
+        self.lake.set_plan(self.dataset, &plan).await?;
+        Ok(plan)
+    }
+
+    /// What of a plan has no files.
+    pub(crate) async fn gaps(&self, plan: &Plan) -> Result<Vec<Gap>, ExportError> {
+        let files = self.lake.files(self.dataset).await?;
+        let mut gaps = Vec::new();
+        for (&partition, planned) in &plan.partitions {
+            let mut at = planned.from;
+            let mut watermark = (at == 0).then(|| SourceWatermark::above(SourceOffset::START));
+            let gap = |range, watermark| Gap {
+                partition,
+                range,
+                state_to: planned.state_to,
+                watermark,
+                claimed: None,
+            };
+            for entry in self.lake.entries(self.dataset, partition).await? {
+                let before = at..entry.from.min(planned.to);
+                if !before.is_empty() {
+                    gaps.push(gap(before, watermark.take()));
+                }
+                let path = entry.path(self.dataset);
+                let after = SourceWatermark::above(entry.watermark());
+                let (from, to) = (entry.from, entry.to);
+                if path.is_some_and(|path| !files.contains(&path)) {
+                    gaps.push(Gap {
+                        state_to: entry.state_to,
+                        claimed: Some(entry),
+                        ..gap(from..to, watermark.filter(|_| at == from))
+                    });
+                }
+                if to >= at {
+                    (at, watermark) = (to, Some(after));
+                }
+            }
+            if at < planned.to {
+                gaps.push(gap(at..planned.to, watermark));
+            }
+        }
+        Ok(gaps)
+    }
+
+    /// How many records are read for a gap.
+    fn steps(&self, gap: &Gap) -> u64 {
+        let Range { start, end } = gap.range;
+        let later = match self.dataset.has_texts_of_messages() {
+            true => gap.state_to - start,
+            false => 0,
+        };
+        (end - start + later.max(0)).cast_unsigned()
+    }
+
+    /// Writes the files of a gap. Blocks.
+    fn fill(
+        &self,
+        reader: &LogReader,
+        handle: &Handle,
+        gap: &Gap,
+        written: &Mutex<Exported>,
+        progress: &(dyn Fn(Progress) + Send + Sync),
+    ) -> Result<(), ExportError> {
+        let Gap {
+            partition,
+            range,
+            state_to,
+            ..
+        } = gap;
+        let watermark = match gap.watermark {
+            Some(known) => known,
+            None => watermark_before(reader, *partition, range.start)?,
+        };
+        let later = if self.dataset.has_texts_of_messages() {
+            let changes = range.start..*state_to;
+            progress(Progress::Advanced(
+                (changes.end - changes.start).max(0).cast_unsigned(),
+            ));
+            Some(LaterChanges::read(reader, *partition, changes, watermark)?)
+        } else {
+            None
+        };
+        let mut commit = |entry: FileEntry, bytes: Option<Vec<u8>>| {
+            handle.block_on(self.commit(gap, &entry, bytes, written))
+        };
+        let mut writer = RangeWriter::new(
+            (self.dataset, &self.privacy),
+            *partition,
+            range.start,
+            watermark,
+            (*state_to, later),
+            &mut commit,
+        );
+        scan_into(reader, *partition, range.clone(), &mut writer, || {
+            progress(Progress::Advanced(1));
+        })?;
+        writer.finish(range.end)
+    }
+
+    /// Claims the range of a file, unless it was claimed before, then writes the file.
+    async fn commit(
+        &self,
+        gap: &Gap,
+        entry: &FileEntry,
+        bytes: Option<Vec<u8>>,
+        written: &Mutex<Exported>,
+    ) -> Result<(), ExportError> {
+        match &gap.claimed {
+            Some(claimed) if claimed == entry => {}
+            Some(claimed) => {
+                let path = claimed.path_of_entry(self.dataset);
+                let detail = "the log gives other rows for its range now";
+                return Err(crate::lake::wrong(&path, detail));
+            }
+            None => self.lake.claim(self.dataset, entry).await?,
+        }
+        let Some((path, bytes)) = entry.path(self.dataset).zip(bytes) else {
+            return Ok(());
+        };
+        let size = bytes.len() as u64;
+        self.lake.write(&path, bytes).await?;
+        let mut written = lock(written);
+        written.rows += entry.rows;
+        written.files += 1;
+        written.bytes += size;
+        Ok(())
+    }
+}
+
+/// Gives the events of a range to a writer. Blocks.
+pub(crate) fn scan_into(
+    reader: &LogReader,
+    partition: Partition,
+    range: Range<i64>,
+    writer: &mut RangeWriter<'_>,
+    mut progress: impl FnMut(),
+) -> Result<(), ExportError> {
+    let mut taken = Ok(());
+    reader.scan(Topic::Events, &[(partition, range)], |record| {
+        progress();
+        let offset = record.offset;
+        taken = match record.event() {
+            Ok(event) => writer.take(offset, event),
+            Err(ReadError::Skipped(_)) => Ok(()),
+            Err(ReadError::UnknownRules(source)) => Err(ExportError::UnknownRules {
+                partition,
+                offset,
+                source,
+            }),
+        };
+        match taken {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    taken
+}
+
+fn check_retained(gaps: &[Gap], log: &PartitionMap<OffsetRange>) -> Result<(), ExportError> {
+    let removed = |gap: &&Gap| gap.range.start < log[gap.partition].start;
+    match gaps.iter().find(removed) {
+        None => Ok(()),
+        Some(gap) => Err(ExportError::Removed {
+            partition: gap.partition,
+            from: gap.range.start,
+            start: log[gap.partition].start,
+        }),
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The watermark of the records before an offset. Blocks.
+fn watermark_before(
+    reader: &LogReader,
+    partition: Partition,
+    offset: i64,
+) -> Result<SourceWatermark, ExportError> {
+    let OffsetRange { start, .. } = reader.bounds(Topic::Events, &[partition])?[partition];
+    let before = start.max(offset - LOOK_BACK)..offset;
+    let mut watermark = SourceWatermark::from_anywhere();
+    reader.scan(Topic::Events, &[(partition, before)], |record| {
+        if let Ok(event) = record.event() {
+            watermark.admit(event.src.offset);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(watermark)
+}

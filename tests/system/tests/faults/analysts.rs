@@ -1,0 +1,252 @@
+//! What analysts are told is what the log says: exports that are killed, states at a time, decisions under other rules.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use schemas::{
+    Change, ClientMsgId, DeviceClass, InboundPosition, Recipient,
+    command::{Command, SendMessage},
+};
+use serde_json::{Value, json};
+use system_tests::{Servers, Settings, TestEnv, new_users, program, run, until};
+use tempfile::TempDir;
+
+const MESSAGES: i64 = 3_000;
+const LINES: usize = 500;
+const KILLS: usize = 20;
+const RECALLS: i64 = 7;
+const LONG: &str = "a text that is too long under other rules";
+
+/// Conversations of a user with many others, in all partitions. Every tenth text is long, and every hundredth has a word.
+async fn post_messages(env: &TestEnv, user: i64) -> Result<()> {
+    let messages: Vec<Command> = (0..MESSAGES)
+        .map(|n| {
+            Ok(Command::Send(SendMessage {
+                srcid: (user + 1 + n % 100).try_into()?,
+                to: Recipient::User(user.try_into()?),
+                client_msg_id: ClientMsgId::try_from(format!("m{n}"))?,
+                msg: match n {
+                    _ if n % 10 == 0 => LONG.to_owned(),
+                    _ if n % 100 == 1 => "a secret".to_owned(),
+                    _ => format!("hello {n}"),
+                },
+                by_user: true,
+            }))
+        })
+        .collect::<Result<_>>()?;
+    for lines in messages.chunks(LINES) {
+        env.client.post_events(lines).await?;
+    }
+    Ok(())
+}
+
+/// The files of an export by their paths, as of now.
+fn files(lake: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![lake.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for found in fs::read_dir(folder)? {
+            let path = found?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "parquet") {
+                let name = path.strip_prefix(lake)?.to_owned();
+                files.insert(name, fs::read(path)?);
+            }
+        }
+    }
+    Ok(files)
+}
+
+#[test]
+fn an_export_that_is_killed_twenty_times_is_as_one_that_was_not() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [user] = new_users();
+        post_messages(env, user).await?;
+        env.audit([user, user + 1]).await?;
+        let (whole, killed) = (TempDir::new()?, TempDir::new()?);
+        let export = async |lake: &TempDir| -> Result<Value> {
+            let lake = lake.path().display().to_string();
+            let export = ["export", "messages", "--json", "--to-dir", &lake];
+            env.tidemark(&export).await?.expect(0)?.json()
+        };
+        let undisturbed = export(&whole).await?;
+        ensure!(undisturbed["rows"] == MESSAGES, "{undisturbed}");
+        for _ in 0..KILLS {
+            kill_once_it_has_written(env, killed.path()).await?;
+        }
+        export(&killed).await?;
+        let (whole, killed) = (files(whole.path())?, files(killed.path())?);
+        ensure!(whole.keys().eq(killed.keys()), "other files");
+        ensure!(whole == killed, "other bytes");
+        Ok(())
+    });
+}
+
+/// Starts an export, and kills it with SIGKILL after its next file, or entry of the manifest.
+async fn kill_once_it_has_written(env: &TestEnv, lake: &Path) -> Result<()> {
+    let written = || -> usize {
+        let manifest = fs::read_dir(lake.join("messages/_manifest"));
+        let partitions = manifest.into_iter().flatten().flatten();
+        let entries = partitions.filter_map(|found| fs::read_dir(found.path()).ok());
+        entries.flatten().count()
+    };
+    let before = written();
+    let mut export = tokio::process::Command::new(program()?)
+        .args(env.config_args())
+        .args(["export", "messages", "--to-dir"])
+        .arg(lake)
+        .kill_on_drop(true)
+        .spawn()?;
+    until("an entry of the manifest, or the end", async || {
+        let has_ended = export.try_wait().is_ok_and(|ended| ended.is_some());
+        match has_ended || written() > before {
+            true => Ok(()),
+            false => Err(format!("{before} entries")),
+        }
+    })
+    .await?;
+    export.kill().await.context("it is a child of this process")
+}
+
+#[test]
+fn what_analysts_are_told_is_what_the_log_says() {
+    run(Servers::Own(Settings::default()), async |env| {
+        env.until_newest_rules().await?;
+        let [user] = new_users();
+        post_messages(env, user).await?;
+        let peer = user + 1;
+        for mid in 1..=RECALLS {
+            let recall = env.client.change_message(peer, user, mid, Change::Recall);
+            recall.await?;
+        }
+        env.client.ack(user, peer, DeviceClass::Pc, 3).await?;
+        // Refused, then and now.
+        let conflict = env.client.send(peer, user, "m0", "another text").await?;
+        env.audit([user, peer]).await?;
+        check_export(env).await?;
+        check_state(env, user, peer).await?;
+        check_decisions(env, conflict).await
+    });
+}
+
+/// As many rows as the audit has compared.
+async fn check_export(env: &TestEnv) -> Result<()> {
+    let audit = env
+        .tidemark(&["audit", "--json"])
+        .await?
+        .expect(0)?
+        .json()?;
+    let compared = |area: &str| {
+        let checks = audit["checks"].as_array().into_iter().flatten();
+        let found = checks.filter(|check| check["area"] == area);
+        found
+            .filter_map(|check| check["compared"].as_u64())
+            .sum::<u64>()
+    };
+    let lake = TempDir::new()?;
+    let to = lake.path().display().to_string();
+    for (dataset, expected) in [
+        ("events", compared("events")),
+        (
+            "messages",
+            compared("messages") + compared("group-messages"),
+        ),
+        ("changes", compared("changes")),
+    ] {
+        let export = ["export", dataset, "--to-dir", &to, "--json"];
+        let written = env.tidemark(&export).await?.expect(0)?.json()?;
+        ensure!(
+            written["rows"] == expected,
+            "{dataset}: {written}, {expected}"
+        );
+    }
+    Ok(())
+}
+
+/// As query-api says it now, when the projections have everything.
+async fn check_state(env: &TestEnv, user: i64, peer: i64) -> Result<()> {
+    let (uid, other) = (user.to_string(), peer.to_string());
+    let unread = ["at", "now", "unread", &uid, "--json"];
+    let unread = env.tidemark(&unread).await?.expect(0)?.json()?;
+    for device in DeviceClass::ALL {
+        let live = env.client.unread(user, device, &[]).await?;
+        let told = unread[device.to_string()]["unread"].as_object();
+        let told = told.into_iter().flatten().map(|(peer, count)| {
+            Ok((
+                peer.parse()?,
+                count.as_i64().context("a count is no number")?,
+            ))
+        });
+        let told: BTreeMap<i64, i64> = told.collect::<Result<_>>()?;
+        ensure!(told == live, "{device}: {told:?} instead of {live:?}");
+    }
+    let history = [
+        "at", "now", "history", &uid, &other, "--limit", "1000", "--json",
+    ];
+    let history = env.tidemark(&history).await?.expect(0)?.json()?;
+    let live = env.client.history(user, peer, &[]).await?;
+    ensure!(history["items"] == Value::from(live), "{history}");
+    let before = ["at", "2001-01-01", "unread", &uid, "--json"];
+    let before = env.tidemark(&before).await?.expect(0)?.json()?;
+    ensure!(before["pc"]["total"] == 0, "{before}");
+    Ok(())
+}
+
+async fn check_decisions(env: &TestEnv, conflict: InboundPosition) -> Result<()> {
+    let replay = async |settings: &[&str], code: i32| -> Result<Value> {
+        let command = [&["replay", "decisions", "--json"], settings].concat();
+        env.tidemark(&command).await?.expect(code)?.json()
+    };
+    let same = replay(&[], 0).await?;
+    ensure!(same["differences"] == json!([]), "{same}");
+    let words = TempDir::new()?;
+    let dictionary = words.path().join("words");
+    fs::write(&dictionary, "refuse secret\n")?;
+    let dictionary = dictionary.display().to_string();
+    let longest = (LONG.len() - 1).to_string();
+    let secrets = (0..MESSAGES).filter(|n| n % 100 == 1).count();
+    let long = (0..MESSAGES).filter(|n| n % 10 == 0).count();
+    let cases: [(&[&str], &str, &str, usize); 3] = [
+        (
+            &["--recall-window-ms", "0"],
+            "change to a message",
+            "dead letter: too-late",
+            usize::try_from(RECALLS)?,
+        ),
+        (
+            &["--max-msg-bytes", &longest],
+            "message",
+            "dead letter: too-large",
+            long,
+        ),
+        (
+            &["--words", &dictionary],
+            "message, clean",
+            "message, refused by the dictionary",
+            secrets,
+        ),
+    ];
+    for (settings, was, now, count) in cases {
+        let found = replay(settings, 1).await?;
+        let differences = found["differences"].as_array().context("no differences")?;
+        ensure!(differences.len() == 1, "{settings:?}: {found}");
+        let difference = &differences[0];
+        ensure!(
+            (&difference["was"], &difference["now"], &difference["count"])
+                == (&json!(was), &json!(now), &json!(count)),
+            "{settings:?}: {found}"
+        );
+        ensure!(
+            difference["first"]
+                .as_array()
+                .is_some_and(|first| !first.contains(&json!(conflict))),
+            "{found}"
+        );
+    }
+    Ok(())
+}
