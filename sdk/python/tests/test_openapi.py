@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from stack import Stack
 
+HERE = Path(__file__).parent
 CHECKS = [
     "not_a_server_error",
     "status_code_conformance",
@@ -24,7 +25,12 @@ SECONDS = int(os.environ.get("OPENAPI_SECONDS", "60"))
 @pytest.mark.parametrize("service", ["ingest", "query"])
 def test_every_answer_is_described(stack: Stack, service: str, tmp_path: Path) -> None:
     url = getattr(stack, service)
-    program = [Path(sys.executable).with_name("st"), "run", f"{url}/openapi.json"]
+    program = [
+        Path(sys.executable).with_name("st"),
+        f"--config-file={HERE / 'schemathesis.toml'}",
+        "run",
+        f"{url}/openapi.json",
+    ]
     options = [
         f"--checks={','.join(CHECKS)}",
         f"--max-time={SECONDS}",
@@ -33,5 +39,6 @@ def test_every_answer_is_described(stack: Stack, service: str, tmp_path: Path) -
         "--no-color",
     ]
     # It keeps what it finds in the working directory.
-    done = subprocess.run([*program, *options], check=False, cwd=tmp_path, capture_output=True, text=True)
+    env = {**os.environ, "PYTHONPATH": str(HERE), "SCHEMATHESIS_HOOKS": "hooks"}
+    done = subprocess.run([*program, *options], check=False, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
