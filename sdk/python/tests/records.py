@@ -1,4 +1,4 @@
-"""Records of `chat.events` made by hand, on topics of their own: no service reads them."""
+"""Records of `chat.events` made by hand, and those in the dead letters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from tidemark.decode import SequencedEvent
@@ -16,7 +16,7 @@ MORNING_MS = 1_795_248_000_000
 
 
 class EventsTopic:
-    """A topic `<prefix>chat.events` with 64 partitions, until `delete`."""
+    """A topic `<prefix>chat.events` with 64 partitions, until `delete`: no service reads it."""
 
     def __init__(self, brokers: str) -> None:
         self.prefix = f"{uuid.uuid4().hex[:8]}."
@@ -64,3 +64,26 @@ def message(source: int, /, epoch: int = 0, srcid: int = 1, destid: int = 2, **f
     """A message from user 1 to user 2, so in partition 3, whose mid and text are its source offset."""
     given = {"client_msg_id": f"c{source}", "msg": f"text {source}", "mid": source + 1, "n": source + 1, **fields}
     return event("message", source, epoch, srcid=srcid, destid=destid, **given)
+
+
+def dead_letters(brokers: str) -> set[tuple[int, int]]:
+    """The records of `chat.events` that projections have put into the dead letters, by partition and offset."""
+    config = {
+        "bootstrap.servers": brokers,
+        "group.id": "test",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+    }
+    consumer = Consumer(config)
+    consumer.assign([TopicPartition("chat.dead-letters", partition, 0) for partition in range(64)])
+    found, ended = set(), set()
+    while len(ended) < 64:
+        for record in consumer.consume(1_000, 0.1):
+            if record.error() is not None:
+                ended.add(record.partition())
+                continue
+            headers = {name: value.decode() for name, value in record.headers() or []}
+            if headers["__connect.errors.topic"] == "chat.events":
+                found.add((int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])))
+    consumer.close()
+    return found
