@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tidemark.decode import SequencedEvent
 
@@ -26,24 +25,11 @@ class EventsTopic:
         # As `tidemark topics apply` declares it, so that a record may have any time.
         config = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
         self._wait(self._admin.create_topics([NewTopic(self._topic, 64, 1, config=config)]))
-        self._await_leaders()
 
     def append(self, partition: int, *values: bytes, ms: int = MORNING_MS) -> None:
         for value in values:
             self._producer.produce(self._topic, value=value, partition=partition, timestamp=ms)
         assert self._producer.flush(30) == 0
-
-    def _await_leaders(self) -> None:
-        """A partition that was just created may have no leader yet."""
-        end = time.monotonic() + 30
-        while True:
-            try:
-                return self._wait(
-                    self._admin.list_offsets({TopicPartition(self._topic, p): OffsetSpec.latest() for p in range(64)})
-                )
-            except KafkaException:
-                if time.monotonic() > end:
-                    raise
 
     def delete(self) -> None:
         self._wait(self._admin.delete_topics([self._topic]))

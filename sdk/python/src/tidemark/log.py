@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from datetime import time as time_of_day
+from time import monotonic, sleep
 from typing import Any, TypeVar, overload
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,11 +20,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 #: How many records before its start a read looks at to know the watermark there.
 LOOK_BACK = 65_536
 _KAFKA_TIMEOUT_S = 30.0
+# Kafka's own times for the bounds of a log.
+_EARLIEST, _LATEST = -2, -1
+_LEADER_CHANGES = (KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
 
 #: A point in the log: see `events`.
 Point = datetime | date | str | Mapping[int, int]
 # A point that is parsed: "earliest", "now", milliseconds since 1970, or offsets by partition.
-_Parsed = str | int | dict[int, int]
+_Offsets = dict[int, int]
+_Parsed = str | int | _Offsets
 E_ = TypeVar("E_", bound=Event)
 
 
@@ -67,7 +73,7 @@ def events(
     "now" (the end of the log when the read begins), "<partition>:<offset>", or offsets by partition. An offset restricts the read to the
     partitions that have one. Without `to` the read ends at "now"; with `follow` it goes on with what is appended.
 
-    `kinds` are subclasses of `Event`; all if absent. `prefix` is the deployment's `kafka.topic_prefix`. `kafka_settings` go to librdkafka, with `_`
+    `kinds` are subclasses of `Event`; all if absent. `prefix` is the deployment's `kafka.prefix`. `kafka_settings` go to librdkafka, with `_`
     for `.`: `security_protocol="SASL_SSL"`. A client per iterator is open until its end, or until its `close()`.
 
     Raises `ValueError` or `TypeError` for wrong arguments, `UnknownRules` where a newer program has written, and `KafkaException`.
@@ -85,12 +91,12 @@ def events(
     if wrong := set.union(*named) - set(range(PARTITIONS)):
         raise ValueError(f"{sorted(wrong)} are not partitions; must be from 0 to {PARTITIONS - 1}")
     settings = {name.replace("_", "."): value for name, value in kafka_settings.items()}
-    return _read(brokers, f"{prefix}chat.events", start, end, kinds, chosen, follow, settings)
+    return _read(brokers, prefix, start, end, kinds, chosen, follow, settings)
 
 
 def _read(
     brokers: str,
-    topic: str,
+    prefix: str,
     start: _Parsed,
     end: _Parsed,
     kinds: tuple[type[Event], ...],
@@ -98,11 +104,12 @@ def _read(
     follow: bool,
     settings: dict[str, Any],
 ) -> Iterator[Event]:
+    topic = f"{prefix}chat.events"
     consumer = Consumer(
         {
             "bootstrap.servers": brokers,
-            # librdkafka demands a name; nothing joins a group, and nothing is committed.
-            "group.id": "tidemark-python",
+            # librdkafka demands a group, and asks who coordinates it; nothing joins it, and nothing is committed.
+            "group.id": f"{prefix}tidemark-reader",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             # A log that lost records is an error, never a jump.
@@ -111,26 +118,28 @@ def _read(
         }
     )
     try:
-        bounds = _bounds(consumer, topic, partitions)
-        starts, ends = _offsets(consumer, topic, start, bounds), _offsets(consumer, topic, end, bounds)
+        _check_topic(consumer, topic)
+        low = _offsets_at(consumer, topic, partitions, _EARLIEST)
+        high = _offsets_at(consumer, topic, partitions, _LATEST)
+        starts = _offsets(consumer, topic, start, low, high)
+        ends = _offsets(consumer, topic, end, low, high)
         remaining = {p for p in partitions if follow or starts[p] < ends[p]}
-        first = {p: max(bounds[p][0], starts[p] - LOOK_BACK) for p in remaining}
+        first = {p: max(low[p], starts[p] - LOOK_BACK) for p in remaining}
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in first.items()])
         watermarks: dict[int, tuple[int, int]] = {}
         while remaining:
             # It waits for so many records, or for so long.
             records: list[Any] = consumer.consume(1_000, timeout=0.1)
             for record in records:
-                partition, next_offset = record.partition(), record.offset()
-                if record.error() is None:
-                    next_offset += 1
-                    if follow or record.offset() < ends[partition]:
-                        event = _admit(record, watermarks)
-                        if event is not None and event.offset >= starts[partition] and isinstance(event, kinds):
-                            yield event
-                elif record.error().code() != KafkaError._PARTITION_EOF:
-                    raise KafkaException(record.error())
-                if not follow and next_offset >= ends[partition] and partition in remaining:
+                partition, error = record.partition(), record.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                if error is None and (follow or record.offset() < ends[partition]):
+                    event = _admit(record, watermarks)
+                    if event is not None and event.offset >= starts[partition] and isinstance(event, kinds):
+                        yield event
+                is_last = error is not None or record.offset() + 1 >= ends[partition]
+                if is_last and not follow and partition in remaining:
                     remaining.remove(partition)
                     consumer.pause([TopicPartition(topic, partition)])
     finally:
@@ -152,37 +161,41 @@ def _admit(record: Any, watermarks: dict[int, tuple[int, int]]) -> Event | None:
     return event
 
 
-def _bounds(consumer: Consumer, topic: str, partitions: set[int]) -> dict[int, tuple[int, int]]:
-    """The first offset that each partition retains, and the one that its next record will take."""
+def _check_topic(consumer: Consumer, topic: str) -> None:
     found = consumer.list_topics(topic, timeout=_KAFKA_TIMEOUT_S).topics[topic]
     if found.error is not None:
         raise KafkaException(found.error)
     if len(found.partitions) != PARTITIONS:
-        raise ValueError(
-            f"{topic} has {len(found.partitions)} partitions, so it is not one of Tidemark's: prefix is wrong"
-        )
-    offsets = {}
-    for partition in partitions:
-        at = TopicPartition(topic, partition)
-        offsets[partition] = consumer.get_watermark_offsets(at, timeout=_KAFKA_TIMEOUT_S)
-        if offsets[partition] is None:
-            raise TimeoutError(f"{topic} {partition} did not say its offsets in {_KAFKA_TIMEOUT_S:.0f} s")
-    return offsets
+        raise ValueError(f"{topic} has {len(found.partitions)} partitions, so it is not Tidemark's; check prefix")
 
 
-def _offsets(consumer: Consumer, topic: str, point: _Parsed, bounds: dict[int, tuple[int, int]]) -> dict[int, int]:
-    """The offset of a point in each partition."""
+def _offsets(consumer: Consumer, topic: str, point: _Parsed, low: _Offsets, high: _Offsets) -> _Offsets:
+    """The offset of a point in each partition; `low` and `high` are those of the first record and after the last."""
     if isinstance(point, dict):
-        return {p: min(max(point[p], low), high) for p, (low, high) in bounds.items()}
+        return {p: min(max(point[p], low[p]), high[p]) for p in low}
     if isinstance(point, int):
-        asked = [TopicPartition(topic, p, point) for p in bounds]
-        found = consumer.offsets_for_times(asked, timeout=_KAFKA_TIMEOUT_S) if asked else []
-        for one in found:
-            if one.error is not None:
-                raise KafkaException(one.error)
-        # Below 0 where no record is of that time or later.
-        return {one.partition: one.offset if one.offset >= 0 else bounds[one.partition][1] for one in found}
-    return {p: low if point == "earliest" else high for p, (low, high) in bounds.items()}
+        found = _offsets_at(consumer, topic, set(low), point)
+        # Below 0 if no record is of that time or later.
+        return {p: offset if offset >= 0 else high[p] for p, offset in found.items()}
+    return low if point == "earliest" else high
+
+
+def _offsets_at(consumer: Consumer, topic: str, partitions: set[int], time_ms: int) -> _Offsets:
+    """In each partition the offset of the first record of that time or later. Repeats the query while leaders change."""
+    end = monotonic() + _KAFKA_TIMEOUT_S
+    asked = [TopicPartition(topic, partition, time_ms) for partition in partitions]
+    while asked:
+        try:
+            found = consumer.offsets_for_times(asked, timeout=_KAFKA_TIMEOUT_S)
+            errors = [one.error for one in found if one.error is not None]
+        except KafkaException as failure:
+            errors = [failure.args[0]]
+        if not errors:
+            return {one.partition: one.offset for one in found}
+        if any(error.code() not in _LEADER_CHANGES for error in errors) or monotonic() > end:
+            raise KafkaException(errors[0])
+        sleep(0.1)
+    return {}
 
 
 def _parse(name: str, point: Point) -> _Parsed:
@@ -200,7 +213,7 @@ def _parse(name: str, point: Point) -> _Parsed:
         # Rounded up: an event of an earlier millisecond is before it.
         return max(0, -((_EPOCH - point) // timedelta(milliseconds=1)))
     if isinstance(point, date):
-        return _parse(name, datetime.combine(point, time(), timezone.utc))
+        return _parse(name, datetime.combine(point, time_of_day(), timezone.utc))
     raise TypeError(f"{name} is {point!r}; must be a datetime, a date, a string or offsets by partition")
 
 
