@@ -71,7 +71,8 @@ def events(
 
     `from_` is included, `to` is not. Each is a datetime with a time zone, a date (midnight UTC), the same as an RFC 3339 string, "earliest",
     "now" (the end of the log when the read begins), "<partition>:<offset>", or offsets by partition. An offset restricts the read to the
-    partitions that have one. Without `to` the read ends at "now"; with `follow` it goes on with what is appended.
+    partitions that have one, and counts as the nearest that the log has. Without `to` the read ends at "now"; with `follow` it goes on with
+    what is appended.
 
     `kinds` are subclasses of `Event`; all if absent. `prefix` is the deployment's `kafka.prefix`. `kafka_settings` go to librdkafka, with `_`
     for `.`: `security_protocol="SASL_SSL"`. A client per iterator is open until its end, or until its `close()`.
