@@ -43,6 +43,18 @@ def test_a_stream_answers_each_line_and_history_has_all_pages(client: Client, us
     assert [message["mid"] for message in client.history(ben, ann, after_mid=1_198)] == [1_199]
 
 
+def test_conversations_have_all_pages(client: Client, users: list[int]) -> None:
+    ann, *_ = users
+    peers = [str(ann + 100 + i) for i in range(250)]
+    for result in client.stream({"message": {"srcid": peer, "destid": str(ann), "msg": "hello"}} for peer in peers):
+        assert result["status"] == 202
+    # Its partitions are all 64.
+    assert len(client.after) == 64
+    assert {conversation["peer"] for conversation in client.conversations(ann)} == set(peers)
+    client.change(ann, peers[0], mid=1, kind="hide")
+    assert [(change["kind"], change["mid"]) for change in client.changes(ann, peers[0])] == [("hide", 1)]
+
+
 def test_a_device_syncs_from_its_token_on(client: Client, users: list[int]) -> None:
     ann, ben, cem, *_ = users
     client.send(ann, ben, msg="one")

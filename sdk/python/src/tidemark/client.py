@@ -196,7 +196,7 @@ class Client:
 
     def conversations(self, uid: Id) -> Iterator[query.ConversationItem]:
         """Iterates over a user's conversations and groups: pinned ones first, then the one with the newest message."""
-        return self._pages(f"/v1/users/{uid}/conversations", {})
+        return self._pages(f"/v1/users/{uid}/conversations", {}, "cursor=")
 
     def sync(self, uid: Id, since: str | None = None, *, limit: int | None = None) -> query.SyncAnswer:
         """What has changed for a user since a token, the `next` of an earlier answer; everything without one.
@@ -223,15 +223,15 @@ class Client:
         partition = accepted["partition"]
         self.after[partition] = max(accepted["offset"], self.after.get(partition, 0))
 
-    def _pages(self, path: str, parameters: dict[str, Any]) -> Iterator[Any]:
+    def _pages(self, path: str, parameters: dict[str, Any], before_next: str = "") -> Iterator[Any]:
+        """The items of all pages. `next` of a page, after `before_next`, has the parameters of the next page: `after_mid=3`."""
         while True:
             page = self.get(path, limit=200, **parameters)
             yield from page["items"]
             if page["next"] is None:
                 return
-            # "after_mid=3", or the value of `cursor`.
-            following = page["next"] if "=" in page["next"] else f"cursor={page['next']}"
-            parameters = {**parameters, **dict(one.split("=", 1) for one in following.split("&"))}
+            following = f"{before_next}{page['next']}".split("&")
+            parameters = {**parameters, **dict(one.split("=", 1) for one in following)}
 
     def _post_lines(self, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results: dict[int, dict[str, Any]] = {}

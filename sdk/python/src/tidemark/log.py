@@ -29,7 +29,7 @@ Point = datetime | date | str | Mapping[int, int]
 # A point that is parsed: "earliest", "now", milliseconds since 1970, or offsets by partition.
 _Offsets = dict[int, int]
 _Parsed = str | int | _Offsets
-E_ = TypeVar("E_", bound=Event)
+_E = TypeVar("_E", bound=Event)
 
 
 @overload
@@ -49,12 +49,12 @@ def events(
     from_: Point = ...,
     to: Point | None = ...,
     *,
-    kinds: Iterable[type[E_]],
+    kinds: Iterable[type[_E]],
     partitions: Iterable[int] | None = ...,
     follow: bool = ...,
     prefix: str = ...,
     **kafka_settings: Any,
-) -> Iterator[E_]: ...
+) -> Iterator[_E]: ...
 def events(
     brokers: str,
     from_: Point = "earliest",
