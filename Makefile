@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk conformance page page-built page-pictures page-tools fmt lint ci quick release toolchain openssl valgrind python install-python pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk python conformance page page-built page-pictures page-tools fmt lint ci quick release toolchain openssl valgrind python3 install-python venv install-venv pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,7 +63,7 @@ pressure: release ## take MariaDB, then Redis away for SECONDS=600 at RATE=2000 
 	@cargo build --locked --release --package system-tests --bins
 	@$(TARGET_DIR)/release/pressure $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RATE),--rate $(RATE))
 
-bench: release python ## measure each stage against the raw part that it sits on, ONLY=a,b or all, ARGS=--rounds=5
+bench: release python3 ## measure each stage against the raw part that it sits on, ONLY=a,b or all, ARGS=--rounds=5
 	@cargo build --locked --release --package bench
 	@$(TARGET_DIR)/release/bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
@@ -80,11 +80,22 @@ sabotage: toolchain ## show that tests and chaos notice a program that is broken
 # The same build as that of `make test`: of the programs alone it would be another one, since tests add features.
 # Brings Node where there is none.
 with_node = .ci/with-node '$(TARGET_DIR)/tools/node' sh -c
+python_tools = $(abspath $(TARGET_DIR))/tools/sdk-python
 with_program = TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark'
 
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@$(with_program) $(with_node) 'cd sdk/typescript && npm ci --no-audit --no-fund && npm run build && npm test'
+
+# The tests import the wheel, not the sources.
+python: toolchain venv ## build the wheel of sdk/python, and test it on a stack of its own; OPENAPI_SECONDS=60 is how long each service is tried
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@python3 -m venv '$(python_tools)' && '$(python_tools)/bin/pip' install --quiet --requirement sdk/python/tests/requirements.txt
+	@rm -rf '$(python_tools)/wheel' && '$(python_tools)/bin/pip' wheel --quiet --no-deps --wheel-dir '$(python_tools)/wheel' ./sdk/python
+	@'$(python_tools)/bin/pip' install --quiet --no-deps --force-reinstall '$(python_tools)'/wheel/*.whl && '$(python_tools)/bin/pip' check
+	@cd sdk/python && '$(python_tools)/bin/ruff' check --no-cache && '$(python_tools)/bin/ruff' format --no-cache --check && \
+		'$(python_tools)/bin/mypy' --cache-dir '$(python_tools)/mypy' && \
+		PYTHONDONTWRITEBYTECODE=1 $(with_program) '$(python_tools)/bin/python' -m pytest -p no:cacheprovider
 
 # With the features of the whole workspace, as the tests have built it.
 conformance: toolchain ## run Autobahn's cases against a WebSocket as the gateway's
@@ -151,11 +162,17 @@ install-chromium:
 valgrind:
 	$(call install,valgrind is,valgrind)
 
-python:
+python3:
 	@command -v python3 >/dev/null || $(MAKE) --no-print-directory install-python
 
 install-python:
 	$(call install,Python is,python3)
+
+venv: python3
+	@python3 -c 'import ensurepip' 2>/dev/null || $(MAKE) --no-print-directory install-venv
+
+install-venv:
+	$(call install,the venv of Python is,python3-venv)
 
 # It brings Node, and the runner of Autobahn's cases.
 pip:

@@ -20,6 +20,7 @@ import {
 } from "../src/index.js";
 import { IDBFactory } from "fake-indexeddb";
 import { random } from "./random.js";
+import { runScenario } from "./scenario.js";
 import { PROGRAM, Stack } from "./stack.js";
 import { Traffic, type Returning } from "./traffic.js";
 
@@ -108,6 +109,10 @@ describe("on a stack", { skip: PROGRAM === undefined }, () => {
       TIDEMARK_GATEWAY: stack.gateway.replace("ws:", "http:"),
     };
     await script("generate.mjs", urls, "--check");
+  });
+
+  test("the typed calls pass the scenario of all clients", async () => {
+    await runScenario(stack);
   });
 
   test("what the gateway says about itself is AsyncAPI", async () => {

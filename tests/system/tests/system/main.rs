@@ -15,5 +15,6 @@ mod one_id;
 mod one_process;
 mod read_positions;
 mod real_input;
+mod scenario;
 mod story;
 mod token_ahead;

@@ -1,0 +1,1 @@
+"""Types of the bodies and answers of the calls, as the services describe them in `/openapi.json`."""
