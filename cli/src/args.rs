@@ -14,6 +14,7 @@ use service_runtime::ConfigArgs;
 
 use crate::{
     change_args::ChangeCommand,
+    commands::scratch,
     credentials::Credentials,
     failure,
     group_args::GroupCommand,
@@ -137,9 +138,17 @@ pub(crate) enum Command {
     Rebuild(RebuildCommand),
     /// Show what a reader would have been told at a time (RFC 3339), a date or `now`
     At(AtArgs),
-    /// Replay the log, without touching anything
+    /// Replay the log, without touching anything live: as of a time into projections of their own, or its decisions
+    Replay(ReplayArgs),
+    /// The projections that `replay --as-of` has built
     #[command(subcommand)]
-    Replay(ReplayCommand),
+    Scratch(ScratchCommand),
+    /// Compare a scratch with the log as of its time; exit code 1 if they differ
+    Diff {
+        /// The name of the scratch
+        #[arg(value_parser = scratch::name)]
+        name: String,
+    },
     /// Write the log as Parquet files into a folder or a bucket, for analysts. Repeated, it goes on where it ended
     Export(ExportArgs),
     /// The protobuf types of the topics, for other tools
@@ -231,6 +240,7 @@ pub(crate) enum RulesCommand {
     /// Show what is in force in each partition
     Show,
     /// Change them in every partition, through the log, and wait until that is done. What is not given stays
+    #[command(mut_group("RuleArgs", |settings| settings.required(true)))]
     Set(SetRulesArgs),
 }
 
@@ -244,6 +254,7 @@ pub(crate) struct SetRulesArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[group(multiple = true)]
 pub(crate) struct RuleArgs {
     /// The version of the rules, which cannot be taken back. Every sequencer and projection has to know it, or it stops
     #[arg(long)]
@@ -732,6 +743,37 @@ pub(crate) enum SchemaCommand {
     Proto {
         /// The folder, which is created if it does not exist
         folder: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ReplayArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ReplayCommand>,
+    #[command(flatten)]
+    pub(crate) as_of: Option<ReplayAsOfArgs>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReplayAsOfArgs {
+    /// Build the projections as they were at this time (RFC 3339), on this date, or `now`
+    #[arg(long, value_parser = LogPoint::argument)]
+    pub(crate) as_of: LogPoint,
+    /// The name for them: 1 to 16 lowercase letters and digits
+    #[arg(long, value_parser = scratch::name)]
+    pub(crate) into: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScratchCommand {
+    /// List them
+    List,
+    /// Drop one, with its databases and keys
+    Drop {
+        /// Its name
+        #[arg(value_parser = scratch::name)]
+        name: String,
     },
 }
 

@@ -41,6 +41,20 @@ pub(super) async fn run(
     code(&report)
 }
 
+/// Audits the projections of a scratch, which nothing writes any more.
+pub(super) async fn of_scratch(
+    context: &CommandContext,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let args = AuditArgs {
+        conversation: None,
+        user: None,
+        no_wait: true,
+        wait_s: 0,
+    };
+    run(context, &args, as_json).await
+}
+
 /// Audits everything, waiting at most `wait` for the projections.
 pub(super) async fn whole(context: &CommandContext, wait: Duration) -> anyhow::Result<ExitCode> {
     println!("\nComparing every projection with the log (read positions are written every 30 s):");

@@ -26,6 +26,7 @@ mod rebuild;
 mod replay;
 mod rules;
 mod schema;
+pub(crate) mod scratch;
 mod send;
 mod skip_deleted;
 mod stack;
@@ -43,7 +44,7 @@ use clap::CommandFactory as _;
 use service_runtime::{ConfigSource, Process, RuntimeConfig, run_service};
 
 use crate::{
-    args::{Args, Command, DbCommand, EpochCommand, ReplayCommand},
+    args::{Args, Command, DbCommand, EpochCommand},
     context::CommandContext,
 };
 
@@ -110,7 +111,7 @@ async fn dispatch(
     match &command {
         Command::Tail(args) => tail::check(args)?,
         Command::Export(args) => export::check(args)?,
-        Command::Replay(ReplayCommand::Decisions(args)) => replay::check(args)?,
+        Command::Replay(args) => replay::check(args)?,
         _ => {}
     }
     if command.needs_kafka() {
@@ -176,8 +177,12 @@ async fn dispatch(
         Command::Rebuild(command) => rebuild::run(&context, &command, json).await?,
         Command::Export(args) => export::run(&context, &args, json).await?,
         Command::At(args) => at::run(&context, args, json).await?,
-        Command::Replay(ReplayCommand::Decisions(args)) => {
-            return replay::decisions(&context, args, json).await;
+        Command::Replay(args) => return replay::run(&context, args, json).await,
+        Command::Scratch(command) => scratch::run(&context, &command, json).await?,
+        Command::Diff { name } => {
+            let note = scratch::note(&context, &name).await?;
+            let scratch = scratch::context_of(&context, &name, note.as_of)?;
+            return audit::of_scratch(&scratch, json).await;
         }
         Command::Config(command) => config::run(&context.source, &command, json)?,
         Command::Stack(_)
@@ -209,6 +214,8 @@ impl Command {
                 | Self::Export(_)
                 | Self::Replay(_)
                 | Self::At(_)
+                | Self::Scratch(_)
+                | Self::Diff { .. }
         );
         let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
         reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_) | Self::Rules(_))
@@ -217,8 +224,13 @@ impl Command {
     fn needs_mysql(&self) -> bool {
         matches!(
             self,
-            Self::Db(_) | Self::Partitions(_) | Self::Audit(_) | Self::Rebuild(_)
-        )
+            Self::Db(_)
+                | Self::Partitions(_)
+                | Self::Audit(_)
+                | Self::Rebuild(_)
+                | Self::Scratch(_)
+                | Self::Diff { .. }
+        ) || matches!(self, Self::Replay(args) if args.as_of.is_some())
     }
 
     fn is_service(&self) -> bool {

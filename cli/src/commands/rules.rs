@@ -111,10 +111,6 @@ fn controls(
     in_force: &PartitionMap<Rules>,
     args: &RuleArgs,
 ) -> Result<PartitionMap<Control>, Failure> {
-    if args.control() == Control::default() {
-        let why = "no setting is given: give one or more, such as --max-msg-bytes; `tidemark rules set --help` lists them";
-        return Err(Failure::Usage(why.to_owned()));
-    }
     let key = random_key();
     let control = |rules: &Rules| Control {
         hash_key: (args.rule_version > Some(1) && rules.hash_key.is_none()).then(|| key.clone()),

@@ -1,13 +1,17 @@
 use std::path::PathBuf;
 
 use garde::Validate;
-use rdkafka::ClientConfig;
-use schemas::topics::{Topic, TopicNames};
+use rdkafka::{ClientConfig, error::KafkaError};
+use schemas::{
+    TimestampMs,
+    topics::{Topic, TopicNames},
+};
 use serde::{Deserialize, Serialize};
 use service_runtime::Secret;
+use time::OffsetDateTime;
 
 use crate::{
-    ClientProperties, SaslMechanism, SecurityProtocol,
+    ClientProperties, EventLogError, SaslMechanism, SecurityProtocol,
     channel::{comes_with, fits_protocol, is_not_empty, is_readable},
     properties,
 };
@@ -22,6 +26,14 @@ pub struct KafkaConfig {
     /// Prefix of every topic and consumer group name; empty for the frozen names.
     #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
+    /// Read the topics as they were at this time, RFC 3339, as if nothing had been appended since. For readers of a scratch: whoever writes to a topic
+    /// or follows one refuses it.
+    #[garde(custom(is_past))]
+    #[serde(
+        with = "time::serde::rfc3339::option",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub as_of: Option<OffsetDateTime>,
     /// How many copies `topics apply` makes of each new topic; absent: 3, or one on each broker if there are fewer brokers.
     #[garde(inner(range(min = 1, max = 32)))]
     pub replication: Option<u8>,
@@ -87,11 +99,22 @@ fn may_name_a_topic(prefix: &str, _context: &()) -> garde::Result {
     }
 }
 
+/// What is appended later would change what was read.
+fn is_past(as_of: &Option<OffsetDateTime>, _context: &()) -> garde::Result {
+    match as_of {
+        Some(as_of) if *as_of > OffsetDateTime::now_utc() => Err(garde::Error::new(
+            "is in the future; must be a time that is past",
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl Default for KafkaConfig {
     fn default() -> Self {
         Self {
             brokers: "127.0.0.1:7392".to_owned(),
             prefix: String::new(),
+            as_of: None,
             replication: None,
             fetch_wait_ms: 3,
             session_timeout_ms: 10_000,
@@ -113,6 +136,25 @@ impl KafkaConfig {
     #[must_use]
     pub fn topic(&self, topic: Topic) -> String {
         TopicNames::with_prefix(&self.prefix).name(topic)
+    }
+
+    /// The time as of which topics are read.
+    pub(crate) fn as_of(&self) -> Option<TimestampMs> {
+        let nanos = self.as_of?.unix_timestamp_nanos();
+        i64::try_from(nanos.div_euclid(1_000_000))
+            .ok()
+            .map(TimestampMs)
+    }
+
+    /// Refuses a client that follows a topic, or writes to one, beside a reader of an earlier time.
+    pub(crate) fn require_present(&self, what: &str) -> Result<(), EventLogError> {
+        match self.as_of {
+            None => Ok(()),
+            Some(_) => {
+                let why = "kafka.as_of is set, which is for reading only: leave it out".to_owned();
+                Err(EventLogError::new(what, KafkaError::ClientCreation(why)))
+            }
+        }
     }
 
     /// The name of a consumer group in this deployment.

@@ -86,6 +86,7 @@ impl Fetcher {
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, topic: Topic) -> Result<Self, EventLogError> {
+        config.require_present("following a topic")?;
         let consumer = config
             // Manual assignment needs a group id, too; nothing is ever committed under it.
             .consumer("tidemark-fetcher")

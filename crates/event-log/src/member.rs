@@ -148,6 +148,7 @@ impl GroupMember {
         group: &str,
         topic: Topic,
     ) -> Result<(Self, mpsc::UnboundedReceiver<GroupEvent>), EventLogError> {
+        config.require_present("joining a consumer group")?;
         let (events, receiver) = mpsc::unbounded_channel();
         let session_ms = config.session_timeout_ms;
         let consumer: ReconnectingClient<BaseConsumer<Context>> = config

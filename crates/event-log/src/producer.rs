@@ -159,6 +159,7 @@ impl<D: OnDelivery> LogProducer<D> {
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, settings: &ProducerSettings) -> Result<Self, EventLogError> {
+        config.require_present("creating a producer")?;
         let mut client = config.client();
         client
             .own("enable.idempotence", "true")

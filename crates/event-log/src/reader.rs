@@ -155,7 +155,7 @@ impl LogReader {
         Ok(offsets)
     }
 
-    /// The first offset of each partition, or the offset after its last.
+    /// The first offset of each partition, or the offset after its last: after the last as of `kafka.as_of`, if that is set.
     fn edges(
         &self,
         topic: Topic,
@@ -163,14 +163,22 @@ impl LogReader {
         at: Offset,
     ) -> Result<PartitionMap<i64>, EventLogError> {
         let name = self.config.topic(topic);
-        self.list_offsets(topic, partitions, at)?
+        let mut edges: PartitionMap<i64> = self
+            .list_offsets(topic, partitions, at)?
             .into_iter()
             .map(|(partition, offset)| {
                 offset
                     .map(|offset| (partition, offset))
                     .ok_or_else(|| no_answer(&name, partition))
             })
-            .collect()
+            .collect::<Result<_, _>>()?;
+        if let (Offset::End, Some(as_of)) = (at, self.config.as_of()) {
+            let after = Offset::Offset(as_of.0.max(-1) + 1);
+            for (partition, later) in self.list_offsets(topic, partitions, after)? {
+                edges[partition] = edges[partition].min(later.unwrap_or(i64::MAX));
+            }
+        }
+        Ok(edges)
     }
 
     /// ListOffsets takes a time, or −1 and −2 for the end and the start. librdkafka sends one request to each broker.

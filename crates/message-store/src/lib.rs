@@ -17,6 +17,7 @@ mod read;
 mod read_row;
 mod resume;
 mod schema;
+mod scratch;
 mod session;
 mod store;
 mod swap;
@@ -38,6 +39,7 @@ pub use read::{ReadTx, UNREAD_LIMIT};
 pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink, StoredOffset};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, RetentionRow, SchemaReport};
+pub use scratch::ScratchNote;
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
 #[cfg(feature = "test-databases")]

@@ -155,6 +155,11 @@ impl Names {
         format!("{}.retention", self.database(shard))
     }
 
+    /// The table of a scratch's note, in the first database.
+    pub(crate) fn scratch(&self) -> String {
+        format!("{}0.scratch", self.prefix)
+    }
+
     /// The name of a sink in `resume_offset`.
     pub(crate) fn sink_name(&self, sink: Sink) -> String {
         if self.shadow == Some(sink) {

@@ -114,6 +114,33 @@ impl Connection {
         self.scan(cursor, |key| self.keys().user_of(key)).await
     }
 
+    /// Deletes every key under the prefix, page by page: those of a scratch. Without a prefix nothing.
+    ///
+    /// # Errors
+    /// [`UnreadError::Transient`].
+    pub async fn drop_all(&self) -> Result<(), UnreadError> {
+        let Some(pattern) = self.keys().scan_pattern() else {
+            return Ok(());
+        };
+        let mut cursor = Some(0_u64);
+        while let Some(at) = cursor {
+            let mut cmd = redis::cmd("SCAN");
+            cmd.arg(at)
+                .arg("COUNT")
+                .arg(KEYS_PER_PAGE)
+                .arg("MATCH")
+                .arg(&pattern);
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
+            if !keys.is_empty() {
+                let mut drop = redis::cmd("UNLINK");
+                drop.arg(keys);
+                let _: i64 = self.run_one(drop).await?;
+            }
+            cursor = (next != 0).then_some(next);
+        }
+        Ok(())
+    }
+
     /// One page of the users of these keys.
     pub(crate) async fn scan(
         &self,

@@ -7,8 +7,9 @@ use std::{
 
 use audit::{Check, ShadowAudit};
 use futures::{TryFutureExt as _, try_join};
-use message_store::{Fence, RebuildLock, ShadowState, Shadows, Sink as StoreSink};
-use mysql_sinks::fill_unresolved_reads;
+use message_store::{
+    Fence, MessageStore, RebuildLock, ShadowState, Shadows, Shard, Sink as StoreSink,
+};
 use projection::{Replay, Sink, SinkError};
 use schemas::PartitionMap;
 use tokio::sync::{Mutex, RwLock};
@@ -155,17 +156,7 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             return Ok(());
         }
         let store = self.context.store.shadow(*sink);
-        let topic = &self.context.topic;
-        let deadline = Instant::now() + UNRESOLVED_READS_TIMEOUT;
-        for messages in store.layout().shards() {
-            while let Some(why) = fill_unresolved_reads(&store, *shard, messages, topic).await? {
-                if Instant::now() > deadline {
-                    return Err(SinkError::Transient(why).into());
-                }
-                tokio::time::sleep(UNRESOLVED_READS_POLL_INTERVAL).await;
-            }
-        }
-        Ok(())
+        fill_unresolved_reads(&store, *shard, &self.context.topic).await
     }
 
     async fn compare_in(&mut self, shared: &SharedState) -> Result<(), RebuildError> {
@@ -279,6 +270,26 @@ impl<'a, S: Sink, P: Fn(Progress) + Sync> Build<'a, S, P> {
             Ok(ShadowState::Absent)
         )
     }
+}
+
+/// Looks up the ordinals that the contacts of a database lack, and waits for the messages needed for that.
+pub(crate) async fn fill_unresolved_reads(
+    store: &MessageStore,
+    shard: Shard,
+    topic: &str,
+) -> Result<(), RebuildError> {
+    let deadline = Instant::now() + UNRESOLVED_READS_TIMEOUT;
+    for messages in store.layout().shards() {
+        while let Some(why) =
+            mysql_sinks::fill_unresolved_reads(store, shard, messages, topic).await?
+        {
+            if Instant::now() > deadline {
+                return Err(SinkError::Transient(why).into());
+            }
+            tokio::time::sleep(UNRESOLVED_READS_POLL_INTERVAL).await;
+        }
+    }
+    Ok(())
 }
 
 async fn read<S: Sink>(

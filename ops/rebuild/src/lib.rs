@@ -3,6 +3,7 @@
 mod build;
 mod context;
 mod error;
+mod fill;
 mod plan;
 mod progress;
 mod tables;
@@ -10,6 +11,7 @@ mod unread;
 
 pub use context::Context;
 pub use error::RebuildError;
+pub use fill::fill;
 pub use progress::{Progress, Rebuilt};
 pub use tables::tables;
 pub use unread::unread;

@@ -33,7 +33,7 @@ const EPOCH_LOOK_BACK: i64 = 64;
 
 /// # Errors
 /// Two partitions are named, or `--to` is not after `--from`.
-pub(in super::super) fn check(args: &ReplayDecisionsArgs) -> Result<(), Failure> {
+pub(super) fn check(args: &ReplayDecisionsArgs) -> Result<(), Failure> {
     log_point::partitions(&[args.partition, args.from.partition, args.to.partition])?;
     if args.from.point.leaves_nothing_up_to(args.to.point) {
         let why = "there is nothing from --from up to --to: --from must be before it";
@@ -42,7 +42,7 @@ pub(in super::super) fn check(args: &ReplayDecisionsArgs) -> Result<(), Failure>
     Ok(())
 }
 
-pub(in super::super) async fn run(
+pub(super) async fn run(
     context: &CommandContext,
     args: ReplayDecisionsArgs,
     json: bool,

@@ -71,6 +71,20 @@ impl ConfigSource {
         Self::from_parts(file, process_environment()?, overrides)
     }
 
+    /// The same settings with more `overrides`, which take precedence over all others.
+    ///
+    /// # Errors
+    /// A section that does not exist.
+    pub fn with_overrides(&self, overrides: &[(String, String)]) -> Result<Self, ConfigError> {
+        let mut source = self.clone();
+        for (path, value) in overrides {
+            let setting = Setting::from_override(path, value)?;
+            refuse_unknown_section(&setting)?;
+            source.settings.push(setting);
+        }
+        Ok(source)
+    }
+
     /// As [`ConfigSource::load`], with the given environment in place of the process's.
     ///
     /// # Errors

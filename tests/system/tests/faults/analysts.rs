@@ -14,6 +14,7 @@ use schemas::{
 use serde_json::{Value, json};
 use system_tests::{Servers, Settings, TestEnv, new_users, program, run, until};
 use tempfile::TempDir;
+use tokio::process::Child;
 
 const MESSAGES: i64 = 3_000;
 const LINES: usize = 500;
@@ -87,6 +88,62 @@ fn an_export_that_is_killed_twenty_times_is_as_one_that_was_not() {
     });
 }
 
+#[test]
+fn a_replay_that_is_killed_twenty_times_is_as_one_that_was_not() {
+    run(Servers::Own(Settings::default()), async |env| {
+        let [user] = new_users();
+        post_messages(env, user).await?;
+        env.audit([user, user + 1]).await?;
+        let as_of = env.tidemark(&["replay", "--as-of", "now", "--into", "whole", "--json"]);
+        let as_of = as_of.await?.expect(0)?.json()?;
+        let as_of = as_of["as_of"].as_str().context("no time")?.to_owned();
+        let replay = ["replay", "--as-of", &as_of, "--into", "killed"];
+        for _ in 0..KILLS {
+            let rows = rows_of_a_killed_replay(env).await?;
+            let mut replay = started(env, &replay)?;
+            until("more rows, or the end", async || {
+                let has_ended = replay.try_wait().is_ok_and(|ended| ended.is_some());
+                let now = rows_of_a_killed_replay(env).await;
+                match has_ended || now.is_ok_and(|now| now > rows) {
+                    true => Ok(()),
+                    false => Err(format!("{rows} rows")),
+                }
+            })
+            .await?;
+            replay
+                .kill()
+                .await
+                .context("it is a child of this process")?;
+        }
+        let ended = env.tidemark(&replay).await?;
+        // It may have ended in one of the rounds.
+        ensure!(matches!(ended.code, Some(0 | 2)), "{}", ended.said());
+        env.tidemark(&["diff", "killed"]).await?.expect(0)?;
+        env.audit([user]).await?;
+        Ok(())
+    });
+}
+
+/// How far its tables have come: offsets are written with the rows.
+async fn rows_of_a_killed_replay(env: &TestEnv) -> Result<i64> {
+    let tables = "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_SCHEMA LIKE 'scratch_killed_%' AND TABLE_NAME = 'resume_offset'";
+    let databases = env.query_sql("mariadb", tables).await?;
+    let mut offsets = 0;
+    for database in databases.split_whitespace() {
+        let sum = format!("SELECT COALESCE(SUM(next_offset), 0) FROM {database}.resume_offset");
+        let sum: f64 = env.query_sql("mariadb", &sum).await?.trim().parse()?;
+        offsets += sum as i64;
+    }
+    Ok(offsets)
+}
+
+/// The program with these arguments, running.
+fn started(env: &TestEnv, args: &[&str]) -> Result<Child> {
+    let mut command = tokio::process::Command::new(program()?);
+    command.args(env.config_args()).args(args);
+    Ok(command.kill_on_drop(true).spawn()?)
+}
+
 /// Starts an export, and kills it with SIGKILL after its next file, or entry of the manifest.
 async fn kill_once_it_has_written(env: &TestEnv, lake: &Path) -> Result<()> {
     let written = || -> usize {
@@ -96,12 +153,8 @@ async fn kill_once_it_has_written(env: &TestEnv, lake: &Path) -> Result<()> {
         entries.flatten().count()
     };
     let before = written();
-    let mut export = tokio::process::Command::new(program()?)
-        .args(env.config_args())
-        .args(["export", "messages", "--to-dir"])
-        .arg(lake)
-        .kill_on_drop(true)
-        .spawn()?;
+    let lake_dir = lake.display().to_string();
+    let mut export = started(env, &["export", "messages", "--to-dir", &lake_dir])?;
     until("an entry of the manifest, or the end", async || {
         let has_ended = export.try_wait().is_ok_and(|ended| ended.is_some());
         match has_ended || written() > before {
@@ -130,7 +183,10 @@ fn what_analysts_are_told_is_what_the_log_says() {
         env.audit([user, peer]).await?;
         check_export(env).await?;
         check_state(env, user, peer).await?;
-        check_decisions(env, conflict).await
+        check_decisions(env, conflict).await?;
+        check_replay(env, user, peer).await?;
+        env.audit([user, peer]).await?;
+        Ok(())
     });
 }
 
@@ -197,6 +253,61 @@ async fn check_state(env: &TestEnv, user: i64, peer: i64) -> Result<()> {
     Ok(())
 }
 
+/// Projections as of now stay as they are whatever comes, and a row that is altered is named.
+async fn check_replay(env: &TestEnv, user: i64, peer: i64) -> Result<()> {
+    let replay = ["replay", "--as-of", "now", "--into", "past"];
+    env.tidemark(&replay).await?.expect(0)?;
+    env.client.send(peer, user, "later", "later").await?;
+    let diff = ["diff", "past"];
+    env.tidemark(&diff).await?.expect(0)?;
+    let taken = env.tidemark(&replay).await?.expect(2)?;
+    ensure!(
+        taken.stderr.contains("choose another name"),
+        "{}",
+        taken.stderr
+    );
+    let future = ["replay", "--as-of", "2999-01-01", "--into", "future"];
+    env.tidemark(&future).await?.expect(2)?;
+    let as_of = ["--set", "kafka.as_of=2026-01-01T00:00:00Z", "sequencer"];
+    let writes = env.tidemark(&as_of).await?;
+    ensure!(
+        writes.said().contains("kafka.as_of is set"),
+        "{}",
+        writes.said()
+    );
+
+    let table = format!("contact_{}", user % 64);
+    let database = format!(
+        "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_SCHEMA LIKE 'scratch_past_%' AND TABLE_NAME = '{table}'"
+    );
+    let database = env.query_sql("mariadb", &database).await?;
+    let altered = format!(
+        "UPDATE {}.{table} SET own_n = own_n + 1 WHERE uid = {user} AND peer = {peer}",
+        database.trim()
+    );
+    env.execute_sql("mariadb", &altered).await?;
+    let found = env.tidemark(&diff).await?.expect(1)?;
+    let contact = format!("contact of {user} with {peer}");
+    for part in [contact.as_str(), "own_n"] {
+        ensure!(found.stdout.contains(part), "{part}: {}", found.stdout);
+    }
+    env.tidemark(&["scratch", "drop", "past"])
+        .await?
+        .expect(0)?;
+    let left = env
+        .tidemark(&["scratch", "list", "--json"])
+        .await?
+        .expect(0)?;
+    ensure!(left.stdout.is_empty(), "{}", left.stdout);
+    let gone = env.tidemark(&diff).await?.expect(1)?;
+    ensure!(
+        gone.stderr.contains("there is no scratch"),
+        "{}",
+        gone.stderr
+    );
+    Ok(())
+}
+
 async fn check_decisions(env: &TestEnv, conflict: InboundPosition) -> Result<()> {
     let replay = async |settings: &[&str], code: i32| -> Result<Value> {
         let command = [&["replay", "decisions", "--json"], settings].concat();
@@ -213,7 +324,7 @@ async fn check_decisions(env: &TestEnv, conflict: InboundPosition) -> Result<()>
     let long = (0..MESSAGES).filter(|n| n % 10 == 0).count();
     let cases: [(&[&str], &str, &str, usize); 3] = [
         (
-            &["--recall-window-ms", "0"],
+            &["--recall-window-ms", "1"],
             "change to a message",
             "dead letter: too-late",
             usize::try_from(RECALLS)?,

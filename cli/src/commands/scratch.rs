@@ -1,0 +1,136 @@
+//! Scratches: projections of their own, beside the live ones, as they were at an earlier time.
+
+use message_store::{MessageStore, MySqlConfig, ScratchNote};
+use schemas::TimestampMs;
+use serde_json::json;
+use unread_store::RedisConfig;
+
+use crate::{
+    args::ScratchCommand, context::CommandContext, failure::Failure, output::Table, times,
+};
+
+/// What the names of all databases of scratches begin with. The live prefix must be another.
+const DATABASES: &str = "scratch_";
+
+/// The name of a scratch, on the command line: lowercase letters and digits, so that no name is the beginning of another's databases.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    match text.len() {
+        1..=16 if text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err("must be 1 to 16 lowercase letters and digits".to_owned()),
+    }
+}
+
+/// The settings with which a program reads the scratch instead of the live projections.
+pub(super) fn settings(
+    context: &CommandContext,
+    name: &str,
+    as_of: TimestampMs,
+) -> anyhow::Result<[(String, String); 3]> {
+    let mysql: MySqlConfig = context.source.section("mysql")?;
+    if mysql.database_prefix.starts_with(DATABASES) {
+        let prefix = mysql.database_prefix;
+        let why = format!(
+            "mysql.database_prefix is {prefix}: the live one must not begin with {DATABASES}"
+        );
+        return Err(Failure::Usage(why).into());
+    }
+    let redis: RedisConfig = context.source.section("redis")?;
+    Ok([
+        ("kafka.as_of".to_owned(), times::rfc3339(as_of)),
+        ("mysql.database_prefix".to_owned(), prefix(name)),
+        (
+            "redis.key_prefix".to_owned(),
+            format!("{}{}", prefix(name), redis.key_prefix),
+        ),
+    ])
+}
+
+fn prefix(name: &str) -> String {
+    format!("{DATABASES}{name}_")
+}
+
+/// The same context, with the scratch in place of the live projections.
+pub(super) fn context_of(
+    context: &CommandContext,
+    name: &str,
+    as_of: TimestampMs,
+) -> anyhow::Result<CommandContext> {
+    let settings = settings(context, name, as_of)?;
+    Ok(CommandContext {
+        source: context.source.with_overrides(&settings)?,
+        credentials: context.credentials.clone(),
+    })
+}
+
+/// The store with the databases of a scratch, or of all whose names begin so.
+fn store(context: &CommandContext, database_prefix: String) -> anyhow::Result<MessageStore> {
+    let mysql: MySqlConfig = context.source.section("mysql")?;
+    Ok(MessageStore::connect(&MySqlConfig {
+        database_prefix,
+        ..mysql
+    }))
+}
+
+/// What a scratch is.
+///
+/// # Errors
+/// There is none of this name.
+pub(super) async fn note(context: &CommandContext, name: &str) -> anyhow::Result<ScratchNote> {
+    let found = store(context, prefix(name))?.scratch_note().await?;
+    let none = || {
+        Failure::NotFound(format!(
+            "there is no scratch {name}; `tidemark scratch list` lists them"
+        ))
+    };
+    Ok(found.ok_or_else(none)?)
+}
+
+pub(super) async fn run(
+    context: &CommandContext,
+    command: &ScratchCommand,
+    json: bool,
+) -> anyhow::Result<()> {
+    match command {
+        ScratchCommand::List => list(context, json).await,
+        ScratchCommand::Drop { name } => drop_it(context, name).await,
+    }
+}
+
+async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
+    let databases = store(context, DATABASES.to_owned())?.databases().await?;
+    let name = |database: &String| {
+        let (name, _) = database.strip_prefix(DATABASES)?.rsplit_once('_')?;
+        Some(name.to_owned())
+    };
+    let mut names: Vec<String> = databases.iter().filter_map(name).collect();
+    names.dedup();
+    let mut table = Table::new(["name", "as of", "complete"]);
+    for name in names {
+        let ScratchNote { as_of, is_complete } = note(context, &name).await?;
+        let as_of = times::rfc3339(as_of);
+        if as_json {
+            println!(
+                "{}",
+                json!({"name": name, "as_of": as_of, "complete": is_complete})
+            );
+        }
+        let complete = if is_complete { "yes" } else { "no" };
+        table.row([name, as_of, complete.to_owned()]);
+    }
+    if !as_json {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+async fn drop_it(context: &CommandContext, name: &str) -> anyhow::Result<()> {
+    let ScratchNote { as_of, .. } = note(context, name).await?;
+    let scratch = context_of(context, name, as_of)?;
+    for slot in &scratch.unread()?.connect().await? {
+        slot.drop_all().await?;
+    }
+    let dropped = scratch.messages()?.drop_databases().await?;
+    println!("{dropped} databases dropped");
+    Ok(())
+}

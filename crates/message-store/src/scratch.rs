@@ -1,0 +1,108 @@
+//! Databases beside the live ones, with the projections as they were at an earlier time. They have a prefix of their own, so a store of its own
+//! reads and writes them.
+
+use schemas::TimestampMs;
+use sqlx::Row as _;
+use time::PrimitiveDateTime;
+
+use crate::{MessageStore, Shard, StoreError, arguments::Arguments, datetime};
+
+/// What the databases of a scratch say of themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScratchNote {
+    /// They are as of this time.
+    pub as_of: TimestampMs,
+    /// They have everything up to that time.
+    pub is_complete: bool,
+}
+
+impl MessageStore {
+    /// Notes what the databases under the prefix of this store have, which must have been created.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn write_scratch_note(&self, note: ScratchNote) -> Result<(), StoreError> {
+        let ScratchNote { as_of, is_complete } = note;
+        let table = self.names().scratch();
+        let as_of = datetime::to_column(as_of)?;
+        let sql = include_str!("../sql/schema/scratch.sql").replace("{table}", &table);
+        let mut session = self.session(self.shards_of_servers()[0]).await?;
+        session.execute(sql).await?;
+        let note = format!("REPLACE INTO {table} (id, as_of, is_complete) VALUES (0, ?, ?)");
+        let arguments = Arguments::default().with(as_of).with(is_complete);
+        session.fetch(note, arguments.finish()?).await?;
+        Ok(())
+    }
+
+    /// The note of the databases under the prefix of this store; `None` if there are none.
+    ///
+    /// # Errors
+    /// Fatal if there are databases without a note: they are of something else.
+    pub async fn scratch_note(&self) -> Result<Option<ScratchNote>, StoreError> {
+        if self.databases().await?.is_empty() {
+            return Ok(None);
+        }
+        let table = self.names().scratch();
+        let mut session = self.session(self.shards_of_servers()[0]).await?;
+        let sql = format!("SELECT as_of, is_complete FROM {table}");
+        let rows = session.fetch_text(sql).await.map_err(|error| {
+            let prefix = self.names().prefix();
+            StoreError::fatal(format!("databases {prefix}… are no scratch: {error}"))
+        })?;
+        let note = rows.first().map(|row| {
+            let as_of: PrimitiveDateTime = row.try_get("as_of")?;
+            Ok(ScratchNote {
+                as_of: datetime::from_column(as_of),
+                is_complete: row.try_get("is_complete")?,
+            })
+        });
+        note.transpose()
+    }
+
+    /// The names of all databases under the prefix of this store.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn databases(&self) -> Result<Vec<String>, StoreError> {
+        let mut names = Vec::new();
+        for shard in self.shards_of_servers() {
+            let sql = include_str!("../sql/schema/list_databases.sql").to_owned();
+            let prefix = self.names().prefix();
+            let arguments = Arguments::default().with(prefix).with(prefix);
+            let rows = self
+                .session(shard)
+                .await?
+                .fetch(sql, arguments.finish()?)
+                .await?;
+            for row in rows {
+                names.push(row.try_get("name")?);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Drops all databases under the prefix of this store, whatever they have.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn drop_databases(&self) -> Result<usize, StoreError> {
+        let names = self.databases().await?;
+        // The note is in the first one, which goes last: until then the scratch is one.
+        for name in names.iter().rev() {
+            for shard in self.shards_of_servers() {
+                let mut session = self.session(shard).await?;
+                session
+                    .execute(format!("DROP DATABASE IF EXISTS {name}"))
+                    .await?;
+            }
+        }
+        Ok(names.len())
+    }
+
+    /// A database of each server.
+    fn shards_of_servers(&self) -> Vec<Shard> {
+        let mut shards: Vec<Shard> = self.layout().shards().collect();
+        shards.dedup_by_key(|shard| self.layout().server_of(*shard));
+        shards
+    }
+}
