@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk python conformance page page-built page-pictures page-tools fmt lint ci quick release toolchain openssl valgrind python3 install-python venv install-venv pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk python conformance page page-built page-pictures page-tools schema fmt lint ci quick release toolchain openssl valgrind python3 install-python venv install-venv pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,9 @@ page-pictures: page-tools chromium ## take the pictures of the chat in docs/
 
 page-tools: toolchain
 	@$(with_node) 'for each in sdk/typescript gateway/page tests/page; do (cd $$each && npm ci --no-audit --no-fund) || exit; done; cd sdk/typescript && npm run build'
+
+schema: ## lint the .proto files, and look for changes to them that break readers of the topics
+	@$(with_node) '.ci/check-schemas'
 
 fmt: toolchain ## format the sources
 	@cargo fmt --all
