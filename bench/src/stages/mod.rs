@@ -1,5 +1,6 @@
 //! The stages, each with the raw part that it is measured against.
 
+mod analysts;
 mod drain;
 mod gateway_cpu;
 mod gateway_latency;
@@ -35,7 +36,7 @@ use crate::{
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
 /// The stages: the name on the command line and in the results, and the function that measures.
-pub(crate) const STAGES: [(&str, Run); 17] = [
+pub(crate) const STAGES: [(&str, Run); 19] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
     ("messages", |plan| Box::pin(messages::run(plan))),
@@ -43,6 +44,8 @@ pub(crate) const STAGES: [(&str, Run); 17] = [
     ("query", |plan| Box::pin(query::run(plan))),
     ("audit", |plan| Box::pin(replays::audit(plan))),
     ("rebuild", |plan| Box::pin(replays::rebuild(plan))),
+    ("export", |plan| Box::pin(analysts::export(plan))),
+    ("decisions", |plan| Box::pin(analysts::decisions(plan))),
     ("whole", |plan| Box::pin(whole::batches(plan))),
     ("whole-singles", |plan| Box::pin(whole::singles(plan))),
     ("latency", |plan| Box::pin(latency::run(plan))),

@@ -99,7 +99,7 @@ async fn records(env: &TestEnv) -> Result<u64> {
 }
 
 /// An environment in which `count` messages have passed everything.
-async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
+pub(super) async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
     let env = TestEnv::start(Settings {
         // Read positions would otherwise dominate the time here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],
@@ -112,7 +112,7 @@ async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
 }
 
 /// Reads the tenth column of the output of Kafka's benchmark: records per second while fetching.
-fn rate_of_consumer(said: &str) -> Option<f64> {
+pub(super) fn rate_of_consumer(said: &str) -> Option<f64> {
     let line = said.lines().rfind(|line| line.matches(", ").count() == 9)?;
     line.rsplit(", ").next()?.trim().parse().ok()
 }
