@@ -109,6 +109,8 @@ def test_batches_have_what_events_have(
     for row in table.to_pylist():
         event = events[row["partition"], row["offset"]]
         if isinstance(event, tidemark.GroupChange):
-            members = zip(row.pop("members"), row.pop("roles"), row.pop("muted_members"), row.pop("joined"))
-            assert tuple(tidemark.GroupMember(*member) for member in members) == event.members
+            members, joined, muted = row.pop("members"), row.pop("joined"), row.pop("muted_members")
+            roles = [None if role == "none" else role for role in row.pop("roles")]
+            found = [tidemark.GroupMember(uid, role, uid in muted, uid in joined) for uid, role in zip(members, roles)]
+            assert tuple(found) == event.members
         assert row == {name: getattr(event, name) for name in row}
