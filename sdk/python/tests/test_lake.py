@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -19,12 +20,14 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from records import MORNING_MS, EventsTopic, event, message
 from stack import Stack
 from test_log import append_again, traffic
 
 import tidemark
 from tidemark import Client
+from tidemark.decode import SkippedRecord, decode
 
 # What each dataset has a row for, and the column that its rows are counted by.
 DATASETS: dict[str, tuple[type[tidemark.Event], str]] = {
@@ -203,6 +206,36 @@ def test_midnight_parts_files_and_repeats_do_not_count(stack: Stack, days: tuple
             by_day[day] += count
         assert by_day == {date(2026, 11, 21 + day): rows for day in range(3)}
         assert {engine.__name__: engine(dataset, lake) for engine in ENGINES} == {e.__name__: expected for e in ENGINES}
+
+
+def test_the_readers_rule_in_sql_drops_what_was_appended_again(stack: Stack, lake: Lake) -> None:
+    decoded = pyarrow.Table.from_pylist(list(decoded_records(stack, lake.ends("events"))))
+    with duckdb.connect() as database:
+        database.register("events", decoded)
+        kept = database.sql(analysts.block("sql", "OVER (PARTITION BY partition")).fetchall()
+    expected = {(row["partition"], row["offset"]) for row in lake.rows("events")}
+    assert Counter((partition, offset) for partition, offset, *_ in kept) == Counter(expected)
+    assert len(kept) <= decoded.num_rows - 40
+
+
+def decoded_records(stack: Stack, ends: dict[int, int]) -> Iterator[dict[str, int]]:
+    """What a plain consumer reads of `chat.events`, but for records that are not events."""
+    config = {"bootstrap.servers": stack.brokers, "group.id": "test", "enable.auto.commit": False}
+    consumer = Consumer(config)
+    consumer.assign([TopicPartition("chat.events", partition, 0) for partition in ends])
+    remaining = {partition for partition, end in ends.items() if end > 0}
+    while remaining:
+        for record in consumer.consume(1_000, 0.1):
+            partition, offset = record.partition(), record.offset()
+            if offset >= ends[partition] - 1:
+                remaining.discard(partition)
+            if offset >= ends[partition]:
+                continue
+            with contextlib.suppress(SkippedRecord):
+                found = decode(partition, offset, record.timestamp()[1], record.value())
+                pair = {"src_epoch": found.source_epoch, "src_offset": found.source_offset}
+                yield {"partition": partition, "offset": offset, **pair}
+    consumer.close()
 
 
 def test_messages_and_changes_are_as_many_as_the_audit_compared(stack: Stack, lake: Lake) -> None:
