@@ -300,3 +300,7 @@ def test_batches_have_the_columns_of_the_files(stack: Stack, lake: Lake, dataset
     exported = files.to_table(shared).sort_by(order)
     read = pyarrow.Table.from_batches(tidemark.batches(stack.brokers, kind, to=lake.ends(dataset)), batches)
     assert read.select(shared).sort_by(order).to_pylist() == exported.to_pylist()
+
+
+def test_the_document_has_the_columns_of_the_files(lake: Lake) -> None:
+    assert analysts.documented_columns() == analysts.columns({dataset: lake.files(dataset)[0] for dataset in DATASETS})
