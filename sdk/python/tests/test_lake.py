@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import random
 import re
 import runpy
 from collections import Counter
@@ -20,78 +17,16 @@ import pyarrow
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from lake import DATASETS, Lake
 from records import MORNING_MS, EventsTopic, event, message
 from stack import Stack
-from test_log import append_again, traffic
 
 import tidemark
-from tidemark import Client
-from tidemark.decode import SkippedRecord, decode
 
-# What each dataset has a row for, and the column that its rows are counted by.
-DATASETS: dict[str, tuple[type[tidemark.Event], str]] = {
-    "messages": (tidemark.Message, "gid"),
-    "changes": (tidemark.MessageChange, "kind"),
-    "read-positions": (tidemark.ReadPosition, "device"),
-    "groups": (tidemark.GroupChange, "kind"),
-    "contacts": (tidemark.ContactChange, "muted"),
-    "profiles": (tidemark.Profile, "uid"),
-    "events": (tidemark.Event, "kind"),
-}
 DAY_MS = 86_400_000
 
 #: Rows by what they are counted by, and by day.
 Counts = Counter[tuple[Any, date]]
-
-
-class Lake:
-    """A folder that exports write into. `arguments` are those of every export."""
-
-    def __init__(self, stack: Stack, folder: Path, *arguments: str) -> None:
-        self.folder = folder
-        self._stack = stack
-        self._arguments = arguments
-
-    def export(self) -> None:
-        for dataset in DATASETS:
-            self._stack.tidemark("export", dataset, "--to-dir", str(self.folder), *self._arguments)
-
-    def files(self, dataset: str) -> list[str]:
-        return sorted(str(path) for path in (self.folder / dataset).glob("day=*/*.parquet"))
-
-    def rows(self, dataset: str) -> list[dict[str, Any]]:
-        return [
-            row
-            for file in self.files(dataset)
-            for row in pyarrow.parquet.read_table(file, partitioning=None).to_pylist()
-        ]
-
-    def ends(self, dataset: str) -> dict[int, int]:
-        """The offset up to which each partition was exported."""
-        ends: dict[int, int] = {}
-        for path in sorted((self.folder / dataset).glob("_manifest/p*/*.json")):
-            entry = json.loads(path.read_text())
-            ends[entry["partition"]] = entry["to"]
-        return ends
-
-
-@pytest.fixture(scope="module")
-def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """All datasets of the running system's log, after traffic of which a former owner has appended the last events again."""
-    first = random.randrange(1, 2**52)
-    ann, ben, cem, lunch = range(first, first + 4)
-    with Client(stack.ingest, stack.query) as client:
-        traffic(client, ann, ben, cem, lunch)
-        client.outcome(client.send(ann, gid=lunch, msg="Bring a chair."))
-        client.outcome(client.change(ann, gid=lunch, mid=1, kind="recall"))
-        client.outcome(client.ack(ben, gid=lunch, device="mobile", mid=2))
-    for partition in ((ann + ben) % 64, lunch % 64):
-        events = tidemark.events(stack.brokers, partitions=[partition])
-        append_again(stack, partition, [event.offset for event in events][-20:])
-    lake = Lake(stack, tmp_path_factory.mktemp("log") / "lake")
-    lake.export()
-    return lake
 
 
 @pytest.fixture(scope="module")
@@ -208,39 +143,9 @@ def test_midnight_parts_files_and_repeats_do_not_count(stack: Stack, days: tuple
         assert {engine.__name__: engine(dataset, lake) for engine in ENGINES} == {e.__name__: expected for e in ENGINES}
 
 
-def test_the_readers_rule_in_sql_drops_what_was_appended_again(stack: Stack, lake: Lake) -> None:
-    decoded = pyarrow.Table.from_pylist(list(decoded_records(stack, lake.ends("events"))))
-    with duckdb.connect() as database:
-        database.register("events", decoded)
-        kept = database.sql(analysts.block("sql", "OVER (PARTITION BY partition")).fetchall()
-    expected = {(row["partition"], row["offset"]) for row in lake.rows("events")}
-    assert Counter((partition, offset) for partition, offset, *_ in kept) == Counter(expected)
-    assert len(kept) <= decoded.num_rows - 40
-
-
-def decoded_records(stack: Stack, ends: dict[int, int]) -> Iterator[dict[str, int]]:
-    """What a plain consumer reads of `chat.events`, but for records that are not events."""
-    config = {"bootstrap.servers": stack.brokers, "group.id": "test", "enable.auto.commit": False}
-    consumer = Consumer(config)
-    consumer.assign([TopicPartition("chat.events", partition, 0) for partition in ends])
-    remaining = {partition for partition, end in ends.items() if end > 0}
-    while remaining:
-        for record in consumer.consume(1_000, 0.1):
-            partition, offset = record.partition(), record.offset()
-            if offset >= ends[partition] - 1:
-                remaining.discard(partition)
-            if offset >= ends[partition]:
-                continue
-            with contextlib.suppress(SkippedRecord):
-                found = decode(partition, offset, record.timestamp()[1], record.value())
-                pair = {"src_epoch": found.source_epoch, "src_offset": found.source_offset}
-                yield {"partition": partition, "offset": offset, **pair}
-    consumer.close()
-
-
 def test_messages_and_changes_are_as_many_as_the_audit_compared(stack: Stack, lake: Lake) -> None:
     report = stack.audit()
-    assert report["differences"] == 0 and report["repeated_events"] >= 40, report
+    assert report["differences"] == 0 and report["repeated_events"] >= 20, report
     compared = {check["area"]: check["compared"] for check in report["checks"]}
     in_groups = Counter(row["gid"] is not None for row in lake.rows("messages"))
     assert in_groups == {False: compared["messages"], True: compared["group-messages"]}
@@ -300,7 +205,3 @@ def test_batches_have_the_columns_of_the_files(stack: Stack, lake: Lake, dataset
     exported = files.to_table(shared).sort_by(order)
     read = pyarrow.Table.from_batches(tidemark.batches(stack.brokers, kind, to=lake.ends(dataset)), batches)
     assert read.select(shared).sort_by(order).to_pylist() == exported.to_pylist()
-
-
-def test_the_document_has_the_columns_of_the_files(lake: Lake) -> None:
-    assert analysts.documented_columns() == analysts.columns({dataset: lake.files(dataset)[0] for dataset in DATASETS})
