@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
+
 from tidemark import Event, decode
 
 KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
@@ -46,7 +47,8 @@ EARLIEST_MS, LATEST_MS = -2, -1
 def session(master: str = "local[2]") -> SparkSession:
     # Without it workers run another Python, which has no `tidemark`.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     settings = {
         "spark.jars.packages": KAFKA,
         "spark.sql.session.timeZone": "UTC",
@@ -192,6 +194,7 @@ def time_of(text: str) -> datetime:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--master", default="local[2]", help="the address of a cluster, or local[cores]")
     parser.add_argument("brokers")
     commands = parser.add_subparsers(dest="command", required=True)
     of_batch = commands.add_parser("batch", help="count the events of a time range, by day and kind")
@@ -200,7 +203,7 @@ def main() -> None:
     of_stream = commands.add_parser("stream", help="write the events into a folder, as they are appended")
     of_stream.add_argument("folder", type=Path)
     arguments = parser.parse_args()
-    spark = session()
+    spark = session(arguments.master)
     if arguments.command == "batch":
         events = batch(spark, arguments.brokers, arguments.start, arguments.end)
         events.groupBy(f.to_date("time").alias("day"), "kind").count().orderBy("day", "kind").show(100)

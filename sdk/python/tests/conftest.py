@@ -47,6 +47,7 @@ def lake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         traffic(client, ann, ben, cem, lunch)
         client.outcome(client.send(ann, gid=lunch, msg="Bring a chair."))
         client.outcome(client.change(ann, gid=lunch, mid=1, kind="recall"))
+        client.outcome(client.change(cem, gid=lunch, mid=2, kind="hide"))
         client.outcome(client.ack(ben, gid=lunch, device="mobile", mid=2))
     for partition in ((ann + ben) % 64, lunch % 64):
         events = tidemark.events(stack.brokers, partitions=[partition])

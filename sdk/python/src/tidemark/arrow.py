@@ -37,8 +37,6 @@ _COLUMNS: dict[type[Event], str] = {
     "new_memberships_per_day:int64 max_memberships_by_others:int64",
     Progress: "",
 }
-# Numbers that begin with 1; one that is 0 is none.
-_FROM_ONE = {(Message, "n"), (MessageChange, "chg")}
 # The lists of a change of a group: members and roles have one order.
 _OF_MEMBERS: dict[str, Callable[[tuple[GroupMember, ...]], list[Any]]] = {
     "members": lambda members: [member.uid for member in members],
@@ -99,5 +97,4 @@ def _batches(found: Iterator[Event], columns: pyarrow.Schema, rows: int) -> Iter
 def _value(event: Event, column: str) -> Any:
     if isinstance(event, GroupChange) and column in _OF_MEMBERS:
         return _OF_MEMBERS[column](event.members)
-    value = getattr(event, column)
-    return None if value == 0 and (type(event), column) in _FROM_ONE else value
+    return getattr(event, column)
