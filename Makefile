@@ -9,7 +9,7 @@ WITH_DOCKER := --features dev-stack/docker
 TEST_FEATURES = $(if $(shell docker info >/dev/null 2>&1 && echo yes),$(WITH_DOCKER))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk python conformance page page-built page-pictures page-tools schema fmt lint ci quick release toolchain openssl valgrind python3 install-python venv install-venv pip chromium install-chromium
+.PHONY: help demo up down clean test faults chaos hostile bench instructions counted version-before pressure sabotage sdk python spark conformance page page-built page-pictures page-tools schema fmt lint ci quick release toolchain openssl valgrind python3 install-python venv install-venv pip chromium install-chromium
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,7 @@ sabotage: toolchain ## show that tests and chaos notice a program that is broken
 # Brings Node where there is none.
 with_node = .ci/with-node '$(TARGET_DIR)/tools/node' sh -c
 python_tools = $(abspath $(TARGET_DIR))/tools/sdk-python
+spark_tools = $(abspath $(TARGET_DIR))/tools/spark
 with_program = TIDEMARK='$(abspath $(TARGET_DIR))/debug/tidemark'
 
 sdk: toolchain ## build sdk/typescript, and test it on a stack of its own
@@ -96,6 +97,13 @@ python: toolchain venv ## build the wheel of sdk/python, and test it on a stack 
 	@cd sdk/python && '$(python_tools)/bin/ruff' check --no-cache && '$(python_tools)/bin/ruff' format --no-cache --check && \
 		'$(python_tools)/bin/mypy' --cache-dir '$(python_tools)/mypy' && \
 		PYTHONDONTWRITEBYTECODE=1 $(with_program) '$(python_tools)/bin/python' -m pytest -p no:cacheprovider
+
+spark: toolchain venv ## test examples/spark on a stack of its own; it needs Java 17, and brings Spark
+	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
+	@python3 -m venv '$(spark_tools)' && '$(spark_tools)/bin/pip' install --quiet --requirement examples/spark/requirements.txt
+	@rm -rf '$(spark_tools)/wheel' && '$(spark_tools)/bin/pip' wheel --quiet --no-deps --wheel-dir '$(spark_tools)/wheel' ./sdk/python
+	@'$(spark_tools)/bin/pip' install --quiet --no-deps --force-reinstall '$(spark_tools)'/wheel/*.whl && '$(spark_tools)/bin/pip' check
+	@cd examples/spark && PYTHONDONTWRITEBYTECODE=1 $(with_program) '$(spark_tools)/bin/python' -m pytest -p no:cacheprovider
 
 # With the features of the whole workspace, as the tests have built it.
 conformance: toolchain ## run Autobahn's cases against a WebSocket as the gateway's

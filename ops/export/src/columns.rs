@@ -81,6 +81,11 @@ impl<K> ColumnGroup for Columns<K> {
     }
 }
 
+/// The elements of a list, by the name that the format gives them: Iceberg refuses others.
+fn element(data_type: DataType) -> Field {
+    Field::new("element", data_type, true)
+}
+
 /// What of a row is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
@@ -101,13 +106,19 @@ impl Cells {
             | ColumnValue::Name(_)
             | ColumnValue::Word(_) => Self::Texts(StringBuilder::new()),
             ColumnValue::Flag(_) => Self::Flags(BooleanBuilder::new()),
-            ColumnValue::Users(_) => Self::NumberLists(ListBuilder::new(Int64Builder::new())),
-            ColumnValue::Words(_) => Self::TextLists(ListBuilder::new(StringBuilder::new())),
+            ColumnValue::Users(_) => {
+                let cells = ListBuilder::new(Int64Builder::new());
+                Self::NumberLists(cells.with_field(element(DataType::Int64)))
+            }
+            ColumnValue::Words(_) => {
+                let cells = ListBuilder::new(StringBuilder::new());
+                Self::TextLists(cells.with_field(element(DataType::Utf8)))
+            }
         }
     }
 
     fn data_type(&self) -> DataType {
-        let list = |item| DataType::List(Arc::new(Field::new_list_field(item, true)));
+        let list = |item| DataType::List(Arc::new(element(item)));
         match self {
             Self::Numbers(_) => DataType::Int64,
             Self::Flags(_) => DataType::Boolean,

@@ -21,7 +21,8 @@ class EventsTopic:
         self.prefix = f"{uuid.uuid4().hex[:8]}."
         self._topic = f"{self.prefix}chat.events"
         self._admin = AdminClient({"bootstrap.servers": brokers})
-        self._producer = Producer({"bootstrap.servers": brokers, "acks": "all", "linger.ms": 0})
+        # Idempotent: what is repeated while the topic gets its leaders keeps its order.
+        self._producer = Producer({"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 0})
         # As `tidemark topics apply` declares it, so that a record may have any time.
         config = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
         self._wait(self._admin.create_topics([NewTopic(self._topic, 64, 1, config=config)]))

@@ -56,8 +56,11 @@ class Stack:
 
     def audit(self) -> dict[str, Any]:
         """The report of `tidemark audit --json`, which waits until the projections have everything."""
-        config = str(self._directory / "run" / "tidemark.toml")
-        return json.loads(self._run("audit", "--json", "--config", config))
+        return json.loads(self.tidemark("audit", "--json"))
+
+    def tidemark(self, *arguments: str) -> str:
+        """What a command of the program prints."""
+        return self._run(*arguments, "--config", str(self._directory / "run" / "tidemark.toml"))
 
     def stop(self) -> None:
         """Stops everything, and deletes its data."""

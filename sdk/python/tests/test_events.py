@@ -141,7 +141,7 @@ def test_every_kind_has_its_fields(stack: Stack, topic: EventsTopic) -> None:
         tidemark.ReadPosition(*at[3], 2, None, 67, "mobile", 1, None),
         tidemark.MessageChange(*at[4], 1, 2, None, 1, "edit", "edited", None, 1, None),
         tidemark.MessageChange(*at[5], 2, 1, None, 1, "react", None, "👍", 2, None),
-        tidemark.MessageChange(*at[6], 2, 1, None, 1, "clear", None, None, 0, 1),
+        tidemark.MessageChange(*at[6], 2, 1, None, 1, "clear", None, None, None, 1),
         tidemark.ContactChange(*at[7], 2, 1, False, True, False, False, 1, 1),
         tidemark.Profile(*at[8], 67, "Ann", "https://example.com/a.png", '{"mood": 1.50}'),
         tidemark.GroupChange(*at[9], 67, 1, "create", "Lunch", 1, True, False, False, False, 2, 0, members),

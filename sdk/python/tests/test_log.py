@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 from records import dead_letters
 from stack import Stack
+from traffic import append_again, traffic
 
 import tidemark
 from tidemark import Client
@@ -34,38 +34,6 @@ def test_events_are_those_that_the_audit_counts(stack: Stack, client: Client, us
     assert [event for event in after if event.offset <= before[-1].offset] == before
     repeats = [event for event in after if event.offset > before[-1].offset]
     assert {type(event) for event in repeats} <= {tidemark.Progress}
-
-
-def traffic(client: Client, ann: int, ben: int, cem: int, lunch: int) -> None:
-    lines: list[Any] = [{"message": {"srcid": str(ann), "destid": str(ben), "msg": f"text {i}"}} for i in range(300)]
-    assert all(result["status"] == 202 for result in client.stream(lines))
-    client.ack(ben, ann, device="pc", mid=200)
-    client.change(ann, ben, mid=7, kind="edit", msg="edited")
-    client.react(ben, ann, mid=7, emoji="👍")
-    client.change(ann, ben, mid=8, kind="recall")
-    client.change_contact(ben, ann, muted=True)
-    client.set_profile(ann, nick="Ann")
-    client.create_group(ann, name="Lunch", gid=lunch, members=[str(ben), str(cem)])
-    client.send(ann, gid=lunch, msg="At noon?")
-    # A repeat and a refusal, which lead to no event.
-    client.send(ann, ben, msg="once", client_msg_id="once")
-    client.send(ann, ben, msg="once", client_msg_id="once")
-    client.change(ben, ann, mid=7, kind="recall")
-    assert client.unread(ben, "pc")["total"] == 101
-
-
-def append_again(stack: Stack, partition: int, offsets: list[int]) -> None:
-    """Appends the same bytes again, as a sequencer does that was paused while another took its partition."""
-    config = {"bootstrap.servers": stack.brokers, "group.id": "test", "enable.auto.commit": False}
-    consumer, producer = Consumer(config), Producer({"bootstrap.servers": stack.brokers, "acks": "all"})
-    consumer.assign([TopicPartition("chat.events", partition, offsets[0])])
-    records = []
-    while len(records) < len(offsets):
-        records += [record for record in consumer.consume(len(offsets), 1.0) if record.offset() in offsets]
-    consumer.close()
-    for record in records:
-        producer.produce("chat.events", record.value(), record.key(), partition, timestamp=record.timestamp()[1])
-    assert producer.flush(30) == 0
 
 
 def found(stack: Stack) -> dict[str, int]:
@@ -109,6 +77,8 @@ def test_batches_have_what_events_have(
     for row in table.to_pylist():
         event = events[row["partition"], row["offset"]]
         if isinstance(event, tidemark.GroupChange):
-            members = zip(row.pop("members"), row.pop("roles"), row.pop("muted_members"), row.pop("joined"))
-            assert tuple(tidemark.GroupMember(*member) for member in members) == event.members
+            members, joined, muted = row.pop("members"), row.pop("joined"), row.pop("muted_members")
+            roles = [None if role == "none" else role for role in row.pop("roles")]
+            found = [tidemark.GroupMember(uid, role, uid in muted, uid in joined) for uid, role in zip(members, roles)]
+            assert tuple(found) == event.members
         assert row == {name: getattr(event, name) for name in row}

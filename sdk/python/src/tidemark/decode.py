@@ -138,7 +138,7 @@ _At = tuple[int, int, datetime, int, int]
 
 def _message(at: _At, of: Any) -> Message:
     destid, gid = _recipient("destid", of.destid, of.gid)
-    n = _ordinal(of.n, of.gid)
+    n = _ordinal(of.n, of.gid) or None
     client_msg_id = _id("client_msg_id", of.client_msg_id)
     return Message(*at, _uid("srcid", of.srcid), destid, gid, _mid(of.mid), n, client_msg_id, _text(of.msg))
 
@@ -162,7 +162,7 @@ def _message_change(at: _At, of: Any) -> MessageChange:
         _check(of.msg == "", "msg is given; only an edit has one")
     _check(of.chg > 0 or (of.chg == 0 and kind in ("hide", "clear")), f"chg is {of.chg}")
     by, mid = _uid("by", of.by), _mid(of.mid)
-    return MessageChange(*at, by, peer, gid, mid, kind, msg, emoji, of.chg, _optional_ordinal(of))
+    return MessageChange(*at, by, peer, gid, mid, kind, msg, emoji, of.chg or None, _optional_ordinal(of))
 
 
 def _contact_change(at: _At, of: Any) -> ContactChange:

@@ -67,8 +67,8 @@ class MessageChange(Event):
     msg: str | None
     #: The emoji of a reaction, "" if it is taken back; otherwise `None`.
     emoji: str | None
-    #: 1, 2, 3 … among the changes of the conversation; 0 of a hide or a clear from rule version 4 on.
-    chg: int
+    #: 1, 2, 3 … among the changes of the conversation; `None` of a hide or a clear from rule version 4 on.
+    chg: int | None
     #: Of a clear: how many messages peer had sent up to mid.
     n: int | None
 
