@@ -19,7 +19,7 @@ use crate::{
     failure,
     group_args::GroupCommand,
     key_args::KeyCommand,
-    log_point::{LogPoint, LogStart},
+    log_point::{LogPoint, LogRange, LogStart},
     read_mid::ReadMid,
     times,
 };
@@ -638,7 +638,7 @@ fn device_id(text: &str) -> Result<DeviceId, InvalidValue> {
     text.to_owned().try_into()
 }
 
-fn partition(text: &str) -> Result<Partition, String> {
+pub(crate) fn partition(text: &str) -> Result<Partition, String> {
     let number: Option<i64> = text.parse().ok();
     number
         .and_then(|number| number.try_into().ok())
@@ -652,15 +652,8 @@ pub(crate) struct ExportArgs {
     /// The folder, or s3://bucket/prefix with credentials from AWS_ACCESS_KEY_ID and the like
     #[arg(long)]
     pub(crate) to_dir: String,
-    /// From this time (RFC 3339) or date, this partition and offset (17:42), or `earliest`
-    #[arg(long, default_value = "earliest", value_parser = LogStart::argument)]
-    pub(crate) from: LogStart,
-    /// Up to and excluding this time or date, this partition and offset, or `now`
-    #[arg(long, default_value = "now", value_parser = LogStart::argument)]
-    pub(crate) to: LogStart,
-    /// Only this partition
-    #[arg(long, short, value_parser = partition)]
-    pub(crate) partition: Option<Partition>,
+    #[command(flatten)]
+    pub(crate) range: LogRange,
     /// With the texts of recalled and deleted messages
     #[arg(long, conflicts_with = "without_texts")]
     pub(crate) with_recalled: bool,
@@ -786,15 +779,8 @@ pub(crate) enum ReplayCommand {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReplayDecisionsArgs {
-    /// Records of chat.inbound from this time (RFC 3339) or date, this partition and offset (17:42), or `earliest`
-    #[arg(long, default_value = "earliest", value_parser = LogStart::argument)]
-    pub(crate) from: LogStart,
-    /// Up to and excluding this time or date, this partition and offset, or `now`
-    #[arg(long, default_value = "now", value_parser = LogStart::argument)]
-    pub(crate) to: LogStart,
-    /// Only this partition
-    #[arg(long, short, value_parser = partition)]
-    pub(crate) partition: Option<Partition>,
+    #[command(flatten)]
+    pub(crate) range: LogRange,
     /// A dictionary of words; see ingest.word_dictionary
     #[arg(long)]
     pub(crate) words: Option<PathBuf>,

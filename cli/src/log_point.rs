@@ -1,11 +1,11 @@
 //! Points in a log, as given on the command line.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use event_log::{EventLogError, LogReader};
 use schemas::{InboundPosition, OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
 
-use crate::{failure::Failure, times};
+use crate::{args::partition, failure::Failure, times};
 
 /// A point in each partition of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,50 @@ impl LogStart {
             partition: None,
             point,
         })
+    }
+}
+
+/// A range of a log, as flags.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct LogRange {
+    /// From this time (RFC 3339) or date, this partition and offset (17:42), or `earliest`
+    #[arg(long, default_value = "earliest", value_parser = LogStart::argument)]
+    pub(crate) from: LogStart,
+    /// Up to and excluding this time or date, this partition and offset, or `now`
+    #[arg(long, default_value = "now", value_parser = LogStart::argument)]
+    pub(crate) to: LogStart,
+    /// Only this partition
+    #[arg(long, short, value_parser = partition)]
+    partition: Option<Partition>,
+}
+
+impl LogRange {
+    /// # Errors
+    /// Two partitions are named, or `--to` is not after `--from`.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        self.partitions()?;
+        if self.from.point.leaves_nothing_up_to(self.to.point) {
+            let why = "there is nothing from --from up to --to: --from must be before it";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The offsets of a topic that it has. Blocks.
+    pub(crate) fn offsets(
+        self,
+        reader: &LogReader,
+        topic: Topic,
+    ) -> anyhow::Result<PartitionMap<Range<i64>>> {
+        let partitions = self.partitions()?;
+        let starts = self.from.point.offsets(reader, topic, &partitions)?;
+        let ends = self.to.point.offsets(reader, topic, &partitions)?;
+        let range = |(partition, start): (_, i64)| (partition, start..ends[partition].max(start));
+        Ok(starts.into_iter().map(range).collect())
+    }
+
+    fn partitions(self) -> Result<Vec<Partition>, Failure> {
+        partitions(&[self.partition, self.from.partition, self.to.partition])
     }
 }
 

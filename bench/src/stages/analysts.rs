@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::{
     Plan, SERVERS,
     drain::drained,
-    replays::{filled, rate_of_consumer},
+    replays::{consumed, filled},
 };
 use crate::{
     load::{fill::fill, traffic::Traffic},
@@ -15,7 +15,6 @@ use crate::{
     pair::Pair,
     progress::Progress,
     results::Row,
-    sample::Sample,
 };
 
 const MESSAGES: u64 = 500_000;
@@ -33,7 +32,7 @@ pub(super) async fn export(plan: &Plan) -> Result<Vec<Row>> {
             env.tidemark(&export).await?.expect(0)?;
             meter.stop(MESSAGES)
         },
-        async || consumed(&env).await,
+        async || consumed(&env, r"chat\.events", MESSAGES).await,
     )
     .await?;
     let replayed = Pair::run(
@@ -71,21 +70,6 @@ pub(super) async fn export(plan: &Plan) -> Result<Vec<Row>> {
             0.9,
         ),
     ])
-}
-
-async fn consumed(env: &TestEnv) -> Result<Sample> {
-    let count = MESSAGES.to_string();
-    let consume = [
-        "--include",
-        r"chat\.events",
-        "--num-records",
-        &count,
-        "--hide-header",
-    ];
-    let meter = Meter::start(env)?;
-    let said = env.kafka_tool("ConsumerPerformance", &consume).await?;
-    let rate = rate_of_consumer(&said).with_context(|| format!("no rate in: {said}"))?;
-    Ok(meter.stop(MESSAGES)?.at_rate(rate))
 }
 
 /// The decisions about everything that was sequenced so far, against the sequencer with a backlog.

@@ -15,6 +15,7 @@ use crate::{
     progress::everywhere,
     raw::load_data::{self, Files, Numbers},
     results::Row,
+    sample::Sample,
 };
 
 const MESSAGES: u64 = 300_000;
@@ -26,14 +27,6 @@ const RAW: &str = "raw";
 pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
     let env = filled(&Traffic::real()?, MESSAGES).await?;
     let records = records(&env).await?;
-    let count = records.to_string();
-    let consume = [
-        "--include",
-        r"chat\.(inbound|events)",
-        "--num-records",
-        &count,
-        "--hide-header",
-    ];
     let pair = Pair::run(
         plan.rounds,
         async || {
@@ -41,12 +34,7 @@ pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
             env.tidemark(&["audit"]).await?.expect(0)?;
             meter.stop(records)
         },
-        async || {
-            let meter = Meter::start(&env)?;
-            let said = env.kafka_tool("ConsumerPerformance", &consume).await?;
-            let rate = rate_of_consumer(&said).with_context(|| format!("no rate in: {said}"))?;
-            Ok(meter.stop(records)?.at_rate(rate))
-        },
+        async || consumed(&env, r"chat\.(inbound|events)", records).await,
     )
     .await?;
     Ok(vec![Row::of_pair(
@@ -87,6 +75,22 @@ pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
+/// Kafka's own consumer of as many records of topics, at the rate that it says of itself.
+pub(super) async fn consumed(env: &TestEnv, topics: &str, records: u64) -> Result<Sample> {
+    let count = records.to_string();
+    let consume = [
+        "--include",
+        topics,
+        "--num-records",
+        &count,
+        "--hide-header",
+    ];
+    let meter = Meter::start(env)?;
+    let said = env.kafka_tool("ConsumerPerformance", &consume).await?;
+    let rate = rate_of_consumer(&said).with_context(|| format!("no rate in: {said}"))?;
+    Ok(meter.stop(records)?.at_rate(rate))
+}
+
 /// How many records both topics have.
 async fn records(env: &TestEnv) -> Result<u64> {
     let reader = Arc::new(LogReader::new(env.events.config())?);
@@ -112,7 +116,7 @@ pub(super) async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
 }
 
 /// Reads the tenth column of the output of Kafka's benchmark: records per second while fetching.
-pub(super) fn rate_of_consumer(said: &str) -> Option<f64> {
+fn rate_of_consumer(said: &str) -> Option<f64> {
     let line = said.lines().rfind(|line| line.matches(", ").count() == 9)?;
     line.rsplit(", ").next()?.trim().parse().ok()
 }

@@ -18,20 +18,9 @@ use crate::{
     args::ExportArgs,
     context::CommandContext,
     failure::Failure,
-    log_point,
+    log_point::LogRange,
     output::{grouped, per_second, progress_bar},
 };
-
-/// # Errors
-/// Two partitions are named, or `--to` is not after `--from`.
-pub(super) fn check(args: &ExportArgs) -> Result<(), Failure> {
-    log_point::partitions(&[args.partition, args.from.partition, args.to.partition])?;
-    if args.from.point.leaves_nothing_up_to(args.to.point) {
-        let why = "there is nothing from --from up to --to: --from must be before it";
-        return Err(Failure::Usage(why.to_owned()));
-    }
-    Ok(())
-}
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -58,7 +47,7 @@ pub(super) async fn run(
         let shown = |written| show(&written, None, json);
         return Ok(export.follow(every, shown).await?);
     }
-    let bounds = bounds(&export, args).await?;
+    let bounds = bounds(&export, args.range).await?;
     if args.dry_run {
         show_estimate(&export.estimate(&bounds).await?, json);
         return Ok(());
@@ -118,18 +107,11 @@ fn pseudonyms(path: &Path) -> anyhow::Result<Pseudonyms> {
 }
 
 /// The offsets of `--from` and `--to`.
-async fn bounds(export: &Export, args: &ExportArgs) -> anyhow::Result<Bounds> {
-    let (from, to) = (args.from, args.to);
-    let partitions = log_point::partitions(&[args.partition, from.partition, to.partition])?;
+async fn bounds(export: &Export, range: LogRange) -> anyhow::Result<Bounds> {
     let reader = Arc::new(LogReader::new(&export.kafka)?);
-    let ranges = reader.blocking(move |reader| {
-        let starts = from.point.offsets(reader, Topic::Events, &partitions)?;
-        let ends = to.point.offsets(reader, Topic::Events, &partitions)?;
-        let range = |(partition, start): (_, i64)| (partition, start..ends[partition].max(start));
-        Ok::<_, anyhow::Error>(starts.into_iter().map(range).collect())
-    });
+    let ranges = reader.blocking(move |reader| range.offsets(reader, Topic::Events));
     Ok(Bounds {
-        asked: (from.to_string(), to.to_string()),
+        asked: (range.from.to_string(), range.to.to_string()),
         ranges: ranges.await.context("looking for --from and --to")?,
     })
 }

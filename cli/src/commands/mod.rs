@@ -110,7 +110,7 @@ async fn dispatch(
     // Wrong arguments are reported whether or not a server answers.
     match &command {
         Command::Tail(args) => tail::check(args)?,
-        Command::Export(args) => export::check(args)?,
+        Command::Export(args) => args.range.check()?,
         Command::Replay(args) => replay::check(args)?,
         _ => {}
     }

@@ -45,7 +45,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+pub(super) fn show(bar: &ProgressBar, progress: Progress) {
     match progress {
         Progress::Begun {
             wanted,

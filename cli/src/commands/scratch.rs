@@ -56,9 +56,16 @@ pub(super) fn context_of(
     name: &str,
     as_of: TimestampMs,
 ) -> anyhow::Result<CommandContext> {
-    let settings = settings(context, name, as_of)?;
+    with_settings(context, &settings(context, name, as_of)?)
+}
+
+/// The same context with these settings.
+pub(super) fn with_settings(
+    context: &CommandContext,
+    settings: &[(String, String)],
+) -> anyhow::Result<CommandContext> {
     Ok(CommandContext {
-        source: context.source.with_overrides(&settings)?,
+        source: context.source.with_overrides(settings)?,
         credentials: context.credentials.clone(),
     })
 }

@@ -5,7 +5,7 @@ use schemas::TimestampMs;
 use sqlx::Row as _;
 use time::PrimitiveDateTime;
 
-use crate::{MessageStore, Shard, StoreError, arguments::Arguments, datetime};
+use crate::{MessageStore, StoreError, arguments::Arguments, datetime};
 
 /// What the databases of a scratch say of themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +97,5 @@ impl MessageStore {
             }
         }
         Ok(names.len())
-    }
-
-    /// A database of each server.
-    fn shards_of_servers(&self) -> Vec<Shard> {
-        let mut shards: Vec<Shard> = self.layout().shards().collect();
-        shards.dedup_by_key(|shard| self.layout().server_of(*shard));
-        shards
     }
 }

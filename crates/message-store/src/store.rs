@@ -49,6 +49,13 @@ impl MessageStore {
         }
     }
 
+    /// The first database of each server.
+    pub(crate) fn shards_of_servers(&self) -> Vec<Shard> {
+        let mut shards: Vec<Shard> = self.layout().shards().collect();
+        shards.dedup_by_key(|shard| self.layout().server_of(*shard));
+        shards
+    }
+
     /// The same store, with the shadow tables of `sink` and their offsets in place of the live ones.
     #[must_use]
     pub fn shadow(&self, sink: Sink) -> Self {

@@ -119,26 +119,31 @@ impl Connection {
     /// # Errors
     /// [`UnreadError::Transient`].
     pub async fn drop_all(&self) -> Result<(), UnreadError> {
-        let Some(pattern) = self.keys().scan_pattern() else {
+        if self.keys().scan_pattern().is_none() {
             return Ok(());
-        };
-        let mut cursor = Some(0_u64);
+        }
+        let mut cursor = Some(0);
         while let Some(at) = cursor {
-            let mut cmd = redis::cmd("SCAN");
-            cmd.arg(at)
-                .arg("COUNT")
-                .arg(KEYS_PER_PAGE)
-                .arg("MATCH")
-                .arg(&pattern);
-            let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
+            let (next, keys) = self.scan_keys(at).await?;
             if !keys.is_empty() {
                 let mut drop = redis::cmd("UNLINK");
                 drop.arg(keys);
                 let _: i64 = self.run_one(drop).await?;
             }
-            cursor = (next != 0).then_some(next);
+            cursor = next;
         }
         Ok(())
+    }
+
+    /// One page of all keys under the prefix, and the cursor of the next page.
+    async fn scan_keys(&self, cursor: u64) -> Result<(Option<u64>, Vec<Vec<u8>>), UnreadError> {
+        let mut cmd = redis::cmd("SCAN");
+        cmd.arg(cursor).arg("COUNT").arg(KEYS_PER_PAGE);
+        if let Some(pattern) = self.keys().scan_pattern() {
+            cmd.arg("MATCH").arg(pattern);
+        }
+        let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
+        Ok(((next != 0).then_some(next), keys))
     }
 
     /// One page of the users of these keys.
@@ -147,16 +152,11 @@ impl Connection {
         cursor: u64,
         user_of: impl Fn(&str) -> Option<UserId>,
     ) -> Result<ScanPage, UnreadError> {
-        let mut cmd = redis::cmd("SCAN");
-        cmd.arg(cursor).arg("COUNT").arg(KEYS_PER_PAGE);
-        if let Some(pattern) = self.keys().scan_pattern() {
-            cmd.arg("MATCH").arg(pattern);
-        }
-        let (next, keys): (u64, Vec<Vec<u8>>) = self.run_one(cmd).await?;
+        let (next, keys) = self.scan_keys(cursor).await?;
         let user = |key: &Vec<u8>| user_of(std::str::from_utf8(key).ok()?);
         Ok(ScanPage {
             users: keys.iter().filter_map(user).collect(),
-            next: (next != 0).then_some(next),
+            next,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! What an export would write, judged by a sample.
 
 use std::{
+    cmp::Reverse,
+    ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -8,7 +10,7 @@ use std::{
 use event_log::LogReader;
 use schemas::{Partition, PartitionMap, SourceWatermark};
 
-use crate::{Bounds, Export, ExportError, run, writer::RangeWriter};
+use crate::{Bounds, Export, ExportError, file_entry::FileEntry, run, writer::RangeWriter};
 
 /// How many records of a partition, and how many partitions, are exported to nowhere.
 const SAMPLE: i64 = 10_000;
@@ -43,21 +45,21 @@ impl Export {
     fn sample(
         &self,
         reader: &LogReader,
-        ranges: &PartitionMap<std::ops::Range<i64>>,
+        ranges: &PartitionMap<Range<i64>>,
     ) -> Result<Estimate, ExportError> {
-        let count = |range: &std::ops::Range<i64>| (range.end - range.start).max(0);
+        let count = |range: &Range<i64>| (range.end - range.start).max(0);
         let records: i64 = ranges.iter().map(|(_, range)| count(range)).sum();
-        let mut largest: Vec<(Partition, std::ops::Range<i64>)> = ranges
+        let mut largest: Vec<(Partition, Range<i64>)> = ranges
             .iter()
             .map(|(partition, range)| (partition, range.clone()))
             .collect();
-        largest.sort_by_key(|(_, range)| std::cmp::Reverse(count(range)));
+        largest.sort_by_key(|(_, range)| Reverse(count(range)));
         let (mut read, mut rows, mut bytes) = (0, 0, 0);
         let started = Instant::now();
         for (partition, range) in largest.into_iter().take(SAMPLED_PARTITIONS) {
             let sample = range.start.max(range.end - SAMPLE)..range.end;
             read += count(&sample);
-            let mut commit = |entry: crate::file_entry::FileEntry, file: Option<Vec<u8>>| {
+            let mut commit = |entry: FileEntry, file: Option<Vec<u8>>| {
                 rows += entry.rows;
                 bytes += file.map_or(0, |file| file.len() as u64);
                 Ok(())
@@ -73,17 +75,13 @@ impl Export {
             run::scan_into(reader, partition, sample.clone(), &mut writer, || {})?;
             writer.finish(sample.end)?;
         }
-        let of_all = |part: u64| {
-            let factor = records as f64 / read.max(1) as f64;
-            (part as f64 * factor) as u64
-        };
+        let factor = records as f64 / read.max(1) as f64;
+        let of_all = |part: u64| (part as f64 * factor) as u64;
         Ok(Estimate {
             records: records.cast_unsigned(),
             rows: of_all(rows),
             bytes: of_all(bytes),
-            time: started
-                .elapsed()
-                .mul_f64(records as f64 / read.max(1) as f64),
+            time: started.elapsed().mul_f64(factor),
         })
     }
 }

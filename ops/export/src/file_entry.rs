@@ -32,21 +32,15 @@ pub(crate) struct FileEntry {
 }
 
 impl FileEntry {
-    /// Adds the hash.
-    pub(crate) fn sealed(mut self) -> Self {
-        self.hash = self.hash_of_fields();
-        self
-    }
-
-    /// Without its hash.
+    /// With the hash of its fields. `file` has the number of rows, their day and the bytes.
     pub(crate) fn new(
         partition: Partition,
         (from, to): (i64, i64),
-        file: Option<(u64, &Day, &[u8])>,
+        file: Option<(u64, Date, &[u8])>,
         state_to: i64,
         watermark: SourceOffset,
     ) -> Self {
-        Self {
+        let mut entry = Self {
             partition,
             from,
             to,
@@ -56,8 +50,9 @@ impl FileEntry {
             state_to,
             watermark: (watermark.epoch, watermark.offset),
             hash: String::new(),
-        }
-        .sealed()
+        };
+        entry.hash = entry.hash_of_fields();
+        entry
     }
 
     /// The highest source offset up to the end of the range.
@@ -112,21 +107,8 @@ impl FileEntry {
     }
 }
 
-/// The day of a time, UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Day(Date);
-
-impl Day {
-    /// A time beyond the calendar is on its first day.
-    pub(crate) fn of(ts: TimestampMs) -> Self {
-        let seconds = ts.0.div_euclid(1_000);
-        Self(OffsetDateTime::from_unix_timestamp(seconds).map_or(Date::MIN, OffsetDateTime::date))
-    }
-}
-
-impl std::fmt::Display for Day {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (year, month, day) = self.0.to_calendar_date();
-        write!(f, "{year:04}-{:02}-{day:02}", u8::from(month))
-    }
+/// The day of a time, UTC. A time beyond the calendar is on its first day.
+pub(crate) fn day_of(ts: TimestampMs) -> Date {
+    let seconds = ts.0.div_euclid(1_000);
+    OffsetDateTime::from_unix_timestamp(seconds).map_or(Date::MIN, OffsetDateTime::date)
 }

@@ -95,8 +95,7 @@ impl Export {
         let log = reader
             .blocking(move |reader| reader.bounds(Topic::Events, &all))
             .await?;
-        let plan = self.plan(bounds, &log).await?;
-        let gaps = self.gaps(&plan).await?;
+        let gaps = self.planned_gaps(bounds, &log).await?;
         self.fill_all(gaps, &log, progress).await
     }
 
@@ -136,18 +135,18 @@ impl Export {
         Ok(*lock(&written))
     }
 
-    /// The plan of an export that was interrupted, or a new one.
-    async fn plan(
+    /// What has no files of the plan of an export that was interrupted, or of a new one.
+    async fn planned_gaps(
         &self,
         bounds: Bounds,
         log: &PartitionMap<OffsetRange>,
-    ) -> Result<Plan, ExportError> {
+    ) -> Result<Vec<Gap>, ExportError> {
         if let Some(begun) = self.lake.plan(self.dataset).await? {
-            let is_finished = self.gaps(&begun).await?.is_empty();
-            if !is_finished && begun.asked == bounds.asked {
-                return Ok(begun);
+            let left = self.gaps(&begun).await?;
+            if !left.is_empty() && begun.asked == bounds.asked {
+                return Ok(left);
             }
-            if !is_finished {
+            if !left.is_empty() {
                 let (from, to) = begun.asked;
                 return Err(ExportError::Unfinished {
                     dataset: self.dataset,
@@ -158,7 +157,7 @@ impl Export {
         }
         let plan = Plan::new(bounds.asked, &bounds.ranges, |partition| log[partition].end);
         self.lake.set_plan(self.dataset, &plan).await?;
-        Ok(plan)
+        self.gaps(&plan).await
     }
 
     /// What of a plan has no files.

@@ -11,12 +11,13 @@ use parquet::{
     },
 };
 use schemas::{Partition, SourceWatermark, event::Event};
+use time::Date;
 
 use crate::{
     Dataset, ExportError, Privacy,
     columns::MEANING,
     dataset::{MessageState, Row},
-    file_entry::{Day, FileEntry},
+    file_entry::{FileEntry, day_of},
     later_changes::LaterChanges,
     table::Table,
 };
@@ -42,7 +43,7 @@ pub(crate) struct RangeWriter<'a> {
     watermark: SourceWatermark,
     /// Where the present file begins.
     from: i64,
-    day: Option<Day>,
+    day: Option<Date>,
     group: Vec<Row>,
     group_bytes: usize,
     table: Table,
@@ -86,7 +87,7 @@ impl<'a> RangeWriter<'a> {
         if !self.watermark.admit(event.src.offset) || !self.dataset.has(&event.body) {
             return Ok(());
         }
-        let day = Day::of(event.ts);
+        let day = day_of(event.ts);
         if self.day.is_some_and(|of_file| of_file != day) {
             self.end_file(offset, before)?;
         }
@@ -144,7 +145,7 @@ impl<'a> RangeWriter<'a> {
     fn end_file(&mut self, to: i64, watermark: SourceWatermark) -> Result<(), ExportError> {
         self.write_group()?;
         let bytes = self.file.take().map(ArrowWriter::into_inner).transpose()?;
-        let file = bytes.as_deref().zip(self.day.as_ref());
+        let file = bytes.as_deref().zip(self.day);
         let entry = FileEntry::new(
             self.partition,
             (self.from, to),

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use message_store::{MySqlConfig, ScratchNote};
-use rebuild::{Context, Progress};
+use rebuild::Context;
 use schemas::TimestampMs;
 use serde_json::json;
 
 use crate::{
     args::ReplayAsOfArgs,
-    commands::scratch,
+    commands::{rebuild::show, scratch},
     context::CommandContext,
     failure::Failure,
     log_point::LogPoint,
@@ -27,7 +27,8 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let as_of = as_of(args)?;
     let name = &args.into;
-    let scratch = scratch::context_of(context, name, as_of)?;
+    let settings = scratch::settings(context, name, as_of)?;
+    let scratch = scratch::with_settings(context, &settings)?;
     let mut mysql: MySqlConfig = scratch.source.section("mysql")?;
     mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
     let store = message_store::MessageStore::connect(&mysql);
@@ -48,18 +49,12 @@ pub(super) async fn run(
     store.write_scratch_note(note).await?;
     let bar = progress_bar()?;
     let started = Instant::now();
-    let show = |progress| match progress {
-        Progress::Begun { steps, .. } => bar.set_length(steps),
-        Progress::Advanced(steps) => bar.inc(steps),
-        Progress::At(what) => bar.set_message(what),
-    };
     let rebuild = Context::new(&scratch.kafka()?, store.clone(), scratch.unread()?)?;
-    let filled = rebuild::fill(&rebuild, &show).await;
+    let filled = rebuild::fill(&rebuild, &|progress| show(&bar, progress)).await;
     bar.finish_and_clear();
     filled?;
     note.is_complete = true;
     store.write_scratch_note(note).await?;
-    let settings = scratch::settings(context, name, as_of)?;
     report(
         (name, as_of),
         &settings,

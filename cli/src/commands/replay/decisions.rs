@@ -13,7 +13,7 @@ use event_log::{EventLogError, KafkaConfig, LogReader, Record};
 use indicatif::ProgressBar;
 use schemas::{
     OffsetRange, Partition, PartitionMap, SourceWatermark, TimestampMs,
-    dead_letter::{self, Reason},
+    dead_letter::{DeadLetterHeaders, Reason},
     event::{Body, ReadError, SourceOffset},
     topics::Topic,
 };
@@ -24,23 +24,11 @@ use crate::{
     args::ReplayDecisionsArgs,
     context::CommandContext,
     failure::{Failure, NEGATIVE},
-    log_point,
     output::{Table, grouped, per_second, progress_bar},
 };
 
 /// How many of the newest events are looked at for the epoch.
 const EPOCH_LOOK_BACK: i64 = 64;
-
-/// # Errors
-/// Two partitions are named, or `--to` is not after `--from`.
-pub(super) fn check(args: &ReplayDecisionsArgs) -> Result<(), Failure> {
-    log_point::partitions(&[args.partition, args.from.partition, args.to.partition])?;
-    if args.from.point.leaves_nothing_up_to(args.to.point) {
-        let why = "there is nothing from --from up to --to: --from must be before it";
-        return Err(Failure::Usage(why.to_owned()));
-    }
-    Ok(())
-}
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -85,18 +73,12 @@ fn replay(
     changes: &Changes,
     bar: &ProgressBar,
 ) -> anyhow::Result<Findings> {
-    let (from, to) = (args.from, args.to);
-    let partitions = log_point::partitions(&[args.partition, from.partition, to.partition])?;
     let logs = Logs {
         inbound: Arc::new(LogReader::new(kafka)?),
         events: Arc::new(LogReader::new(kafka)?),
     };
-    let starts = from
-        .point
-        .offsets(&logs.inbound, Topic::Inbound, &partitions)?;
-    let ends = to
-        .point
-        .offsets(&logs.inbound, Topic::Inbound, &partitions)?;
+    let inbound = args.range.offsets(&logs.inbound, Topic::Inbound)?;
+    let partitions: Vec<Partition> = inbound.partitions().collect();
     let events = logs.events.bounds(Topic::Events, &partitions)?;
     let mut dead_letters = DeadLetters::read(kafka, &logs.inbound, &partitions)?;
     bar.set_length(
@@ -106,11 +88,10 @@ fn replay(
             .sum(),
     );
     let mut findings = Findings::default();
-    for partition in partitions {
+    for (partition, inbound) in inbound {
         let letters = dead_letters.of.remove(partition).unwrap_or_default();
         let judge = Judge::new(partition, changes, letters, dead_letters.since)
             .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
-        let inbound = starts[partition]..ends[partition].max(starts[partition]);
         findings.merge(logs.judge(judge, partition, inbound, events[partition], bar)?);
     }
     Ok(findings)
@@ -225,19 +206,10 @@ impl DeadLetters {
     }
 
     fn add(&mut self, inbound: &str, record: &Record) {
-        let number = |name| record.header(name)?.parse::<i64>().ok();
-        let of_inbound = record.header(dead_letter::HEADER_TOPIC) == Some(inbound);
-        let partition = number(dead_letter::HEADER_PARTITION).and_then(|n| n.try_into().ok());
-        let reason = record.header(dead_letter::HEADER_REASON);
-        let reason: Option<Reason> = reason.and_then(|reason| reason.parse().ok());
-        if let (true, Some(partition), Some(offset), Some(reason)) = (
-            of_inbound,
-            partition,
-            number(dead_letter::HEADER_OFFSET),
-            reason,
-        ) {
-            let letters = self.of.get_or_insert_with(partition, HashMap::new);
-            letters.insert(offset, reason);
+        let headers = DeadLetterHeaders::read(|name| record.header(name));
+        if let Some(headers) = headers.filter(|headers| headers.topic == inbound) {
+            let letters = self.of.get_or_insert_with(headers.partition, HashMap::new);
+            letters.insert(headers.offset, headers.reason);
         }
     }
 }

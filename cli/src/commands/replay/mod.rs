@@ -16,7 +16,7 @@ use crate::{
 /// The arguments contradict each other, or ask for nothing.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
     match (&args.command, &args.as_of) {
-        (Some(ReplayCommand::Decisions(args)), _) => decisions::check(args),
+        (Some(ReplayCommand::Decisions(args)), _) => args.range.check(),
         (None, Some(_)) => Ok(()),
         (None, None) => Err(Failure::Usage(
             "nothing is asked for: give --as-of and --into, or `decisions`".to_owned(),

@@ -61,9 +61,7 @@ impl MessageStore {
     pub async fn apply_schema(&self, from: TimestampMs) -> Result<SchemaReport, StoreError> {
         let first = Month::of(from)?;
         let mut report = SchemaReport::default();
-        let mut of_servers: Vec<Shard> = self.layout().shards().collect();
-        of_servers.dedup_by_key(|shard| self.layout().server_of(*shard));
-        for shard in of_servers {
+        for shard in self.shards_of_servers() {
             check_layout(self, shard).await?;
         }
         for shard in self.layout().shards() {
