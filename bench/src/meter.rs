@@ -121,6 +121,32 @@ fn cpu_s_of_children() -> Result<f64> {
     seconds_in("/proc/self/stat", CHILDREN)
 }
 
+/// How often the threads of each process have given up a processor so far, and had one taken away. Threads that have ended do not count.
+///
+/// # Errors
+/// If a process does not run.
+pub(crate) fn switches(env: &TestEnv) -> Result<BTreeMap<String, u64>> {
+    processes(env)
+        .map(|(name, pid)| Ok((name, switches_of(pid)?)))
+        .collect()
+}
+
+fn switches_of(pid: u32) -> Result<u64> {
+    let mut sum = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // The thread may end meanwhile.
+        let status = fs::read_to_string(thread?.path().join("status")).unwrap_or_default();
+        let counts = status.lines().filter_map(|line| {
+            let (name, count) = line.split_once(':')?;
+            name.ends_with("ctxt_switches").then_some(count.trim())
+        });
+        for count in counts {
+            sum += count.parse::<u64>()?;
+        }
+    }
+    Ok(sum)
+}
+
 /// How much CPU each of Java's compilers in an environment's broker has used so far, seconds by thread. Idle compilers end.
 ///
 /// # Errors

@@ -143,12 +143,8 @@ pub(crate) enum Command {
     /// The projections that `replay --as-of` has built
     #[command(subcommand)]
     Scratch(ScratchCommand),
-    /// Compare a scratch with the log as of its time; exit code 1 if they differ
-    Diff {
-        /// The name of the scratch
-        #[arg(value_parser = scratch::name)]
-        name: String,
-    },
+    /// Compare a scratch with the log as of its time, or its tables with others; exit code 1 if they differ
+    Diff(DiffArgs),
     /// Write the log as Parquet files into a folder or a bucket, for analysts. Repeated, it goes on where it ended
     Export(ExportArgs),
     /// The protobuf types of the topics, for other tools
@@ -740,22 +736,28 @@ pub(crate) enum SchemaCommand {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ReplayArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ReplayCommand>,
+    /// Build the projections as they were at this time (RFC 3339), on this date, or `now`. A range instead has its rows of messages only
+    #[arg(long, value_parser = LogPoint::argument, conflicts_with = "LogRange")]
+    pub(crate) as_of: Option<LogPoint>,
     #[command(flatten)]
-    pub(crate) as_of: Option<ReplayAsOfArgs>,
+    pub(crate) range: Option<LogRange>,
+    /// The name for them: 1 to 16 lowercase letters and digits
+    #[arg(long, required = true, value_parser = scratch::name)]
+    pub(crate) into: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ReplayAsOfArgs {
-    /// Build the projections as they were at this time (RFC 3339), on this date, or `now`
-    #[arg(long, value_parser = LogPoint::argument)]
-    pub(crate) as_of: LogPoint,
-    /// The name for them: 1 to 16 lowercase letters and digits
-    #[arg(long, value_parser = scratch::name)]
-    pub(crate) into: String,
+pub(crate) struct DiffArgs {
+    /// The name of the scratch
+    #[arg(value_parser = scratch::name)]
+    pub(crate) name: String,
+    /// `live`, or the name of another scratch; if absent, the log
+    #[arg(value_parser = scratch::other_name)]
+    pub(crate) other: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,10 +1,10 @@
 //! The connections that commands need, made from the configuration.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use client::{Client, Retry};
-use event_log::{Admin, KafkaConfig};
+use event_log::{Admin, KafkaConfig, LogReader};
 use message_store::{MessageStore, MySqlConfig};
 use posting::IngestConfig;
 use query_api::QueryApiConfig;
@@ -67,6 +67,10 @@ impl CommandContext {
             reach("MySQL", &[format!("{}:{}", server.host, server.port)]).await?;
         }
         Ok(())
+    }
+
+    pub(crate) fn log_reader(&self) -> anyhow::Result<Arc<LogReader>> {
+        Ok(Arc::new(LogReader::new(&self.kafka()?)?))
     }
 
     pub(crate) fn messages(&self) -> anyhow::Result<MessageStore> {

@@ -68,6 +68,14 @@ impl LogRange {
         Ok(())
     }
 
+    /// `--from` and `--partition`, for people.
+    pub(crate) fn beginning(self) -> String {
+        match self.partition {
+            Some(partition) => format!("{} of partition {partition}", self.from),
+            None => self.from.to_string(),
+        }
+    }
+
     /// The offsets of a topic that it has. Blocks.
     pub(crate) fn offsets(
         self,

@@ -45,7 +45,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
 }
 
 /// For numbered messages that are due at a rate: the delay after the due time until each has come everywhere, milliseconds.
-struct Arrivals {
+pub(super) struct Arrivals {
     /// The first number of this round; other rounds have other numbers.
     first: usize,
     began: Instant,
@@ -57,7 +57,7 @@ struct Arrivals {
 }
 
 impl Arrivals {
-    fn new(rate: f64, receivers: usize, messages: usize) -> Arc<Self> {
+    pub(super) fn new(rate: f64, receivers: usize, messages: usize) -> Arc<Self> {
         Arc::new(Self {
             first: rand::random::<u32>() as usize,
             began: Instant::now(),
@@ -67,12 +67,17 @@ impl Arrivals {
         })
     }
 
-    fn due(&self, number: usize) -> Instant {
+    /// The number that the text of the `number`th message begins with.
+    pub(super) fn number(&self, number: usize) -> usize {
+        self.first + number
+    }
+
+    pub(super) fn due(&self, number: usize) -> Instant {
         self.began + Duration::from_secs_f64(number as f64 / self.rate)
     }
 
     /// Counts a message whose text has a number of this round; others are of an earlier round.
-    fn take(&self, frame: &[u8], now: Instant) {
+    pub(super) fn take(&self, frame: &[u8], now: Instant) {
         let number = number_in(frame).and_then(|number| number.checked_sub(self.first));
         let Some(number) = number else {
             return;
@@ -138,7 +143,10 @@ async fn one_round(env: &TestEnv, plan: &Plan) -> Result<Percentiles> {
 }
 
 /// Waits until everything has come, while the senders continue.
-async fn arrived(arrivals: &Arrivals, mut sending: JoinSet<Result<()>>) -> Result<Percentiles> {
+pub(super) async fn arrived(
+    arrivals: &Arrivals,
+    mut sending: JoinSet<Result<()>>,
+) -> Result<Percentiles> {
     select! {
         all = arrivals.all() => all,
         Some(ended) = sending.join_next() => {
@@ -167,7 +175,7 @@ async fn send_all(
         frame["type"] = json!("send");
         frame["ref"] = json!(number.to_string());
         frame["client_msg_id"] = json!(format!("{:x}", rand::random::<u128>()));
-        frame["msg"] = json!(format!("{} {}", arrivals.first + number, groups::TEXT));
+        frame["msg"] = json!(format!("{} {}", arrivals.number(number), groups::TEXT));
         device.send(&frame.to_string()).await?;
     }
     loop {

@@ -15,6 +15,7 @@ mod query;
 mod replays;
 mod sequencer;
 mod sync;
+mod trickle;
 mod unread;
 mod whole;
 
@@ -36,7 +37,7 @@ use crate::{
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
 /// The stages: the name on the command line and in the results, and the function that measures.
-pub(crate) const STAGES: [(&str, Run); 19] = [
+pub(crate) const STAGES: [(&str, Run); 21] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
     ("messages", |plan| Box::pin(messages::run(plan))),
@@ -50,6 +51,8 @@ pub(crate) const STAGES: [(&str, Run); 19] = [
     ("whole-singles", |plan| Box::pin(whole::singles(plan))),
     ("latency", |plan| Box::pin(latency::run(plan))),
     ("load-curve", |plan| Box::pin(load_curve::run(plan))),
+    ("idle", |plan| Box::pin(trickle::idle(plan))),
+    ("trickle", |plan| Box::pin(trickle::run(plan))),
     ("memory-idle", |plan| Box::pin(memory::idle(plan))),
     ("groups", |plan| Box::pin(groups::run(plan))),
     ("sync", |plan| Box::pin(sync::run(plan))),

@@ -12,6 +12,7 @@ mod db;
 mod demo;
 mod demo_groups;
 mod demo_stories;
+mod diff;
 mod dlq;
 mod epoch;
 mod export;
@@ -179,11 +180,7 @@ async fn dispatch(
         Command::At(args) => at::run(&context, args, json).await?,
         Command::Replay(args) => return replay::run(&context, args, json).await,
         Command::Scratch(command) => scratch::run(&context, &command, json).await?,
-        Command::Diff { name } => {
-            let note = scratch::note(&context, &name).await?;
-            let scratch = scratch::context_of(&context, &name, note.as_of)?;
-            return audit::of_scratch(&scratch, json).await;
-        }
+        Command::Diff(args) => return diff::run(&context, &args, json).await,
         Command::Config(command) => config::run(&context.source, &command, json)?,
         Command::Stack(_)
         | Command::Key(_)
@@ -215,7 +212,7 @@ impl Command {
                 | Self::Replay(_)
                 | Self::At(_)
                 | Self::Scratch(_)
-                | Self::Diff { .. }
+                | Self::Diff(_)
         );
         let skips = matches!(self, Self::Db(DbCommand::SkipDeleted { .. }));
         reads_log || skips || matches!(self, Self::Topics(_) | Self::Epoch(_) | Self::Rules(_))
@@ -229,8 +226,8 @@ impl Command {
                 | Self::Audit(_)
                 | Self::Rebuild(_)
                 | Self::Scratch(_)
-                | Self::Diff { .. }
-        ) || matches!(self, Self::Replay(args) if args.as_of.is_some())
+                | Self::Diff(_)
+        ) || matches!(self, Self::Replay(args) if args.command.is_none())
     }
 
     fn is_service(&self) -> bool {

@@ -12,12 +12,34 @@ use crate::{
 /// What the names of all databases of scratches begin with. The live prefix must be another.
 const DATABASES: &str = "scratch_";
 
+/// Stands for the live projections where a scratch can be named.
+pub(super) const LIVE: &str = "live";
+
 /// The name of a scratch, on the command line: lowercase letters and digits, so that no name is the beginning of another's databases.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     match text.len() {
-        1..=16 if text.chars().all(is_plain) => Ok(text.to_owned()),
-        _ => Err("must be 1 to 16 lowercase letters and digits".to_owned()),
+        1..=16 if text != LIVE && text.chars().all(is_plain) => Ok(text.to_owned()),
+        _ => Err(format!(
+            "must be 1 to 16 lowercase letters and digits, and not `{LIVE}`"
+        )),
+    }
+}
+
+/// The name of a scratch, or [`LIVE`].
+pub(crate) fn other_name(text: &str) -> Result<String, String> {
+    match text {
+        LIVE => Ok(text.to_owned()),
+        _ => name(text),
+    }
+}
+
+/// What a scratch has, for people.
+pub(super) fn describe(note: &ScratchNote) -> String {
+    let as_of = times::rfc3339(note.as_of);
+    match &note.slice {
+        None => format!("as of {as_of}"),
+        Some(from) => format!("a slice from {from} up to {as_of}"),
     }
 }
 
@@ -112,18 +134,18 @@ async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
     };
     let mut names: Vec<String> = databases.iter().filter_map(name).collect();
     names.dedup();
-    let mut table = Table::new(["name", "as of", "complete"]);
+    let mut table = Table::new(["name", "what", "complete"]);
     for name in names {
-        let ScratchNote { as_of, is_complete } = note(context, &name).await?;
-        let as_of = times::rfc3339(as_of);
+        let note = note(context, &name).await?;
         if as_json {
+            let as_of = times::rfc3339(note.as_of);
             println!(
                 "{}",
-                json!({"name": name, "as_of": as_of, "complete": is_complete})
+                json!({"name": name, "as_of": as_of, "slice": note.slice, "complete": note.is_complete})
             );
         }
-        let complete = if is_complete { "yes" } else { "no" };
-        table.row([name, as_of, complete.to_owned()]);
+        let complete = if note.is_complete { "yes" } else { "no" };
+        table.row([name, describe(&note), complete.to_owned()]);
     }
     if !as_json {
         print!("{table}");

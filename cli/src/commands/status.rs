@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::ExitCode,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -211,9 +210,7 @@ fn not_sequenced(newest: Option<&Sequenced>, inbound: OffsetRange) -> i64 {
 }
 
 async fn events_ends(context: &CommandContext) -> anyhow::Result<PartitionMap<i64>> {
-    Ok(Arc::new(LogReader::new(&context.kafka()?)?)
-        .ends(Topic::Events)
-        .await?)
+    Ok(context.log_reader()?.ends(Topic::Events).await?)
 }
 
 async fn redis_offsets(context: &CommandContext) -> anyhow::Result<PartitionMap<i64>> {

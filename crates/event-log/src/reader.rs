@@ -11,7 +11,7 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
 };
-use schemas::{OffsetRange, Partition, PartitionMap, TimestampMs, topics::Topic};
+use schemas::{OffsetRange, Partition, PartitionMap, SourceWatermark, TimestampMs, topics::Topic};
 
 use crate::{
     EventLogError, KafkaConfig, Record,
@@ -32,6 +32,10 @@ const LOG_LINES: u32 = 20;
 
 /// The pause before a query is repeated while leaders change.
 const LEADER_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many records before an offset are read to know the watermark there. As many events in a row would have to be repeats by a former owner to make
+/// one of them count.
+const WATERMARK_LOOK_BACK: i64 = 1 << 16;
 
 /// A scan of at most this many records of each partition is small.
 const SMALL_SCAN: i64 = 64;
@@ -318,6 +322,27 @@ impl LogReader {
             }
         });
         Box::new(receiver.into_iter())
+    }
+
+    /// The watermark of the records of `chat.events` before an offset, for a reader that begins there (PROTOCOL S10). Blocks.
+    ///
+    /// # Errors
+    /// As [`Self::scan`].
+    pub fn watermark_before(
+        &self,
+        partition: Partition,
+        offset: i64,
+    ) -> Result<SourceWatermark, EventLogError> {
+        let OffsetRange { start, .. } = self.bounds(Topic::Events, &[partition])?[partition];
+        let before = start.max(offset - WATERMARK_LOOK_BACK)..offset;
+        let mut watermark = SourceWatermark::from_anywhere();
+        self.scan(Topic::Events, &[(partition, before)], |record| {
+            if let Ok(event) = record.event() {
+                watermark.admit(event.src.offset);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(watermark)
     }
 
     /// The record at `offset`, if it is on the log.

@@ -7,6 +7,7 @@ mod contact;
 mod conversation;
 mod datetime;
 mod device;
+mod difference;
 mod error;
 mod group;
 mod layout;
@@ -31,6 +32,7 @@ pub use contact::{
     ContactCursor, ContactDelta, ContactRow, FlagsAt, LastMessage, PREVIEW_CHARS, ReadUpTo,
 };
 pub use device::DeviceRow;
+pub use difference::{HowRowsDiffer, RowDifference, TableDifference};
 pub use error::StoreError;
 pub use group::{GroupDelta, GroupHead, GroupMemberRow, GroupRow, Membership, SettingsAt};
 pub use layout::{Layout, Shard};
@@ -39,7 +41,7 @@ pub use read::{ReadTx, UNREAD_LIMIT};
 pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink, StoredOffset};
 pub use schema::{MONTHS_AHEAD, Month, MonthSize, RetentionRow, SchemaReport};
-pub use scratch::ScratchNote;
+pub use scratch::{ScratchNote, ServerDisk};
 pub use store::MessageStore;
 pub use swap::{Fence, RebuildLock, ShadowState, Shadows};
 #[cfg(feature = "test-databases")]

@@ -75,6 +75,14 @@ impl Table {
         Sink::ALL.iter().any(|sink| Self::of(*sink).contains(&self))
     }
 
+    /// The index by which a row of two stores is the same row, and the columns that do not follow from the log.
+    pub(crate) fn identity(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::ReadChatMid => ("inx_2", &["id", "ts"]),
+            _ => ("PRIMARY", &[]),
+        }
+    }
+
     /// The table's name within its database.
     pub(crate) fn name(self, number: TableNumber) -> String {
         format!("{}_{number}", self.stem())

@@ -1,6 +1,8 @@
 //! Databases beside the live ones, with the projections as they were at an earlier time. They have a prefix of their own, so a store of its own
 //! reads and writes them.
 
+use std::path::PathBuf;
+
 use schemas::TimestampMs;
 use sqlx::Row as _;
 use time::PrimitiveDateTime;
@@ -8,29 +10,68 @@ use time::PrimitiveDateTime;
 use crate::{MessageStore, StoreError, arguments::Arguments, datetime};
 
 /// What the databases of a scratch say of themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScratchNote {
     /// They are as of this time.
     pub as_of: TimestampMs,
+    /// From where on the log was read, if not from its beginning: then they have the rows of messages only. At most 64 bytes.
+    pub slice: Option<String>,
     /// They have everything up to that time.
     pub is_complete: bool,
 }
 
+/// What a server has of the databases of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerDisk {
+    /// The address of the server.
+    pub host: String,
+    /// Where it keeps its data, as it says.
+    pub folder: PathBuf,
+    /// How many bytes the databases take there, by the server's statistics.
+    pub bytes: u64,
+}
+
 impl MessageStore {
+    /// What each server has of the databases under the prefix of this store.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn disks(&self) -> Result<Vec<ServerDisk>, StoreError> {
+        let mut disks = Vec::new();
+        for shard in self.shards_of_servers() {
+            let prefix = self.names().prefix();
+            let arguments = Arguments::default().with(prefix).with(prefix);
+            let sql = include_str!("../sql/read/size.sql").to_owned();
+            let mut session = self.session(shard).await?;
+            for row in session.fetch(sql, arguments.finish()?).await? {
+                let folder: String = row.try_get("folder")?;
+                disks.push(ServerDisk {
+                    host: self.pool(shard).connect_options().get_host().to_owned(),
+                    folder: folder.into(),
+                    bytes: row.try_get::<i64, _>("bytes")?.cast_unsigned(),
+                });
+            }
+        }
+        Ok(disks)
+    }
+
     /// Notes what the databases under the prefix of this store have, which must have been created.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn write_scratch_note(&self, note: ScratchNote) -> Result<(), StoreError> {
-        let ScratchNote { as_of, is_complete } = note;
+    pub async fn write_scratch_note(&self, note: &ScratchNote) -> Result<(), StoreError> {
         let table = self.names().scratch();
-        let as_of = datetime::to_column(as_of)?;
+        let as_of = datetime::to_column(note.as_of)?;
         let sql = include_str!("../sql/schema/scratch.sql").replace("{table}", &table);
         let mut session = self.session(self.shards_of_servers()[0]).await?;
         session.execute(sql).await?;
-        let note = format!("REPLACE INTO {table} (id, as_of, is_complete) VALUES (0, ?, ?)");
-        let arguments = Arguments::default().with(as_of).with(is_complete);
-        session.fetch(note, arguments.finish()?).await?;
+        let sql =
+            format!("REPLACE INTO {table} (id, as_of, slice, is_complete) VALUES (0, ?, ?, ?)");
+        let arguments = Arguments::default()
+            .with(as_of)
+            .with(note.slice.as_deref())
+            .with(note.is_complete);
+        session.fetch(sql, arguments.finish()?).await?;
         Ok(())
     }
 
@@ -44,7 +85,7 @@ impl MessageStore {
         }
         let table = self.names().scratch();
         let mut session = self.session(self.shards_of_servers()[0]).await?;
-        let sql = format!("SELECT as_of, is_complete FROM {table}");
+        let sql = format!("SELECT as_of, slice, is_complete FROM {table}");
         let rows = session.fetch_text(sql).await.map_err(|error| {
             let prefix = self.names().prefix();
             StoreError::fatal(format!("databases {prefix}… are no scratch: {error}"))
@@ -53,6 +94,7 @@ impl MessageStore {
             let as_of: PrimitiveDateTime = row.try_get("as_of")?;
             Ok(ScratchNote {
                 as_of: datetime::from_column(as_of),
+                slice: row.try_get("slice")?,
                 is_complete: row.try_get("is_complete")?,
             })
         });

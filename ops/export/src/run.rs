@@ -22,10 +22,6 @@ use crate::{
 /// How many partitions are exported at the same time. Each takes up to some 80 MB.
 const CONCURRENT_PARTITIONS: usize = 2;
 
-/// How many records before a range are read to know its watermark, if it does not begin where another ends. As many events in a row would have to be
-/// repeats by a former owner to make one of them count.
-const LOOK_BACK: i64 = 1 << 16;
-
 /// What to export, and where to.
 #[derive(Clone)]
 pub struct Export {
@@ -227,7 +223,7 @@ impl Export {
         } = gap;
         let watermark = match gap.watermark {
             Some(known) => known,
-            None => watermark_before(reader, *partition, range.start)?,
+            None => reader.watermark_before(*partition, range.start)?,
         };
         let later = if self.dataset.has_texts_of_messages() {
             let changes = range.start..*state_to;
@@ -328,22 +324,4 @@ fn check_retained(gaps: &[Gap], log: &PartitionMap<OffsetRange>) -> Result<(), E
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The watermark of the records before an offset. Blocks.
-fn watermark_before(
-    reader: &LogReader,
-    partition: Partition,
-    offset: i64,
-) -> Result<SourceWatermark, ExportError> {
-    let OffsetRange { start, .. } = reader.bounds(Topic::Events, &[partition])?[partition];
-    let before = start.max(offset - LOOK_BACK)..offset;
-    let mut watermark = SourceWatermark::from_anywhere();
-    reader.scan(Topic::Events, &[(partition, before)], |record| {
-        if let Ok(event) = record.event() {
-            watermark.admit(event.src.offset);
-        }
-        ControlFlow::Continue(())
-    })?;
-    Ok(watermark)
 }

@@ -1,12 +1,12 @@
 //! Fills the databases of a scratch: projections of their own, as they were at an earlier time.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
-use message_store::{ReadRow, Sink as StoreSink};
+use message_store::{OffsetUpdate, ReadRow, Sink as StoreSink};
 use mysql_sinks::{CoalescingSink, Destination, MessagesSink, UserRow};
 use projection::{Replay, Sink};
-use schemas::{LogPosition, Partition, PartitionMap, TableNumber};
+use schemas::{LogPosition, NextOffset, Partition, PartitionMap, TableNumber};
 
 use crate::{
     Context, Progress, RebuildError,
@@ -33,25 +33,10 @@ pub async fn fill(
     });
     let Context { store, topic, .. } = context;
     let destinations = |sink| Destination::all(store, sink, topic);
-    let layout = store.layout();
-    // A database has the messages and read positions of its partitions, and the contacts of its users, who are in all partitions.
-    let stored_in = |destination: &Destination| -> Vec<Partition> {
-        let is_stored = |partition: &Partition| {
-            layout.shard_of(TableNumber::from(*partition)) == destination.shard
-        };
-        all.iter().copied().filter(is_stored).collect()
-    };
-    let messages = stream::iter(destinations(StoreSink::Messages))
-        .map(|destination| {
-            let partitions = stored_in(&destination);
-            let sink = MessagesSink::new(destination);
-            read_into(sink, context, partitions, &ends, BATCH_BYTES, progress)
-        })
-        .buffer_unordered(CONCURRENT_DATABASES)
-        .try_collect::<Vec<_>>();
+    let messages = read_messages(context, &all, &ends, progress);
     let reads = stream::iter(destinations(StoreSink::Reads))
         .map(|destination| {
-            let partitions = stored_in(&destination);
+            let partitions = stored_in(&destination, &all);
             let sink = CoalescingSink::<ReadRow>::new([destination]);
             read_into(sink, context, partitions, &ends, BATCH_ROWS, progress)
         })
@@ -60,13 +45,99 @@ pub async fn fill(
     let contacts = CoalescingSink::<UserRow>::new(destinations(StoreSink::Contacts));
     let contacts = read_into(contacts, context, all.clone(), &ends, BATCH_ROWS, progress);
     let (_, _, positions) = try_join!(messages, reads, contacts)?;
-    for shard in layout.shards() {
+    for shard in store.layout().shards() {
         fill_unresolved_reads(store, shard, topic).await?;
     }
     for slot in &context.unread.connect().await? {
         slot.initialise_positions(&positions).await?;
     }
     Ok(())
+}
+
+/// Reads ranges of partitions into the tables of messages: rows alone, since what came before a range is not known. It may be stopped at any moment:
+/// the next call with the same ranges goes on.
+///
+/// # Errors
+/// [`RebuildError`].
+pub async fn fill_slice(
+    context: &Context,
+    ranges: &PartitionMap<Range<i64>>,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), RebuildError> {
+    let records: i64 = ranges
+        .iter()
+        .map(|(_, range)| range.end - range.start)
+        .sum();
+    progress(Progress::Begun {
+        wanted: 1,
+        left_over: None,
+        steps: records.cast_unsigned(),
+    });
+    let mut partitions = Vec::new();
+    let mut ends = PartitionMap::new();
+    for (partition, range) in ranges.iter() {
+        begin_at(context, partition, range.start).await?;
+        partitions.push(partition);
+        ends.insert(partition, range.end);
+    }
+    read_messages(context, &partitions, &ends, progress).await?;
+    Ok(())
+}
+
+/// Lets the tables of messages begin at this offset, if they have nothing of the partition yet.
+async fn begin_at(context: &Context, partition: Partition, start: i64) -> Result<(), RebuildError> {
+    let Context { store, topic, .. } = context;
+    let shard = store.layout().shard_of(partition);
+    let found = store
+        .read_resume_offsets(shard, StoreSink::Messages, topic, &[partition])
+        .await?;
+    let from = found[partition];
+    if from.next.get() >= start {
+        return Ok(());
+    }
+    let before = context
+        .reader
+        .blocking(move |reader| reader.watermark_before(partition, start));
+    let to = LogPosition {
+        next: NextOffset::new(start),
+        watermark: before.await?.highest().unwrap_or(from.watermark),
+    };
+    let update = OffsetUpdate {
+        partition,
+        from,
+        to,
+    };
+    store
+        .update_resume_offsets(shard, StoreSink::Messages, topic, &[update])
+        .await?;
+    Ok(())
+}
+
+/// Reads partitions into the tables of messages of all databases.
+async fn read_messages(
+    context: &Context,
+    partitions: &[Partition],
+    ends: &PartitionMap<i64>,
+    progress: &(impl Fn(Progress) + Sync),
+) -> Result<(), RebuildError> {
+    let Context { store, topic, .. } = context;
+    stream::iter(Destination::all(store, StoreSink::Messages, topic))
+        .map(|destination| {
+            let partitions = stored_in(&destination, partitions);
+            let sink = MessagesSink::new(destination);
+            read_into(sink, context, partitions, ends, BATCH_BYTES, progress)
+        })
+        .buffer_unordered(CONCURRENT_DATABASES)
+        .try_for_each(|_| std::future::ready(Ok(())))
+        .await
+}
+
+/// Those of the partitions whose messages and read positions a database has. It also has the contacts of its users, who are in all partitions.
+fn stored_in(destination: &Destination, partitions: &[Partition]) -> Vec<Partition> {
+    let layout = destination.store.layout();
+    let is_stored =
+        |partition: &Partition| layout.shard_of(TableNumber::from(*partition)) == destination.shard;
+    partitions.iter().copied().filter(is_stored).collect()
 }
 
 /// Returns the positions that the sink's tables have reached.

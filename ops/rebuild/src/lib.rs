@@ -11,7 +11,7 @@ mod unread;
 
 pub use context::Context;
 pub use error::RebuildError;
-pub use fill::fill;
+pub use fill::{fill, fill_slice};
 pub use progress::{Progress, Rebuilt};
 pub use tables::tables;
 pub use unread::unread;

@@ -9,8 +9,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 NAMES = (
     "ingest",
@@ -61,6 +65,22 @@ class Stack:
     def tidemark(self, *arguments: str) -> str:
         """What a command of the program prints."""
         return self._run(*arguments, "--config", str(self._directory / "run" / "tidemark.toml"))
+
+    @contextmanager
+    def query_api(self, *arguments: str) -> Iterator[str]:
+        """The address of another query-api, with these arguments."""
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+        config = str(self._directory / "run" / "tidemark.toml")
+        listen = ["--config", config, "--set", f"query_api.listen={address}"]
+        with subprocess.Popen([self._program, "query-api", *arguments, *listen]) as service:
+            try:
+                ready = httpx.Client(transport=httpx.HTTPTransport(retries=20))
+                assert ready.get(f"http://{address}/livez").is_success
+                yield f"http://{address}"
+            finally:
+                service.terminate()
 
     def stop(self) -> None:
         """Stops everything, and deletes its data."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ import pytest
 from lake import DATASETS, Lake
 from records import MORNING_MS, EventsTopic, event, message
 from stack import Stack
+from traffic import traffic
 
 import tidemark
+from tidemark import Client
 
 DAY_MS = 86_400_000
 
@@ -152,6 +155,34 @@ def test_messages_are_in_their_newest_state_and_recalled_ones_have_no_text(lake:
     assert Counter(row["recalled"] for row in messages)["recall"] >= 2
     edited = [row for row in messages if row["edited"]]
     assert edited and all(row["msg"] == "edited" and row["reactions"] == ["👍"] for row in edited)
+
+
+def test_a_replay_as_of_a_time_has_the_messages_of_an_export_up_to_it(
+    stack: Stack, client: Client, users: list[int], tmp_path: Path
+) -> None:
+    ann, ben, cem, lunch, _ = users
+    traffic(client, ann, ben, cem, lunch)
+    stack.audit()
+    midnight = datetime.now(UTC).isoformat()
+    client.outcome(client.send(ann, ben, msg="later"))
+    exported = Lake(stack, tmp_path / "lake", "--to", midnight)
+    exported.export()
+    replayed = json.loads(stack.tidemark("replay", "--as-of", midnight, "--into", "midnight", "--json"))
+    arguments = [argument for setting in replayed["settings"] for argument in setting.split(" ")]
+    with stack.query_api(*arguments) as query, Client(stack.ingest, query) as past:
+        for told, conversation in [
+            (past.history(ann, ben), {ann, ben}),
+            (past.history(ann, gid=lunch), {lunch}),
+        ]:
+            of_lake = [
+                (row["mid"], row["srcid"], row["msg"])
+                for row in exported.rows("messages")
+                if ({row["srcid"], row["destid"]} if row["gid"] is None else {row["gid"]}) == conversation
+            ]
+            of_replay = [(int(item["mid"]), int(item["srcid"]), item["msg"] or None) for item in told]
+            assert of_replay == sorted(of_lake) and of_lake
+        assert past.unread(ben, "pc")["total"] == client.unread(ben, "pc")["total"] - 1
+    stack.tidemark("scratch", "drop", "midnight")
 
 
 def test_pseudonyms_join_as_ids_do(stack: Stack, lake: Lake, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 mod history;
 
-use std::sync::Arc;
-
 use audit::{ConversationAt, StateAt};
 use event_log::LogReader;
 use indicatif::ProgressBar;
@@ -22,7 +20,7 @@ use crate::{
 };
 
 pub(super) async fn run(context: &CommandContext, args: AtArgs, json: bool) -> anyhow::Result<()> {
-    let reader = Arc::new(LogReader::new(&context.kafka()?)?);
+    let reader = context.log_reader()?;
     let bar = progress_bar()?;
     let answered = {
         let bar = bar.clone();

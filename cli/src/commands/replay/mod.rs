@@ -1,7 +1,7 @@
 //! Replays the log.
 
-mod as_of;
 mod decisions;
+mod into;
 mod judge;
 
 use std::process::ExitCode;
@@ -15,12 +15,9 @@ use crate::{
 /// # Errors
 /// The arguments contradict each other, or ask for nothing.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    match (&args.command, &args.as_of) {
-        (Some(ReplayCommand::Decisions(args)), _) => args.range.check(),
-        (None, Some(_)) => Ok(()),
-        (None, None) => Err(Failure::Usage(
-            "nothing is asked for: give --as-of and --into, or `decisions`".to_owned(),
-        )),
+    match &args.command {
+        Some(ReplayCommand::Decisions(args)) => args.range.check(),
+        None => into::check(args),
     }
 }
 
@@ -29,11 +26,11 @@ pub(super) async fn run(
     args: ReplayArgs,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(ReplayCommand::Decisions(args)) = args.command {
-        return decisions::run(context, args, json).await;
+    match args.command {
+        Some(ReplayCommand::Decisions(args)) => decisions::run(context, args, json).await,
+        None => {
+            into::run(context, &args, json).await?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
-    if let Some(args) = &args.as_of {
-        as_of::run(context, args, json).await?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,158 @@
+//! Builds projections as they were at an earlier time, in databases and under keys of their own. Nothing live is written, and no topic.
+
+mod room;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use message_store::{MessageStore, MySqlConfig, ScratchNote};
+use rebuild::Context;
+use schemas::{TimestampMs, topics::Topic};
+use serde_json::json;
+
+use crate::{
+    args::ReplayArgs,
+    commands::{rebuild::show, scratch},
+    context::CommandContext,
+    failure::Failure,
+    log_point::{LogPoint, LogRange, LogStart},
+    output::{grouped, per_second, progress_bar},
+    times,
+};
+
+/// A fill reads and writes many tables at once.
+const FEWEST_CONNECTIONS: u32 = 16;
+
+/// # Errors
+/// No time or range is asked for, or one that has nothing, or has not passed.
+pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+    match (&args.as_of, &args.range) {
+        (None, None) => Err(Failure::Usage(
+            "nothing is asked for: give --as-of, or --from and --to".to_owned(),
+        )),
+        (None, Some(range)) => range.check(),
+        (Some(_), _) => Ok(()),
+    }?;
+    as_of(args).map(drop)
+}
+
+pub(super) async fn run(
+    context: &CommandContext,
+    args: &ReplayArgs,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let name = args.into.as_deref().context("clap requires it")?;
+    let mut note = ScratchNote {
+        as_of: as_of(args)?,
+        slice: args.range.map(LogRange::beginning),
+        is_complete: false,
+    };
+    let settings = scratch::settings(context, name, note.as_of)?;
+    let scratch = scratch::with_settings(context, &settings)?;
+    let mut mysql: MySqlConfig = scratch.source.section("mysql")?;
+    mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
+    let store = MessageStore::connect(&mysql);
+    let rebuild = Context::new(&scratch.kafka()?, store.clone(), scratch.unread()?)?;
+    match store.scratch_note().await? {
+        Some(taken) if taken != note => return Err(is_taken(name, &taken).into()),
+        Some(_) => {}
+        None => room::check(context, &scratch).await?,
+    }
+    store.apply_schema(note.as_of).await?;
+    store.write_scratch_note(&note).await?;
+    let bar = progress_bar()?;
+    let started = Instant::now();
+    let filled = match args.range {
+        None => rebuild::fill(&rebuild, &|progress| show(&bar, progress)).await,
+        Some(range) => {
+            let ranges = scratch
+                .log_reader()?
+                .blocking(move |reader| range.offsets(reader, Topic::Events))
+                .await?;
+            rebuild::fill_slice(&rebuild, &ranges, &|progress| show(&bar, progress)).await
+        }
+    };
+    bar.finish_and_clear();
+    filled?;
+    note.is_complete = true;
+    store.write_scratch_note(&note).await?;
+    report(
+        (name, &note),
+        &settings,
+        (bar.position(), started.elapsed()),
+        as_json,
+    );
+    Ok(())
+}
+
+fn is_taken(name: &str, taken: &ScratchNote) -> Failure {
+    let then = scratch::describe(taken);
+    let why = format!(
+        "there is a scratch {name}, {then}: choose another name, or drop it with `tidemark scratch drop {name}`"
+    );
+    Failure::Usage(why)
+}
+
+/// The time up to which the log is read, which must be past: what comes later would change what there was then.
+fn as_of(args: &ReplayArgs) -> Result<TimestampMs, Failure> {
+    let (flag, point) = match (args.as_of, &args.range) {
+        (Some(point), _) => ("--as-of", point),
+        (
+            None,
+            Some(LogRange {
+                to:
+                    LogStart {
+                        partition: None,
+                        point,
+                    },
+                ..
+            }),
+        ) => ("--to", *point),
+        _ => ("--to", LogPoint::Earliest),
+    };
+    let now = times::now();
+    match point {
+        LogPoint::Latest => Ok(now),
+        LogPoint::Time(as_of) if as_of <= now => Ok(as_of),
+        _ => Err(Failure::Usage(format!(
+            "{flag} must be a time that is past, a date, or `now`"
+        ))),
+    }
+}
+
+fn report(
+    (name, note): (&str, &ScratchNote),
+    settings: &[(String, String)],
+    (read, took): (u64, Duration),
+    as_json: bool,
+) {
+    let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
+    let sets: Vec<String> = settings
+        .iter()
+        .map(|(key, value)| format!("--set {key}={value}"))
+        .collect();
+    if as_json {
+        let seconds = took.as_secs_f64();
+        println!(
+            "{}",
+            json!({"name": name, "as_of": times::rfc3339(note.as_of), "slice": note.slice, "read": read, "seconds": seconds, "per_second": rate, "settings": sets})
+        );
+        return;
+    }
+    let done = format!(
+        "{} records read in {:.1} s, {} a second",
+        grouped(read),
+        took.as_secs_f64(),
+        grouped(rate as u64)
+    );
+    if note.slice.is_some() {
+        println!(
+            "{done}. A slice has rows of messages and changes, in databases scratch_{name}_0 …: no counts, contacts or read positions, which need all that came before"
+        );
+        return;
+    }
+    println!(
+        "{done}. Read it with\n  tidemark query-api {} --set query_api.listen=127.0.0.1:7399",
+        sets.join(" ")
+    );
+}
