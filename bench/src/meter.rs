@@ -196,7 +196,20 @@ pub(crate) fn resident_of(pid: u32, shared: SharedPages) -> Result<f64> {
         SharedPages::Proportional => "Pss:",
         SharedPages::Resident => "Rss:",
     };
-    let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    mib_in(format!("/proc/{pid}/smaps_rollup"), field)
+}
+
+/// The most memory that a process has held so far, MiB (proc(5), `status`).
+///
+/// # Errors
+/// If the process does not run.
+pub(crate) fn peak_of(pid: u32) -> Result<f64> {
+    mib_in(format!("/proc/{pid}/status"), "VmHWM:")
+}
+
+/// The MiB of a field in kB.
+fn mib_in(file: impl AsRef<Path>, field: &str) -> Result<f64> {
+    let memory = fs::read_to_string(file)?;
     let line = memory.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|line| line.split_whitespace().next());
     let kib: f64 = kib.with_context(|| format!("no {field}"))?.parse()?;

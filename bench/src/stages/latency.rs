@@ -68,7 +68,7 @@ struct Sent {
 type Seen = Vec<(Instant, PartitionMap<LogPosition>)>;
 
 /// The times from when messages are due until they are accepted, in Redis and in MySQL: the p99 of each, milliseconds.
-async fn one_round(env: &TestEnv) -> Result<[f64; 3]> {
+pub(super) async fn one_round(env: &TestEnv) -> Result<[f64; 3]> {
     let (progress, traffic) = (Progress::of(env).await?, Traffic::real()?);
     let (mut redis, mut mysql) = (Seen::new(), Seen::new());
     let messages = Projection::Tables(Sink::Messages);

@@ -37,7 +37,7 @@ use crate::{
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
 /// The stages: the name on the command line and in the results, and the function that measures.
-pub(crate) const STAGES: [(&str, Run); 21] = [
+pub(crate) const STAGES: [(&str, Run); 22] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
     ("messages", |plan| Box::pin(messages::run(plan))),
@@ -47,6 +47,7 @@ pub(crate) const STAGES: [(&str, Run); 21] = [
     ("rebuild", |plan| Box::pin(replays::rebuild(plan))),
     ("export", |plan| Box::pin(analysts::export(plan))),
     ("decisions", |plan| Box::pin(analysts::decisions(plan))),
+    ("beside-analysts", |plan| Box::pin(analysts::beside(plan))),
     ("whole", |plan| Box::pin(whole::batches(plan))),
     ("whole-singles", |plan| Box::pin(whole::singles(plan))),
     ("latency", |plan| Box::pin(latency::run(plan))),
