@@ -82,6 +82,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         quiet_logs("error,dev_stack=info");
         return stack::run(&source, command, args.json);
     }
+    if args.command.is_for_analysts() {
+        give_way();
+    }
     let runtime = if args.command.is_service() {
         source.section::<RuntimeConfig>("runtime")?.build()?
     } else {
@@ -230,6 +233,14 @@ impl Command {
         ) || matches!(self, Self::Replay(args) if args.command.is_none())
     }
 
+    /// Whether nobody waits for the command as live traffic waits for a processor.
+    fn is_for_analysts(&self) -> bool {
+        matches!(
+            self,
+            Self::Export(_) | Self::Replay(_) | Self::At(_) | Self::Diff(_)
+        )
+    }
+
     fn is_service(&self) -> bool {
         matches!(
             self,
@@ -242,6 +253,13 @@ impl Command {
                 | Self::Gateway
         )
     }
+}
+
+/// Gives this process what the others leave of the processors. Threads have the priority of the thread that makes them, so this comes first.
+fn give_way() {
+    const LOWEST: i32 = 19;
+    // A system that refuses leaves the usual priority.
+    let _ = rustix::process::setpriority_process(None, LOWEST);
 }
 
 /// Commands print their own results: of the libraries only errors are logged, unless RUST_LOG asks for more.

@@ -37,8 +37,8 @@ pub struct KafkaConfig {
     /// How many copies `topics apply` makes of each new topic; absent: 3, or one on each broker if there are fewer brokers.
     #[garde(inner(range(min = 1, max = 32)))]
     pub replication: Option<u8>,
-    /// How long a broker may hold an empty answer to a consumer back, milliseconds. Lower is faster and costs an idle system more: every consumer
-    /// asks again as soon as it has its answer. A projection that writes at intervals allows half of its interval, if that is longer.
+    /// The interval at which a broker answers a consumer while many records come, milliseconds: lower is faster and costs more. While few come, each is
+    /// answered at once. A projection that writes at intervals allows half of its interval, if that is longer.
     #[garde(range(min = 1, max = 1000))]
     pub fetch_wait_ms: u32,
     /// After this long without a heartbeat a process counts as dead, and others take its partitions over; milliseconds. Brokers refuse values outside

@@ -14,11 +14,14 @@ use crate::{
     EventLogError, KafkaConfig, RecordRef,
     config::OwnSettings as _,
     context::{self, NamedContext},
+    pace::{Asking, Pace},
     reconnect::ReconnectingClient,
 };
 
 /// How long a broker may take to return the offset range of a partition; the polling thread waits for it.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a broker may hold a long poll back. A partition that is added waits for the answer to the request before, so no longer than this.
+const LONG_POLL: Duration = Duration::from_millis(250);
 /// The shortest time between two rounds of such queries.
 const QUERY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -67,10 +70,15 @@ struct Reading {
     paused: bool,
 }
 
-/// Reads partitions of one topic from given offsets, without a group. One thread polls, starts, stops, pauses
-/// and resumes.
+type Consumer = ReconnectingClient<BaseConsumer<NamedContext>>;
+
+/// Reads partitions of one topic from given offsets, without a group: by long polls while records come one by one, once each
+/// [`KafkaConfig::fetch_wait_ms`] while many come. One thread polls, starts, stops, pauses and resumes.
 pub struct Fetcher {
-    consumer: ReconnectingClient<BaseConsumer<NamedContext>>,
+    /// One for each way of asking, since librdkafka's settings are for good. Only that of `asking` has partitions.
+    consumers: [Consumer; 2],
+    asking: Asking,
+    pace: Pace,
     topic: String,
     reading: PartitionMap<Reading>,
     /// Partitions that librdkafka may have stopped reading because their position was out of range.
@@ -87,17 +95,27 @@ impl Fetcher {
     /// [`EventLogError`] if librdkafka refuses a setting.
     pub fn new(config: &KafkaConfig, topic: Topic) -> Result<Self, EventLogError> {
         config.require_present("following a topic")?;
-        let consumer = config
-            // Manual assignment needs a group id, too; nothing is ever committed under it.
-            .consumer("tidemark-fetcher")
-            .own("fetch.min.bytes", "1000000")
-            .own("fetch.wait.max.ms", config.fetch_wait_ms.to_string())
-            .own("queued.min.messages", "10000")
-            .own("queued.max.messages.kbytes", "2048")
-            .create_with_context(NamedContext("fetcher"))
-            .map_err(|e| EventLogError::new("creating a fetcher", e))?;
+        let consumer = |min_bytes: &str, wait_ms: u128| -> Result<Consumer, EventLogError> {
+            let consumer = config
+                // Manual assignment needs a group id, too; nothing is ever committed under it.
+                .consumer("tidemark-fetcher")
+                .own("fetch.min.bytes", min_bytes)
+                .own("fetch.wait.max.ms", wait_ms.to_string())
+                .own("queued.min.messages", "10000")
+                .own("queued.max.messages.kbytes", "2048")
+                .create_with_context(NamedContext("fetcher"))
+                .map_err(|e| EventLogError::new("creating a fetcher", e))?;
+            Ok(ReconnectingClient::new(consumer, &config.brokers))
+        };
+        let interval = Duration::from_millis(config.fetch_wait_ms.into());
+        let pace = Pace::new(interval, Instant::now());
         Ok(Self {
-            consumer: ReconnectingClient::new(consumer, &config.brokers),
+            consumers: [
+                consumer("1", LONG_POLL.as_millis())?,
+                consumer("1000000", interval.as_millis())?,
+            ],
+            asking: pace.asking(),
+            pace,
             topic: config.topic(topic),
             reading: PartitionMap::new(),
             suspect: BTreeSet::new(),
@@ -112,17 +130,9 @@ impl Fetcher {
     /// [`EventLogError`] if librdkafka refuses.
     pub fn start(&mut self, partition: Partition, next: NextOffset) -> Result<(), EventLogError> {
         self.stop(partition)?;
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition_offset(
-            &self.topic,
-            partition.get().into(),
-            Offset::Offset(next.get()),
-        )
-        .and_then(|()| self.consumer.incremental_assign(&list))
-        .map_err(|e| EventLogError::new(format!("starting {partition:?} of {}", self.topic), e))?;
-        let paused = false;
+        let paused = true;
         self.reading.insert(partition, Reading { next, paused });
-        Ok(())
+        self.resume(partition)
     }
 
     /// Stops reading a partition: `poll` returns none of its records after this.
@@ -130,24 +140,29 @@ impl Fetcher {
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses.
     pub fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        // librdkafka keeps a pause beyond the assignment: the next start would read nothing.
-        self.resume(partition)?;
-        if self.reading.remove(partition).is_none() {
-            return Ok(());
-        }
+        self.pause(partition)?;
+        self.reading.remove(partition);
         self.suspect.remove(&partition);
         self.back_in_range.retain(|back| *back != partition);
-        self.consumer
-            .incremental_unassign(&self.one(partition))
-            .map_err(|e| EventLogError::new(format!("stopping {partition:?} of {}", self.topic), e))
+        Ok(())
     }
 
-    /// Pauses a started partition until [`Self::resume`]. Polling must continue meanwhile.
+    /// Pauses a started partition until [`Self::resume`]: `poll` returns none of its records meanwhile. librdkafka's own pause would keep no record that it
+    /// has, either, and would last beyond the assignment.
     ///
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses.
     pub fn pause(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        self.set_paused(partition, true)
+        let Some(reading) = self.reading.get_mut(partition) else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut reading.paused, true) {
+            return Ok(());
+        }
+        let list = self.positions(|of| of == partition);
+        self.consumer()
+            .incremental_unassign(&list)
+            .map_err(|e| EventLogError::new(format!("stopping {partition:?} of {}", self.topic), e))
     }
 
     /// Resumes a paused partition.
@@ -155,24 +170,19 @@ impl Fetcher {
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses.
     pub fn resume(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        self.set_paused(partition, false)
-    }
-
-    fn set_paused(&mut self, partition: Partition, pause: bool) -> Result<(), EventLogError> {
-        let list = self.one(partition);
-        let Some(reading) = self.reading.get_mut(partition) else {
-            return Ok(());
-        };
-        if reading.paused == pause {
+        if !self
+            .reading
+            .get(partition)
+            .is_some_and(|reading| reading.paused)
+        {
             return Ok(());
         }
-        reading.paused = pause;
-        let (done, what) = if pause {
-            (self.consumer.pause(&list), "pausing")
-        } else {
-            (self.consumer.resume(&list), "resuming")
-        };
-        done.map_err(|e| EventLogError::new(format!("{what} {partition:?}"), e))
+        self.hurry()?;
+        self.reading[partition].paused = false;
+        let list = self.positions(|of| of == partition);
+        self.consumer()
+            .incremental_assign(&list)
+            .map_err(|e| EventLogError::new(format!("starting {partition:?} of {}", self.topic), e))
     }
 
     /// Waits at most `timeout` for the next record of any started partition, and returns the result of `take` for it. The call takes about 2 s longer
@@ -189,9 +199,15 @@ impl Fetcher {
         if let Some(partition) = self.back_in_range.pop_front() {
             return Ok(Some(take(Fetched::BackInRange(partition))));
         }
-        match self.consumer.poll(timeout) {
+        let waits = !timeout.is_zero();
+        if waits {
+            self.choose()
+                .map_err(|fault| FetchError::Fatal(fault.to_string()))?;
+        }
+        match self.consumers[self.asking as usize].poll(timeout) {
             None => Ok(None),
             Some(Ok(message)) => {
+                self.pace.took(waits);
                 let record = RecordRef::of_message(&message);
                 if let Some(reading) = self.reading.get_mut(record.partition) {
                     reading.next = NextOffset::after(record.offset);
@@ -250,7 +266,7 @@ impl Fetcher {
             return Ok(());
         };
         let (start, end) = self
-            .consumer
+            .consumer()
             .fetch_watermarks(&self.topic, partition.get().into(), QUERY_TIMEOUT)
             .map_err(|e| FetchError::Transient(format!("offsets of {partition:?}: {e}")))?;
         if !(start..=end).contains(&next.get()) {
@@ -264,14 +280,60 @@ impl Fetcher {
         }
         let fatal = |fault: EventLogError| FetchError::Fatal(fault.to_string());
         self.start(partition, next).map_err(fatal)?;
-        self.set_paused(partition, paused).map_err(fatal)?;
+        if paused {
+            self.pause(partition).map_err(fatal)?;
+        }
         self.back_in_range.push_back(partition);
         Ok(())
     }
 
-    fn one(&self, partition: Partition) -> TopicPartitionList {
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition(&self.topic, partition.get().into());
+    /// Asks at intervals for a while, so that a partition that is added or resumed waits for no long poll.
+    fn hurry(&mut self) -> Result<(), EventLogError> {
+        self.pace.hurry(Instant::now());
+        self.ask(Asking::Intervals)
+    }
+
+    fn choose(&mut self) -> Result<(), EventLogError> {
+        if self.pace.choose(Instant::now()) {
+            // It has no partitions, but tells of connections.
+            let other = 1 - self.asking as usize;
+            while self.consumers[other].poll(Duration::ZERO).is_some() {}
+        }
+        self.ask(self.pace.asking())
+    }
+
+    /// Lets the consumer for this way of asking read on, unless a position has to be checked first.
+    fn ask(&mut self, asking: Asking) -> Result<(), EventLogError> {
+        if asking == self.asking || !self.suspect.is_empty() {
+            return Ok(());
+        }
+        let positions = self.positions(|partition| !self.reading[partition].paused);
+        let next = &self.consumers[asking as usize];
+        self.consumer()
+            .incremental_unassign(&positions)
+            .and_then(|()| next.incremental_assign(&positions))
+            .map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))?;
+        self.asking = asking;
+        Ok(())
+    }
+
+    fn consumer(&self) -> &Consumer {
+        &self.consumers[self.asking as usize]
+    }
+
+    /// Partitions that are being read, with their positions.
+    fn positions(&self, is_wanted: impl Fn(Partition) -> bool) -> TopicPartitionList {
+        let mut list = TopicPartitionList::with_capacity(self.reading.len());
+        for (partition, reading) in self.reading.iter() {
+            if is_wanted(partition) {
+                list.add_partition_offset(
+                    &self.topic,
+                    partition.get().into(),
+                    Offset::Offset(reading.next.get()),
+                )
+                .expect("an offset of the log is one");
+            }
+        }
         list
     }
 }

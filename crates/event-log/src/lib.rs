@@ -12,6 +12,7 @@ mod generation;
 mod halted;
 mod log_ends;
 mod member;
+mod pace;
 mod producer;
 mod producer_pool;
 mod properties;

@@ -282,6 +282,57 @@ async fn a_fetcher_can_be_restarted_anywhere_and_reports_a_position_out_of_range
     .await;
 }
 
+/// Records that come one by one for a while, then many at once, then one by one again: a fetcher asks by long polls and at intervals in turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetcher_reads_each_record_once_however_it_asks() {
+    const ROUNDS: i64 = 3;
+    const BURST: i64 = 300;
+    let log = Log::new().await;
+    let config = log.config();
+    let (read, paused) = (partition(1), partition(2));
+    let (offsets, mut positions) = tokio::sync::mpsc::unbounded_channel();
+    let reading = blocking(move || {
+        let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
+        for partition in [read, paused] {
+            fetcher.start(partition, NextOffset::new(0)).unwrap();
+        }
+        fetcher.pause(paused).unwrap();
+        let mut of_paused = 0;
+        poll_until(&mut fetcher, |fetched| {
+            if let Fetched::Record(record) = fetched.unwrap() {
+                assert_eq!(record.partition, read, "the other is paused");
+                offsets.send(record.offset).unwrap();
+                return record.offset + 1 == ROUNDS * (1 + BURST);
+            }
+            false
+        });
+        fetcher.resume(paused).unwrap();
+        poll_until(&mut fetcher, |fetched| {
+            if let Fetched::Record(record) = fetched.unwrap() {
+                assert_eq!((record.partition, record.offset), (paused, of_paused));
+                of_paused += 1;
+            }
+            of_paused == ROUNDS
+        });
+    });
+    let reading = tokio::spawn(reading);
+    let mut expected = 0..;
+    for _ in 0..ROUNDS {
+        log.append_all(paused, &["held back"]).await;
+        for burst in [1, BURST] {
+            for _ in 0..burst {
+                log.append_all(read, &["one"]).await;
+            }
+            for _ in 0..burst {
+                assert_eq!(positions.recv().await, expected.next());
+            }
+            // Longer than two windows of `Pace`: it asks by long polls then.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+    reading.await.unwrap();
+}
+
 /// What the next records of `partition` are, until it is drained at `end`.
 fn read_to(fetcher: &mut Fetcher, of: Partition, end: i64) -> Vec<i64> {
     let mut offsets = Vec::new();

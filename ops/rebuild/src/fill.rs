@@ -2,17 +2,19 @@
 
 use std::{ops::Range, sync::Arc};
 
-use futures::{StreamExt as _, TryStreamExt as _, stream, try_join};
 use message_store::{OffsetUpdate, ReadRow, Sink as StoreSink};
 use mysql_sinks::{CoalescingSink, Destination, MessagesSink, UserRow};
 use projection::{Replay, Sink};
 use schemas::{LogPosition, NextOffset, Partition, PartitionMap, TableNumber};
 
-use crate::{
-    Context, Progress, RebuildError,
-    build::fill_unresolved_reads,
-    tables::{BATCH_BYTES, BATCH_ROWS, CONCURRENT_DATABASES},
-};
+use crate::{Context, Progress, RebuildError, build::fill_unresolved_reads};
+
+/// The size of a batch: bytes of messages, rows of the other tables. Small, since live statements wait for a processor beside it.
+const BATCH_BYTES: usize = 512 << 10;
+const BATCH_ROWS: usize = 4_000;
+
+/// How many times as long as it writes a fill rests: an analyst can wait, and live traffic can not.
+const RESTS: u32 = 3;
 
 /// Reads the log, up to the ends that the reader of `context` sees, into all tables of its store, which nothing else writes: the projections' own
 /// sinks do that. Then sets the positions in Redis, where users are rebuilt when they are read. It may be stopped at any moment: the next call goes on.
@@ -33,18 +35,14 @@ pub async fn fill(
     });
     let Context { store, topic, .. } = context;
     let destinations = |sink| Destination::all(store, sink, topic);
-    let messages = read_messages(context, &all, &ends, progress);
-    let reads = stream::iter(destinations(StoreSink::Reads))
-        .map(|destination| {
-            let partitions = stored_in(&destination, &all);
-            let sink = CoalescingSink::<ReadRow>::new([destination]);
-            read_into(sink, context, partitions, &ends, BATCH_ROWS, progress)
-        })
-        .buffer_unordered(CONCURRENT_DATABASES)
-        .try_collect::<Vec<_>>();
+    read_messages(context, &all, &ends, progress).await?;
+    for destination in destinations(StoreSink::Reads) {
+        let partitions = stored_in(&destination, &all);
+        let sink = CoalescingSink::<ReadRow>::new([destination]);
+        read_into(sink, context, partitions, &ends, BATCH_ROWS, progress).await?;
+    }
     let contacts = CoalescingSink::<UserRow>::new(destinations(StoreSink::Contacts));
-    let contacts = read_into(contacts, context, all.clone(), &ends, BATCH_ROWS, progress);
-    let (_, _, positions) = try_join!(messages, reads, contacts)?;
+    let positions = read_into(contacts, context, all, &ends, BATCH_ROWS, progress).await?;
     for shard in store.layout().shards() {
         fill_unresolved_reads(store, shard, topic).await?;
     }
@@ -121,15 +119,12 @@ async fn read_messages(
     progress: &(impl Fn(Progress) + Sync),
 ) -> Result<(), RebuildError> {
     let Context { store, topic, .. } = context;
-    stream::iter(Destination::all(store, StoreSink::Messages, topic))
-        .map(|destination| {
-            let partitions = stored_in(&destination, partitions);
-            let sink = MessagesSink::new(destination);
-            read_into(sink, context, partitions, ends, BATCH_BYTES, progress)
-        })
-        .buffer_unordered(CONCURRENT_DATABASES)
-        .try_for_each(|_| std::future::ready(Ok(())))
-        .await
+    for destination in Destination::all(store, StoreSink::Messages, topic) {
+        let partitions = stored_in(&destination, partitions);
+        let sink = MessagesSink::new(destination);
+        read_into(sink, context, partitions, ends, BATCH_BYTES, progress).await?;
+    }
+    Ok(())
 }
 
 /// Those of the partitions whose messages and read positions a database has. It also has the contacts of its users, who are in all partitions.
@@ -151,7 +146,8 @@ async fn read_into(
 ) -> Result<PartitionMap<LogPosition>, RebuildError> {
     // A reader reads one range at a time.
     let reader = Arc::clone(&context.with_own_reader()?.reader);
-    let mut replay = Replay::begin(sink, reader, &partitions, max_pending).await?;
+    let replay = Replay::begin(sink, reader, &partitions, max_pending).await?;
+    let mut replay = replay.resting(RESTS);
     let report = |records| progress(Progress::Advanced(records));
     replay.up_to(ends, report).await?;
     Ok(replay.positions().clone())

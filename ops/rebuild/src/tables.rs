@@ -14,11 +14,11 @@ use crate::{
 };
 
 /// How many databases are rebuilt concurrently.
-pub(crate) const CONCURRENT_DATABASES: usize = 4;
+const CONCURRENT_DATABASES: usize = 4;
 
 /// The size of a batch: bytes of messages, rows of the other tables.
-pub(crate) const BATCH_BYTES: usize = 4 << 20;
-pub(crate) const BATCH_ROWS: usize = 20_000;
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_ROWS: usize = 20_000;
 
 /// Rebuilds the tables of `sink`, or only the table `only`: builds shadow tables from the log, compares them with a fold of the log, and
 /// swaps them in, one swap after the other.

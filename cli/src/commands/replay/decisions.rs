@@ -4,8 +4,10 @@ use std::{
     collections::HashMap,
     iter::Peekable,
     ops::{ControlFlow, Range},
+    panic::resume_unwind,
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -26,6 +28,9 @@ use crate::{
     failure::{Failure, NEGATIVE},
     output::{Table, grouped, per_second, progress_bar},
 };
+
+/// How many partitions are read at the same time. Each begins with some answers of the broker that have to be waited for.
+const WORKERS: usize = 4;
 
 /// How many of the newest events are looked at for the epoch.
 const EPOCH_LOOK_BACK: i64 = 64;
@@ -67,34 +72,54 @@ struct Logs {
     events: Arc<LogReader>,
 }
 
+impl Logs {
+    fn new(kafka: &KafkaConfig) -> Result<Self, EventLogError> {
+        Ok(Self {
+            inbound: Arc::new(LogReader::new(kafka)?),
+            events: Arc::new(LogReader::new(kafka)?),
+        })
+    }
+}
+
 fn replay(
     kafka: &KafkaConfig,
     args: &ReplayDecisionsArgs,
     changes: &Changes,
     bar: &ProgressBar,
 ) -> anyhow::Result<Findings> {
-    let logs = Logs {
-        inbound: Arc::new(LogReader::new(kafka)?),
-        events: Arc::new(LogReader::new(kafka)?),
-    };
+    let logs = Logs::new(kafka)?;
     let inbound = args.range.offsets(&logs.inbound, Topic::Inbound)?;
     let partitions: Vec<Partition> = inbound.partitions().collect();
     let events = logs.events.bounds(Topic::Events, &partitions)?;
     let mut dead_letters = DeadLetters::read(kafka, &logs.inbound, &partitions)?;
-    bar.set_length(
-        events
-            .iter()
-            .map(|(_, range)| range.end.cast_unsigned())
-            .sum(),
-    );
-    let mut findings = Findings::default();
+    let lengths = events.iter().map(|(_, range)| range.end.cast_unsigned());
+    bar.set_length(lengths.sum());
+    let mut judges = Vec::new();
     for (partition, inbound) in inbound {
         let letters = dead_letters.of.remove(partition).unwrap_or_default();
         let judge = Judge::new(partition, changes, letters, dead_letters.since)
             .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
-        findings.merge(logs.judge(judge, partition, inbound, events[partition], bar)?);
+        judges.push((judge, partition, inbound));
     }
-    Ok(findings)
+    let queue = Mutex::new(judges.into_iter());
+    let work = || -> anyhow::Result<Findings> {
+        let logs = Logs::new(kafka)?;
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let mut findings = Findings::default();
+        while let Some((judge, partition, inbound)) = next() {
+            findings.merge(logs.judge(judge, partition, inbound, events[partition], bar)?);
+        }
+        Ok(findings)
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        let mut findings = Findings::default();
+        for worker in workers {
+            let found = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            findings.merge(found?);
+        }
+        Ok(findings)
+    })
 }
 
 impl Logs {
