@@ -62,7 +62,7 @@ impl LogRange {
     pub(crate) fn check(self) -> Result<(), Failure> {
         self.partitions()?;
         if self.from.point.leaves_nothing_up_to(self.to.point) {
-            let why = "there is nothing from --from up to --to: --from must be before it";
+            let why = "--from must be before --to";
             return Err(Failure::Usage(why.to_owned()));
         }
         Ok(())
@@ -76,7 +76,10 @@ impl LogRange {
         }
     }
 
-    /// The offsets of a topic that it has. Blocks.
+    /// The offsets of a topic. Blocks.
+    ///
+    /// # Errors
+    /// Records at or after `--from` were deleted, unless it is `earliest`; Kafka does not answer.
     pub(crate) fn offsets(
         self,
         reader: &LogReader,
@@ -84,9 +87,39 @@ impl LogRange {
     ) -> anyhow::Result<PartitionMap<Range<i64>>> {
         let partitions = self.partitions()?;
         let starts = self.from.point.offsets(reader, topic, &partitions)?;
+        self.check_retained(reader, topic, &starts)?;
         let ends = self.to.point.offsets(reader, topic, &partitions)?;
         let range = |(partition, start): (_, i64)| (partition, start..ends[partition].max(start));
         Ok(starts.into_iter().map(range).collect())
+    }
+
+    fn check_retained(
+        self,
+        reader: &LogReader,
+        topic: Topic,
+        starts: &PartitionMap<i64>,
+    ) -> anyhow::Result<()> {
+        let partitions: Vec<Partition> = starts.partitions().collect();
+        for (partition, OffsetRange { start, .. }) in reader.bounds(topic, &partitions)? {
+            if start == 0 || starts[partition] > start {
+                continue;
+            }
+            let lacks = match self.from.point {
+                LogPoint::Earliest | LogPoint::Latest => false,
+                LogPoint::Offset(from) => from < start,
+                LogPoint::Time(from) => {
+                    let first = reader.record(topic, partition, start)?;
+                    first.is_none_or(|first| from < first.timestamp)
+                }
+            };
+            if lacks {
+                return Err(Failure::NotFound(format!(
+                    "partition {partition} begins at offset {start}: what came before was deleted by retention. `--from earliest` is all that is left"
+                ))
+                .into());
+            }
+        }
+        Ok(())
     }
 
     fn partitions(self) -> Result<Vec<Partition>, Failure> {

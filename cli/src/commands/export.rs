@@ -111,7 +111,7 @@ async fn bounds(export: &Export, range: LogRange) -> anyhow::Result<Bounds> {
     let reader = Arc::new(LogReader::new(&export.kafka)?);
     let ranges = reader.blocking(move |reader| range.offsets(reader, Topic::Events));
     Ok(Bounds {
-        asked: (range.from.to_string(), range.to.to_string()),
+        asked: (range.beginning(), range.to.to_string()),
         ranges: ranges.await.context("looking for --from and --to")?,
     })
 }

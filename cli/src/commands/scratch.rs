@@ -101,18 +101,21 @@ fn store(context: &CommandContext, database_prefix: String) -> anyhow::Result<Me
     }))
 }
 
+/// What the scratch of this name is, if there is one.
+pub(super) async fn find(
+    context: &CommandContext,
+    name: &str,
+) -> anyhow::Result<Option<ScratchNote>> {
+    Ok(store(context, prefix(name))?.scratch_note().await?)
+}
+
 /// What a scratch is.
 ///
 /// # Errors
 /// There is none of this name.
 pub(super) async fn note(context: &CommandContext, name: &str) -> anyhow::Result<ScratchNote> {
-    let found = store(context, prefix(name))?.scratch_note().await?;
-    let none = || {
-        Failure::NotFound(format!(
-            "there is no scratch {name}; `tidemark scratch list` lists them"
-        ))
-    };
-    Ok(found.ok_or_else(none)?)
+    let found = find(context, name).await?;
+    Ok(found.ok_or_else(|| there_is_none(name))?)
 }
 
 pub(super) async fn run(
@@ -127,16 +130,18 @@ pub(super) async fn run(
 }
 
 async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
-    let databases = store(context, DATABASES.to_owned())?.databases().await?;
-    let name = |database: &String| {
-        let (name, _) = database.strip_prefix(DATABASES)?.rsplit_once('_')?;
-        Some(name.to_owned())
-    };
-    let mut names: Vec<String> = databases.iter().filter_map(name).collect();
-    names.dedup();
     let mut table = Table::new(["name", "what", "complete"]);
-    for name in names {
-        let note = note(context, &name).await?;
+    for name in store(context, DATABASES.to_owned())?.scratches().await? {
+        let Some(note) = find(context, &name).await? else {
+            if as_json {
+                println!(
+                    "{}",
+                    json!({"name": name, "as_of": null, "complete": false})
+                );
+            }
+            table.row([name, "stopped before it began".to_owned(), "no".to_owned()]);
+            continue;
+        };
         if as_json {
             let as_of = times::rfc3339(note.as_of);
             println!(
@@ -154,12 +159,22 @@ async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
 }
 
 async fn drop_it(context: &CommandContext, name: &str) -> anyhow::Result<()> {
-    let ScratchNote { as_of, .. } = note(context, name).await?;
-    let scratch = context_of(context, name, as_of)?;
+    let scratch = context_of(context, name, TimestampMs::default())?;
+    let store = scratch.messages()?;
     for slot in &scratch.unread()?.connect().await? {
         slot.drop_all().await?;
     }
-    let dropped = scratch.messages()?.drop_databases().await?;
-    println!("{dropped} databases dropped");
-    Ok(())
+    match store.drop_databases().await? {
+        0 => Err(there_is_none(name).into()),
+        dropped => {
+            println!("{dropped} databases dropped");
+            Ok(())
+        }
+    }
+}
+
+fn there_is_none(name: &str) -> Failure {
+    Failure::NotFound(format!(
+        "there is no scratch {name}; `tidemark scratch list` lists them"
+    ))
 }

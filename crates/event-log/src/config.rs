@@ -26,7 +26,7 @@ pub struct KafkaConfig {
     /// Prefix of every topic and consumer group name; empty for the frozen names.
     #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
-    /// Read the topics as they were at this time, RFC 3339, as if nothing had been appended since. For readers of a scratch: whoever writes to a topic
+    /// Read the topics as they were at this time, RFC 3339, as if nothing had been appended since: without the records of this millisecond. For readers of a scratch: whoever writes to a topic
     /// or follows one refuses it.
     #[garde(custom(is_past))]
     #[serde(

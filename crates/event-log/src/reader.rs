@@ -159,7 +159,7 @@ impl LogReader {
         Ok(offsets)
     }
 
-    /// The first offset of each partition, or the offset after its last: after the last as of `kafka.as_of`, if that is set.
+    /// The first offset of each partition, or the offset after its last: after the last before `kafka.as_of`, if that is set.
     fn edges(
         &self,
         topic: Topic,
@@ -177,8 +177,8 @@ impl LogReader {
             })
             .collect::<Result<_, _>>()?;
         if let (Offset::End, Some(as_of)) = (at, self.config.as_of()) {
-            let after = Offset::Offset(as_of.0.max(-1) + 1);
-            for (partition, later) in self.list_offsets(topic, partitions, after)? {
+            let from_then = Offset::Offset(as_of.0.max(0));
+            for (partition, later) in self.list_offsets(topic, partitions, from_then)? {
                 edges[partition] = edges[partition].min(later.unwrap_or(i64::MAX));
             }
         }

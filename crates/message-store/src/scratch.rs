@@ -1,10 +1,10 @@
 //! Databases beside the live ones, with the projections as they were at an earlier time. They have a prefix of their own, so a store of its own
 //! reads and writes them.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use schemas::TimestampMs;
-use sqlx::Row as _;
+use sqlx::{Row as _, mysql::MySqlRow};
 use time::PrimitiveDateTime;
 
 use crate::{MessageStore, StoreError, arguments::Arguments, datetime};
@@ -55,7 +55,7 @@ impl MessageStore {
         Ok(disks)
     }
 
-    /// Notes what the databases under the prefix of this store have, which must have been created.
+    /// Notes what the databases under the prefix of this store have, and creates the first one if there is none.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -63,7 +63,14 @@ impl MessageStore {
         let table = self.names().scratch();
         let as_of = datetime::to_column(note.as_of)?;
         let sql = include_str!("../sql/schema/scratch.sql").replace("{table}", &table);
-        let mut session = self.session(self.shards_of_servers()[0]).await?;
+        let first = self.shards_of_servers()[0];
+        let mut session = self.session(first).await?;
+        let database = self.names().database(first);
+        session
+            .execute(format!(
+                "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+            ))
+            .await?;
         session.execute(sql).await?;
         let sql =
             format!("REPLACE INTO {table} (id, as_of, slice, is_complete) VALUES (0, ?, ?, ?)");
@@ -75,21 +82,28 @@ impl MessageStore {
         Ok(())
     }
 
-    /// The note of the databases under the prefix of this store; `None` if there are none.
+    /// The note of the databases under the prefix of this store; `None` if there is none.
     ///
     /// # Errors
-    /// Fatal if there are databases without a note: they are of something else.
+    /// [`StoreError`].
     pub async fn scratch_note(&self) -> Result<Option<ScratchNote>, StoreError> {
-        if self.databases().await?.is_empty() {
+        let first = self.shards_of_servers()[0];
+        let table = self.names().scratch();
+        let mut session = self.session(first).await?;
+        let (database, name) = table.split_once('.').unwrap_or_default();
+        let tables = include_str!("../sql/swap/list_tables.sql").to_owned();
+        let tables = session
+            .fetch(tables, Arguments::default().with(database).finish()?)
+            .await?;
+        let is_it = |row: &MySqlRow| {
+            let found = row.try_get::<String, _>("table_name");
+            found.is_ok_and(|found| found == name)
+        };
+        if !tables.iter().any(is_it) {
             return Ok(None);
         }
-        let table = self.names().scratch();
-        let mut session = self.session(self.shards_of_servers()[0]).await?;
         let sql = format!("SELECT as_of, slice, is_complete FROM {table}");
-        let rows = session.fetch_text(sql).await.map_err(|error| {
-            let prefix = self.names().prefix();
-            StoreError::fatal(format!("databases {prefix}… are no scratch: {error}"))
-        })?;
+        let rows = session.fetch_text(sql).await?;
         let note = rows.first().map(|row| {
             let as_of: PrimitiveDateTime = row.try_get("as_of")?;
             Ok(ScratchNote {
@@ -101,16 +115,27 @@ impl MessageStore {
         note.transpose()
     }
 
-    /// The names of all databases under the prefix of this store.
+    /// The names of all scratches whose databases begin with the prefix of this store, ascending.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn databases(&self) -> Result<Vec<String>, StoreError> {
+    pub async fn scratches(&self) -> Result<BTreeSet<String>, StoreError> {
+        let prefix = self.names().prefix();
+        let databases = self.databases("[a-z0-9]+_[0-9]+").await?;
+        let name = |database: &String| {
+            let (name, _) = database.strip_prefix(prefix)?.rsplit_once('_')?;
+            Some(name.to_owned())
+        };
+        Ok(databases.iter().filter_map(name).collect())
+    }
+
+    /// The names of the databases of all servers that have this pattern after the prefix of this store.
+    async fn databases(&self, pattern: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
         for shard in self.shards_of_servers() {
             let sql = include_str!("../sql/schema/list_databases.sql").to_owned();
             let prefix = self.names().prefix();
-            let arguments = Arguments::default().with(prefix).with(prefix);
+            let arguments = Arguments::default().with(prefix).with(pattern);
             let rows = self
                 .session(shard)
                 .await?
@@ -123,12 +148,12 @@ impl MessageStore {
         Ok(names)
     }
 
-    /// Drops all databases under the prefix of this store, whatever they have.
+    /// Drops the databases of this store, whatever they have. Returns how many.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn drop_databases(&self) -> Result<usize, StoreError> {
-        let names = self.databases().await?;
+        let names = self.databases("[0-9]+").await?;
         // The note is in the first one, which goes last: until then the scratch is one.
         for name in names.iter().rev() {
             for shard in self.shards_of_servers() {

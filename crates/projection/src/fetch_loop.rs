@@ -22,7 +22,10 @@ use crate::{
 };
 
 /// How long a poll waits while no batch is open. Commands wait no longer than this.
-const IDLE_POLL: Duration = Duration::from_millis(10);
+const IDLE_POLL: Duration = Duration::from_millis(50);
+
+/// The same while a worker is paused, which ends between two polls.
+const PAUSED_POLL: Duration = Duration::from_millis(10);
 
 /// How many records are polled between two checks for commands and pauses.
 const POLL_RECORDS: usize = 256;
@@ -232,6 +235,8 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
         let has_open_batches = self.open.values().any(OpenBatch::has_moved);
         let mut timeout = if has_open_batches {
             Duration::ZERO
+        } else if self.workers.iter().any(|worker| worker.paused) {
+            PAUSED_POLL
         } else {
             IDLE_POLL
         };

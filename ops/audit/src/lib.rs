@@ -21,3 +21,4 @@ pub use options::{Options, Progress, Scope, Sources};
 pub use report::{Area, Check, Finding, InboundAccount, Kind, Report};
 pub use run::run;
 pub use shadow::ShadowAudit;
+pub use wait::until_sequenced;

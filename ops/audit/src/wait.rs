@@ -116,8 +116,11 @@ async fn unresolved_reads(
 /// How many of a partition's newest events are read to find its watermark.
 const NEWEST_EVENTS: i64 = 1_000;
 
-/// Waits until every record of `chat.inbound` below its end is accounted for (PROTOCOL S8).
-pub(crate) async fn until_sequenced(
+/// Waits until every record of `chat.inbound` below these ends is accounted for (PROTOCOL S8).
+///
+/// # Errors
+/// [`AuditError::Behind`] after `timeout`; an error of Kafka that lasts as long.
+pub async fn until_sequenced(
     reader: &Arc<LogReader>,
     inbound: &PartitionMap<OffsetRange>,
     timeout: Duration,

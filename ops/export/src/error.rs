@@ -42,7 +42,9 @@ pub enum ExportError {
     #[error("writing Parquet: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),
     /// The folder has an export with other options, or by a program that writes other files.
-    #[error("{dataset} in this folder {found}, and this export {asked}: use another folder")]
+    #[error(
+        "the {dataset} of this folder were exported with {found}, and this command asks for {asked}: use another folder"
+    )]
     OtherLake {
         /// The dataset.
         dataset: Dataset,

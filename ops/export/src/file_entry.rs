@@ -13,6 +13,8 @@ use crate::{Dataset, ExportError, lake};
 #[serde(deny_unknown_fields)]
 pub(crate) struct FileEntry {
     pub(crate) partition: Partition,
+    /// How many entries of the partition were claimed before.
+    pub(crate) number: usize,
     /// The first offset of the range.
     pub(crate) from: i64,
     /// The offset after its last.
@@ -42,6 +44,7 @@ impl FileEntry {
     ) -> Self {
         let mut entry = Self {
             partition,
+            number: 0,
             from,
             to,
             rows: file.map_or(0, |(rows, _, _)| rows),
@@ -53,6 +56,27 @@ impl FileEntry {
         };
         entry.hash = entry.hash_of_fields();
         entry
+    }
+
+    /// The same entry, as the one after so many others of the partition.
+    pub(crate) fn numbered(self, number: usize) -> Self {
+        let mut entry = Self { number, ..self };
+        entry.hash = entry.hash_of_fields();
+        entry
+    }
+
+    /// Whether a file with these rows is as good: another version of this program may write other bytes.
+    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
+        let without_bytes = |entry: &Self| Self {
+            file_hash: None,
+            hash: String::new(),
+            ..entry.clone()
+        };
+        without_bytes(self) == without_bytes(other)
+    }
+
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        other.from < self.to && self.from < other.to
     }
 
     /// The highest source offset up to the end of the range.
@@ -78,7 +102,7 @@ impl FileEntry {
 
     pub(crate) fn path_of_entry(&self, dataset: Dataset) -> ObjectPath {
         let folder = lake::entries(dataset, self.partition);
-        folder.join(format!("{:019}.json", self.from))
+        folder.join(name_of_entry(self.number))
     }
 
     /// Checks an entry that was found at `path`.
@@ -105,6 +129,10 @@ impl FileEntry {
         let fields = serde_json::to_vec(&fields).expect("it has text keys only");
         blake3::hash(&fields).to_hex().to_string()
     }
+}
+
+pub(crate) fn name_of_entry(number: usize) -> String {
+    format!("{number:09}.json")
 }
 
 /// The day of a time, UTC. A time beyond the calendar is on its first day.

@@ -1,28 +1,27 @@
 //! Goes on exporting what is appended.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
+    collections::{BTreeMap, VecDeque},
+    panic::resume_unwind,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use event_log::{GroupEvent, GroupMember, LogReader};
-use schemas::{NextOffset, OffsetRange, Partition, PartitionMap, topics::Topic};
-use tokio::time::{MissedTickBehavior, interval};
+use schemas::{NextOffset, OffsetRange, Partition, topics::Topic};
+use tokio::{
+    runtime::Handle,
+    time::{MissedTickBehavior, interval},
+};
 
-use crate::{Export, ExportError, Exported, lake::Plan};
+use crate::{
+    Export, ExportError, Exported, file_entry::FileEntry, lake::PlannedRange, run::check_retained,
+};
 
 impl Export {
-    /// The consumer group of all processes that follow the log into this lake.
-    #[must_use]
-    pub fn group(&self) -> String {
-        let lake = blake3::hash(self.lake.address().as_bytes()).to_hex();
-        format!("export-{}-{}", self.dataset.name(), &lake[..8])
-    }
-
-    /// Exports every `every` what was appended to the partitions that the consumer group has given to this process, and calls `report` with what was
-    /// written. Positions are in the lake, so a partition that comes from another process is continued where that has ended. A partition that is not
-    /// in the lake yet begins at the first offset that is left.
+    /// Exports every `every` what was appended to the partitions that the consumer group of this dataset and lake has given to this process, and calls
+    /// `report` with what was written. Positions are in the lake, so a partition that comes from another process is continued where that has ended. A
+    /// partition that is not in the lake yet begins at the first offset that is left.
     ///
     /// # Errors
     /// [`ExportError`]; it ends with an error only.
@@ -32,10 +31,12 @@ impl Export {
         report: impl Fn(Exported),
     ) -> Result<(), ExportError> {
         let topic = self.kafka.topic(Topic::Events);
-        self.lake.agree(self.dataset, &topic, &self.privacy).await?;
+        let id = self.lake.agree(self.dataset, &topic, &self.privacy).await?;
         let reader = Arc::new(LogReader::new(&self.kafka)?);
-        let (member, mut changes) = GroupMember::join(&self.kafka, &self.group(), Topic::Events)?;
-        let mut owned = BTreeSet::new();
+        let group = format!("export-{}-{id}", self.dataset);
+        let (member, mut changes) = GroupMember::join(&self.kafka, &group, Topic::Events)?;
+        // With the entries of each partition that it has looked at.
+        let mut owned: BTreeMap<Partition, Option<Vec<FileEntry>>> = BTreeMap::new();
         let mut due = VecDeque::new();
         let mut ticks = interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -46,20 +47,21 @@ impl Export {
                 change = changes.recv() => match change {
                     Some(GroupEvent::Assigned(partitions)) => {
                         due.extend(partitions.iter().copied());
-                        owned.extend(partitions);
+                        owned.extend(partitions.into_iter().map(|partition| (partition, None)));
                     }
                     Some(GroupEvent::Revoked { partitions, guard }) => {
-                        owned.retain(|one| !partitions.contains(one));
+                        owned.retain(|one, _| !partitions.contains(one));
                         due.retain(|one| !partitions.contains(one));
                         drop(guard);
                     }
                     Some(GroupEvent::Failed(why)) => return Err(ExportError::Group(why)),
                     None => return Err(ExportError::Group("the membership has ended".to_owned())),
                 },
-                _ = ticks.tick() => due.extend(&owned),
+                _ = ticks.tick(), if due.is_empty() => due.extend(owned.keys()),
                 () = std::future::ready(()), if !due.is_empty() => {
                     let Some(partition) = due.pop_front() else { continue };
-                    let (written, next) = self.export_new(&reader, partition).await?;
+                    let entries = owned.entry(partition).or_default();
+                    let (written, next) = self.export_new(&reader, partition, entries).await?;
                     member.commit_offsets([(partition, NextOffset::new(next))].into_iter().collect());
                     if written != Exported::default() {
                         report(written);
@@ -69,22 +71,49 @@ impl Export {
         }
     }
 
-    /// Exports what was appended to a partition since its last entry.
+    /// Exports what was appended to a partition since its last entry; the first time, also what other processes have claimed and not written.
     async fn export_new(
         &self,
         reader: &Arc<LogReader>,
         partition: Partition,
+        entries: &mut Option<Vec<FileEntry>>,
     ) -> Result<(Exported, i64), ExportError> {
         let log = reader
             .blocking(move |reader| reader.bounds(Topic::Events, &[partition]))
             .await?;
         let OffsetRange { start, end } = log[partition];
-        let entries = self.lake.entries(self.dataset, partition).await?;
-        let from = entries.last().map_or(start, |last| last.from);
-        let range: PartitionMap<_> = [(partition, from..end.max(from))].into_iter().collect();
-        let plan = Plan::new((String::new(), String::new()), &range, |_| end);
-        let gaps = self.gaps(&plan).await?;
-        match self.fill_all(gaps, &log, Arc::new(|_| {})).await {
+        let files = match entries {
+            Some(known) => {
+                self.lake.read_newer(self.dataset, partition, known).await?;
+                None
+            }
+            None => {
+                *entries = Some(self.lake.entries(self.dataset, partition).await?);
+                Some(self.lake.files(self.dataset).await?)
+            }
+        };
+        let known = entries.as_deref().unwrap_or_default();
+        let from = known.iter().map(|entry| entry.to).max().unwrap_or(start);
+        let planned = PlannedRange {
+            from,
+            to: end.max(from),
+            state_to: end,
+        };
+        let is_there = |path: &str| files.as_ref().is_none_or(|files| files.contains(path));
+        let gaps = self.gaps_of(partition, &planned, known, is_there)?;
+        check_retained(&gaps, &log)?;
+        let (export, reader, handle) = (self.clone(), Arc::clone(reader), Handle::current());
+        let filled = tokio::task::spawn_blocking(move || {
+            let written = Mutex::default();
+            for gap in gaps {
+                export.fill(&reader, &handle, &gap, &written, &|_| {})?;
+            }
+            Ok(written.into_inner().unwrap_or_else(PoisonError::into_inner))
+        });
+        match filled
+            .await
+            .unwrap_or_else(|panic| resume_unwind(panic.into_panic()))
+        {
             Ok(written) => Ok((written, end)),
             // The owner before is still at it, and says what this process would say.
             Err(ExportError::Busy { .. }) => Ok((Exported::default(), from)),

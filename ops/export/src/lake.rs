@@ -15,9 +15,15 @@ use object_store::{
 use schemas::{Partition, PartitionMap};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Dataset, ExportError, Privacy, StatedPrivacy, file_entry::FileEntry, table::Table};
+use uuid::Uuid;
 
-/// Raised if the same range would no longer give the same files.
+use crate::{
+    Dataset, ExportError, Privacy, StatedPrivacy,
+    file_entry::{FileEntry, name_of_entry},
+    table::Table,
+};
+
+/// Raised if the manifest is written otherwise, or the same range would no longer give the same rows.
 const FORMAT: u32 = 1;
 
 /// A larger file is uploaded in parts of this size.
@@ -29,7 +35,6 @@ const CONCURRENT_READS: usize = 16;
 /// A folder or a bucket for the files of exports.
 #[derive(Clone, Debug)]
 pub struct Lake {
-    address: String,
     store: Arc<dyn ObjectStore>,
 }
 
@@ -37,6 +42,8 @@ pub struct Lake {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
+    /// Names the dataset of this lake among all others.
+    id: String,
     format: u32,
     topic: String,
     privacy: StatedPrivacy,
@@ -111,27 +118,20 @@ impl Lake {
             std::fs::create_dir_all(folder).map_err(|error| invalid(address, error))?;
             Arc::new(LocalFileSystem::new_with_prefix(folder)?)
         };
-        Ok(Self {
-            address: address.to_owned(),
-            store,
-        })
+        Ok(Self { store })
     }
 
-    /// As it was given.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// Creates the options of a dataset, or compares them with those of the files that are there.
+    /// Creates the options of a dataset, or compares them with those of the files that are there. Returns the id of this dataset in this lake.
     pub(crate) async fn agree(
         &self,
         dataset: Dataset,
         topic: &str,
         privacy: &Privacy,
-    ) -> Result<(), ExportError> {
+    ) -> Result<String, ExportError> {
         let table = Table::new(dataset, privacy);
         let columns = table.schema().fields().iter();
-        let asked = Options {
+        let mut asked = Options {
+            id: Uuid::new_v4().to_string(),
             format: FORMAT,
             topic: topic.to_owned(),
             privacy: privacy.stated(),
@@ -142,14 +142,15 @@ impl Lake {
         let path = manifest(dataset, "options.json");
         match self.create(&path, &asked).await {
             Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => {}
-            created => return created,
+            created => return created.map(|()| asked.id),
         }
         let found: Options = self
             .read(&path)
             .await?
             .ok_or_else(|| wrong(&path, "it is gone"))?;
+        asked.id.clone_from(&found.id);
         if found == asked {
-            return Ok(());
+            return Ok(asked.id);
         }
         let (found, asked) = found.difference(&asked);
         Err(ExportError::OtherLake {
@@ -169,61 +170,88 @@ impl Lake {
         Ok(())
     }
 
-    /// The ranges of a partition that are exported, or at least claimed, ascending.
+    /// The ranges of a partition that are exported, or at least claimed, in the order in which they were claimed.
     pub(crate) async fn entries(
         &self,
         dataset: Dataset,
         partition: Partition,
     ) -> Result<Vec<FileEntry>, ExportError> {
         let folder = entries(dataset, partition);
-        let found: Vec<ObjectPath> = self
-            .store
-            .list(Some(&folder))
-            .map_ok(|found| found.location)
-            .try_collect()
-            .await?;
-        let mut entries: Vec<FileEntry> = stream::iter(found)
-            .map(async |path| {
-                let entry: FileEntry = self
-                    .read(&path)
-                    .await?
-                    .ok_or_else(|| wrong(&path, "it is gone"))?;
-                entry.check(dataset, partition, &path)?;
-                Ok::<_, ExportError>(entry)
-            })
-            .buffer_unordered(CONCURRENT_READS)
-            .try_collect()
-            .await?;
-        entries.sort_by_key(|entry| entry.from);
-        Ok(entries)
+        let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>();
+        let numbers = 0..found.await?.len();
+        let read = async |number| {
+            let entry = self.entry(dataset, partition, number).await?;
+            entry.ok_or_else(|| wrong(&folder.clone().join(name_of_entry(number)), "it is gone"))
+        };
+        let read = stream::iter(numbers.map(read)).buffered(CONCURRENT_READS);
+        read.try_collect().await
     }
 
-    /// Claims a range: from now on its entry says what its file contains. Only one process can do that.
+    async fn entry(
+        &self,
+        dataset: Dataset,
+        partition: Partition,
+        number: usize,
+    ) -> Result<Option<FileEntry>, ExportError> {
+        let path = entries(dataset, partition).join(name_of_entry(number));
+        let found: Option<FileEntry> = self.read(&path).await?;
+        if let Some(entry) = &found {
+            entry.check(dataset, partition, &path)?;
+        }
+        Ok(found)
+    }
+
+    /// Reads the entries of a partition that were claimed after those that are `known`.
+    pub(crate) async fn read_newer(
+        &self,
+        dataset: Dataset,
+        partition: Partition,
+        known: &mut Vec<FileEntry>,
+    ) -> Result<(), ExportError> {
+        while let Some(entry) = self.entry(dataset, partition, known.len()).await? {
+            known.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Claims a range: from now on its entry, which becomes the last of those that are `known`, says what its file contains. Only who has read all entries
+    /// of a partition can create the next one, so ranges do not overlap.
     pub(crate) async fn claim(
+        &self,
+        dataset: Dataset,
+        entry: FileEntry,
+        known: &mut Vec<FileEntry>,
+    ) -> Result<(), ExportError> {
+        loop {
+            if known.iter().any(|other| other.overlaps(&entry)) {
+                return Err(ExportError::Busy {
+                    dataset,
+                    partition: entry.partition,
+                    offset: entry.from,
+                });
+            }
+            let next = entry.clone().numbered(known.len());
+            match self.create(&next.path_of_entry(dataset), &next).await {
+                Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => {
+                    self.read_newer(dataset, entry.partition, known).await?;
+                }
+                created => {
+                    created?;
+                    known.push(next);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Replaces an entry of which there is no file yet.
+    pub(crate) async fn replace(
         &self,
         dataset: Dataset,
         entry: &FileEntry,
     ) -> Result<(), ExportError> {
-        let Range { start, end } = entry.from..entry.to;
-        let busy = ExportError::Busy {
-            dataset,
-            partition: entry.partition,
-            offset: start,
-        };
-        match self.create(&entry.path_of_entry(dataset), entry).await {
-            Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => return Err(busy),
-            created => created?,
-        }
-        // Another process may have claimed a range that begins elsewhere, at the same time.
-        let entries = self.entries(dataset, entry.partition).await?;
-        let overlaps = |other: &FileEntry| other.from < end && start < other.to && other != entry;
-        if entries
-            .iter()
-            .any(|other| overlaps(other) && other.from < start)
-        {
-            self.store.delete(&entry.path_of_entry(dataset)).await?;
-            return Err(busy);
-        }
+        let path = entry.path_of_entry(dataset);
+        self.store.put(&path, json(entry)).await?;
         Ok(())
     }
 
@@ -270,26 +298,28 @@ impl Options {
     /// What is different, as words about what is there and what was asked for.
     fn difference(&self, other: &Self) -> (String, String) {
         let pseudonyms = |of: &Self| match &of.privacy.pseudonyms {
-            Some(key) => format!("has pseudonyms under the key with the fingerprint {key}"),
-            None => "has no pseudonyms".to_owned(),
+            Some(key) => format!("pseudonyms under the key with the fingerprint {key}"),
+            None => "no pseudonyms".to_owned(),
         };
         let recalled = |of: &Self| match of.privacy.with_recalled {
-            true => "has texts of recalled messages".to_owned(),
-            false => "has no texts of recalled messages".to_owned(),
+            true => "texts of recalled messages".to_owned(),
+            false => "no texts of recalled messages".to_owned(),
         };
         let texts = |of: &Self| match of.privacy.without_texts {
-            true => "has no texts".to_owned(),
-            false => "has texts".to_owned(),
+            true => "no texts".to_owned(),
+            false => "texts".to_owned(),
         };
-        let topic = |of: &Self| format!("is of the topic {}", of.topic);
-        let format =
-            |of: &Self| format!("has {} columns in format {}", of.columns.len(), of.format);
+        let topic = |of: &Self| format!("events of the topic {}", of.topic);
+        let format = |of: &Self| format!("{} columns in format {}", of.columns.len(), of.format);
         let sayings: [&dyn Fn(&Self) -> String; 5] =
             [&pseudonyms, &recalled, &texts, &topic, &format];
         let mut pairs = sayings.iter().map(|say| (say(self), say(other)));
-        pairs
-            .find(|(one, other)| one != other)
-            .unwrap_or_else(|| ("has other columns".to_owned(), "has its own".to_owned()))
+        pairs.find(|(one, other)| one != other).unwrap_or_else(|| {
+            (
+                "other columns".to_owned(),
+                "those of this program".to_owned(),
+            )
+        })
     }
 }
 

@@ -15,8 +15,11 @@ use schemas::{
 use tokio::runtime::Handle;
 
 use crate::{
-    Dataset, ExportError, Lake, Privacy, file_entry::FileEntry, lake::Plan,
-    later_changes::LaterChanges, writer::RangeWriter,
+    Dataset, ExportError, Lake, Privacy,
+    file_entry::FileEntry,
+    lake::{Plan, PlannedRange, wrong},
+    later_changes::LaterChanges,
+    writer::RangeWriter,
 };
 
 /// How many partitions are exported at the same time. Each takes up to some 80 MB.
@@ -38,7 +41,7 @@ pub struct Export {
 /// Ranges of the partitions of `chat.events`.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// `--from` and `--to` as they were given: an export that was interrupted goes on if they are the same.
+    /// `--from` (with `--partition`) and `--to` as they were given: an export that was interrupted goes on if they are the same.
     pub asked: (String, String),
     /// The offsets.
     pub ranges: PartitionMap<Range<i64>>,
@@ -72,6 +75,8 @@ pub(crate) struct Gap {
     watermark: Option<SourceWatermark>,
     /// The entry that was claimed for the range, without its file.
     claimed: Option<FileEntry>,
+    /// The entries of the partition, as they were read last.
+    known: Vec<FileEntry>,
 }
 
 impl Export {
@@ -96,7 +101,7 @@ impl Export {
     }
 
     /// Writes the files of all gaps.
-    pub(crate) async fn fill_all(
+    async fn fill_all(
         &self,
         gaps: Vec<Gap>,
         log: &PartitionMap<OffsetRange>,
@@ -157,41 +162,62 @@ impl Export {
     }
 
     /// What of a plan has no files.
-    pub(crate) async fn gaps(&self, plan: &Plan) -> Result<Vec<Gap>, ExportError> {
+    async fn gaps(&self, plan: &Plan) -> Result<Vec<Gap>, ExportError> {
         let files = self.lake.files(self.dataset).await?;
+        let is_there = |path: &str| files.contains(path);
         let mut gaps = Vec::new();
         for (&partition, planned) in &plan.partitions {
-            let mut at = planned.from;
-            let mut watermark = (at == 0).then(|| SourceWatermark::above(SourceOffset::START));
-            let gap = |range, watermark| Gap {
-                partition,
-                range,
-                state_to: planned.state_to,
-                watermark,
-                claimed: None,
-            };
-            for entry in self.lake.entries(self.dataset, partition).await? {
-                let before = at..entry.from.min(planned.to);
-                if !before.is_empty() {
-                    gaps.push(gap(before, watermark.take()));
-                }
-                let path = entry.path(self.dataset);
-                let after = SourceWatermark::above(entry.watermark());
-                let (from, to) = (entry.from, entry.to);
-                if path.is_some_and(|path| !files.contains(&path)) {
-                    gaps.push(Gap {
-                        state_to: entry.state_to,
-                        claimed: Some(entry),
-                        ..gap(from..to, watermark.filter(|_| at == from))
-                    });
-                }
-                if to >= at {
-                    (at, watermark) = (to, Some(after));
-                }
+            let entries = self.lake.entries(self.dataset, partition).await?;
+            gaps.extend(self.gaps_of(partition, planned, &entries, is_there)?);
+        }
+        Ok(gaps)
+    }
+
+    /// What of the plan of a partition has no files.
+    pub(crate) fn gaps_of(
+        &self,
+        partition: Partition,
+        planned: &PlannedRange,
+        entries: &[FileEntry],
+        is_there: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Gap>, ExportError> {
+        let mut gaps = Vec::new();
+        let mut at = planned.from;
+        let mut watermark = (at == 0).then(|| SourceWatermark::above(SourceOffset::START));
+        let gap = |range, watermark| Gap {
+            partition,
+            range,
+            state_to: planned.state_to,
+            watermark,
+            claimed: None,
+            known: entries.to_vec(),
+        };
+        let mut ascending: Vec<&FileEntry> = entries.iter().collect();
+        ascending.sort_by_key(|entry| entry.from);
+        if let Some(two) = ascending.windows(2).find(|two| two[0].overlaps(two[1])) {
+            let path = two[1].path_of_entry(self.dataset);
+            return Err(wrong(&path, "its range overlaps with another"));
+        }
+        for entry in ascending {
+            let before = at..entry.from.min(planned.to);
+            if !before.is_empty() {
+                gaps.push(gap(before, watermark.take()));
             }
-            if at < planned.to {
-                gaps.push(gap(at..planned.to, watermark));
+            let path = entry.path(self.dataset);
+            if path.is_some_and(|path| !is_there(&path)) {
+                gaps.push(Gap {
+                    state_to: entry.state_to,
+                    claimed: Some(entry.clone()),
+                    ..gap(entry.from..entry.to, watermark.filter(|_| at == entry.from))
+                });
             }
+            if entry.to >= at {
+                at = entry.to;
+                watermark = Some(SourceWatermark::above(entry.watermark()));
+            }
+        }
+        if at < planned.to {
+            gaps.push(gap(at..planned.to, watermark));
         }
         Ok(gaps)
     }
@@ -207,7 +233,7 @@ impl Export {
     }
 
     /// Writes the files of a gap. Blocks.
-    fn fill(
+    pub(crate) fn fill(
         &self,
         reader: &LogReader,
         handle: &Handle,
@@ -234,8 +260,9 @@ impl Export {
         } else {
             None
         };
+        let mut known = gap.known.clone();
         let mut commit = |entry: FileEntry, bytes: Option<Vec<u8>>| {
-            handle.block_on(self.commit(gap, &entry, bytes, written))
+            handle.block_on(self.commit(gap, &mut known, entry, (bytes, written)))
         };
         let mut writer = RangeWriter::new(
             (self.dataset, &self.privacy),
@@ -255,18 +282,22 @@ impl Export {
     async fn commit(
         &self,
         gap: &Gap,
-        entry: &FileEntry,
-        bytes: Option<Vec<u8>>,
-        written: &Mutex<Exported>,
+        known: &mut Vec<FileEntry>,
+        entry: FileEntry,
+        (bytes, written): (Option<Vec<u8>>, &Mutex<Exported>),
     ) -> Result<(), ExportError> {
         match &gap.claimed {
-            Some(claimed) if claimed == entry => {}
             Some(claimed) => {
-                let path = claimed.path_of_entry(self.dataset);
-                let detail = "the log gives other rows for its range now";
-                return Err(crate::lake::wrong(&path, detail));
+                let entry = entry.clone().numbered(claimed.number);
+                if !claimed.has_rows_of(&entry) {
+                    let path = claimed.path_of_entry(self.dataset);
+                    return Err(wrong(&path, "the log gives other rows for its range now"));
+                }
+                if *claimed != entry {
+                    self.lake.replace(self.dataset, &entry).await?;
+                }
             }
-            None => self.lake.claim(self.dataset, entry).await?,
+            None => self.lake.claim(self.dataset, entry.clone(), known).await?,
         }
         let Some((path, bytes)) = entry.path(self.dataset).zip(bytes) else {
             return Ok(());
@@ -310,7 +341,10 @@ pub(crate) fn scan_into(
     taken
 }
 
-fn check_retained(gaps: &[Gap], log: &PartitionMap<OffsetRange>) -> Result<(), ExportError> {
+pub(crate) fn check_retained(
+    gaps: &[Gap],
+    log: &PartitionMap<OffsetRange>,
+) -> Result<(), ExportError> {
     let removed = |gap: &&Gap| gap.range.start < log[gap.partition].start;
     match gaps.iter().find(removed) {
         None => Ok(()),

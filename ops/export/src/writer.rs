@@ -33,7 +33,8 @@ const BYTES_OF_FILE: usize = 32 << 20;
 /// Takes a file and its entry.
 pub(crate) type Commit<'a> = dyn FnMut(FileEntry, Option<Vec<u8>>) -> Result<(), ExportError> + 'a;
 
-/// The files of a range of a partition. Where a file ends follows from the range's beginning and the events alone, unless the range ends before.
+/// The files of a range of a partition. Where a file ends follows from the range's beginning, the events and the state of the messages, unless the range
+/// ends before.
 pub(crate) struct RangeWriter<'a> {
     dataset: Dataset,
     partition: Partition,
@@ -161,7 +162,7 @@ impl<'a> RangeWriter<'a> {
     }
 }
 
-/// The same rows give the same bytes, by whatever version of this program.
+/// The same rows give the same bytes, by the same version of this program.
 fn properties(dataset: Dataset, table: &Table) -> WriterProperties {
     let meanings: serde_json::Map<_, _> = table
         .schema()

@@ -14,7 +14,7 @@ const BATCH_BYTES: usize = 512 << 10;
 const BATCH_ROWS: usize = 4_000;
 
 /// How many times as long as it writes a fill rests: an analyst can wait, and live traffic can not.
-const RESTS: u32 = 3;
+const RESTS: u32 = 4;
 
 /// Reads the log, up to the ends that the reader of `context` sees, into all tables of its store, which nothing else writes: the projections' own
 /// sinks do that. Then sets the positions in Redis, where users are rebuilt when they are read. It may be stopped at any moment: the next call goes on.

@@ -15,13 +15,13 @@ use event_log::{EventLogError, KafkaConfig, LogReader, Record};
 use indicatif::ProgressBar;
 use schemas::{
     OffsetRange, Partition, PartitionMap, SourceWatermark, TimestampMs,
-    dead_letter::{DeadLetterHeaders, Reason},
+    dead_letter::DeadLetterHeaders,
     event::{Body, ReadError, SourceOffset},
     topics::Topic,
 };
 use serde_json::json;
 
-use super::judge::{Changes, Findings, Found, Judge, NAMED};
+use super::judge::{Changes, DeadLetter, Findings, Found, Judge, NAMED};
 use crate::{
     args::ReplayDecisionsArgs,
     context::CommandContext,
@@ -96,6 +96,13 @@ fn replay(
     bar.set_length(lengths.sum());
     let mut judges = Vec::new();
     for (partition, inbound) in inbound {
+        let start = events[partition].start;
+        if start > 0 {
+            return Err(Failure::NotFound(format!(
+                "partition {partition} of chat.events begins at offset {start}: the state before it is in no log, so nothing can be decided again"
+            ))
+            .into());
+        }
         let letters = dead_letters.of.remove(partition).unwrap_or_default();
         let judge = Judge::new(partition, changes, letters, dead_letters.since)
             .map_err(|wrong| Failure::Usage(format!("partition {partition}: {wrong}")))?;
@@ -132,13 +139,6 @@ impl Logs {
         events: OffsetRange,
         bar: &ProgressBar,
     ) -> anyhow::Result<Findings> {
-        if events.start > 0 {
-            let start = events.start;
-            return Err(Failure::NotFound(format!(
-                "partition {partition} of chat.events begins at offset {start}: the state before it is in no log, so nothing can be decided again"
-            ))
-            .into());
-        }
         let epoch = self.epoch(partition, events)?;
         let mut findings = Findings::default();
         let mut records = self
@@ -198,7 +198,7 @@ fn next_up_to(
 
 /// The dead letters of records of `chat.inbound`.
 struct DeadLetters {
-    of: PartitionMap<HashMap<i64, Reason>>,
+    of: PartitionMap<HashMap<i64, DeadLetter>>,
     /// Those of records before this time may have been deleted.
     since: TimestampMs,
 }
@@ -234,7 +234,8 @@ impl DeadLetters {
         let headers = DeadLetterHeaders::read(|name| record.header(name));
         if let Some(headers) = headers.filter(|headers| headers.topic == inbound) {
             let letters = self.of.get_or_insert_with(headers.partition, HashMap::new);
-            letters.insert(headers.offset, headers.reason);
+            let (reason, ts) = (headers.reason, record.timestamp);
+            letters.insert(headers.offset, DeadLetter { reason, ts });
         }
     }
 }

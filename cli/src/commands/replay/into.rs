@@ -5,9 +5,10 @@ mod room;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use indicatif::ProgressBar;
 use message_store::{MessageStore, MySqlConfig, ScratchNote};
 use rebuild::Context;
-use schemas::{TimestampMs, topics::Topic};
+use schemas::{Partition, TimestampMs, topics::Topic};
 use serde_json::json;
 
 use crate::{
@@ -22,6 +23,9 @@ use crate::{
 
 /// A fill reads and writes many tables at once.
 const FEWEST_CONNECTIONS: u32 = 16;
+
+/// How long the sequencer may need for what was posted before the time of a scratch.
+const SEQUENCER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// # Errors
 /// No time or range is asked for, or one that has nothing, or has not passed.
@@ -42,25 +46,20 @@ pub(super) async fn run(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let name = args.into.as_deref().context("clap requires it")?;
-    let mut note = ScratchNote {
-        as_of: as_of(args)?,
-        slice: args.range.map(LogRange::beginning),
-        is_complete: false,
-    };
+    let (mut note, is_new) = note(context, name, args).await?;
     let settings = scratch::settings(context, name, note.as_of)?;
     let scratch = scratch::with_settings(context, &settings)?;
     let mut mysql: MySqlConfig = scratch.source.section("mysql")?;
     mysql.connections_per_server = mysql.connections_per_server.max(FEWEST_CONNECTIONS);
     let store = MessageStore::connect(&mysql);
     let rebuild = Context::new(&scratch.kafka()?, store.clone(), scratch.unread()?)?;
-    match store.scratch_note().await? {
-        Some(taken) if taken != note => return Err(is_taken(name, &taken).into()),
-        Some(_) => {}
-        None => room::check(context, &scratch).await?,
+    if is_new {
+        room::check(context, &scratch).await?;
     }
-    store.apply_schema(note.as_of).await?;
     store.write_scratch_note(&note).await?;
+    store.apply_schema(note.as_of).await?;
     let bar = progress_bar()?;
+    await_decisions(context, &scratch, &bar).await?;
     let started = Instant::now();
     let filled = match args.range {
         None => rebuild::fill(&rebuild, &|progress| show(&bar, progress)).await,
@@ -85,12 +84,57 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// What the scratch is to be, and whether nothing of it is there yet.
+async fn note(
+    context: &CommandContext,
+    name: &str,
+    args: &ReplayArgs,
+) -> anyhow::Result<(ScratchNote, bool)> {
+    let mut note = ScratchNote {
+        as_of: as_of(args)?,
+        slice: args.range.map(LogRange::beginning),
+        is_complete: false,
+    };
+    let Some(taken) = scratch::find(context, name).await? else {
+        return Ok((note, true));
+    };
+    if !taken.is_complete && taken.slice == note.slice && is_up_to_now(args) {
+        note.as_of = taken.as_of;
+    }
+    match taken == note {
+        true => Ok((note, false)),
+        false => Err(is_taken(name, &taken).into()),
+    }
+}
+
 fn is_taken(name: &str, taken: &ScratchNote) -> Failure {
     let then = scratch::describe(taken);
     let why = format!(
         "there is a scratch {name}, {then}: choose another name, or drop it with `tidemark scratch drop {name}`"
     );
     Failure::Usage(why)
+}
+
+/// Waits until the sequencer has decided about all records of before the time of the scratch: their events have that time, whenever they are appended.
+async fn await_decisions(
+    live: &CommandContext,
+    scratch: &CommandContext,
+    bar: &ProgressBar,
+) -> anyhow::Result<()> {
+    let partitions: Vec<Partition> = Partition::all().collect();
+    let inbound = scratch
+        .log_reader()?
+        .blocking(move |reader| reader.bounds(Topic::Inbound, &partitions))
+        .await?;
+    let show = |progress: audit::Progress| bar.set_message(progress.to_string());
+    audit::until_sequenced(&live.log_reader()?, &inbound, SEQUENCER_TIMEOUT, &show).await?;
+    bar.set_message("");
+    Ok(())
+}
+
+fn is_up_to_now(args: &ReplayArgs) -> bool {
+    let end = args.as_of.or(args.range.map(|range| range.to.point));
+    end == Some(LogPoint::Latest)
 }
 
 /// The time up to which the log is read, which must be past: what comes later would change what there was then.

@@ -20,13 +20,24 @@ pub(super) struct Changes {
     pub(super) words: Option<WordFilter>,
 }
 
+/// A dead letter of a record of `chat.inbound`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeadLetter {
+    pub(super) reason: Reason,
+    /// When it was appended.
+    pub(super) ts: TimestampMs,
+}
+
+/// A dead letter that is older than its record by more than clocks differ is of the record with this offset of an earlier epoch.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
 /// Decides about the records of a partition in their order.
 pub(super) struct Judge<'a> {
     partition: Partition,
     changes: &'a Changes,
     state: State,
     /// Dead letters of the partition's records.
-    dead_letters: HashMap<i64, Reason>,
+    dead_letters: HashMap<i64, DeadLetter>,
     /// Dead letters of records before this time may have been deleted.
     dead_letters_since: TimestampMs,
 }
@@ -48,7 +59,7 @@ impl<'a> Judge<'a> {
     pub(super) fn new(
         partition: Partition,
         changes: &'a Changes,
-        dead_letters: HashMap<i64, Reason>,
+        dead_letters: HashMap<i64, DeadLetter>,
         dead_letters_since: TimestampMs,
     ) -> Result<Self, InvalidRules> {
         let mut judge = Self {
@@ -114,10 +125,13 @@ impl<'a> Judge<'a> {
             value: record.bytes(),
         };
         let decision = step(&self.state, self.partition, &inbound);
-        let was_refused = self.dead_letters.get(&record.offset);
+        let letter = self.dead_letters.get(&record.offset);
+        let was_refused = letter
+            .filter(|letter| letter.ts.0 + CLOCKS_DIFFER_MS >= record.timestamp.0)
+            .map(|letter| letter.reason);
         let same = match (&decision, event, was_refused) {
             (Decision::Emit(now), Some(then), _) => self.is_same_event(now, then),
-            (Decision::DeadLetter(now), None, Some(then)) => now.reason == *then,
+            (Decision::DeadLetter(now), None, Some(then)) => now.reason == then,
             (Decision::NoOp(_), None, None) => true,
             (Decision::DeadLetter(_), None, None) if record.timestamp < self.dead_letters_since => {
                 return Judgement::Unknown("its dead letter may have been deleted");
@@ -129,7 +143,7 @@ impl<'a> Judge<'a> {
         }
         let then = match (event, was_refused) {
             (Some(event), _) => event_label(&event.body).to_owned(),
-            (None, Some(reason)) => refused(*reason),
+            (None, Some(reason)) => refused(reason),
             (None, None) => "nothing".to_owned(),
         };
         let now = match &decision {

@@ -119,7 +119,7 @@ impl LakeFolder {
     pub fn an_entry(&self, dataset: Dataset) -> PathBuf {
         let partition = partition_of_the_conversation().get();
         let folder = format!("{}/_manifest/p{partition:02}", dataset.name());
-        self.path().join(folder).join(format!("{:019}.json", 0))
+        self.path().join(folder).join("000000000.json")
     }
 
     fn batches(&self, dataset: Dataset) -> Vec<RecordBatch> {

@@ -6,7 +6,7 @@ mod bucket;
 mod lake_folder;
 mod story;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use export::{Dataset, ExportError, Privacy, Pseudonyms};
 
@@ -171,6 +171,28 @@ async fn of_exporters_of_the_same_range_none_writes_a_row_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn of_exporters_of_ranges_that_overlap_none_writes_a_row_twice() {
+    let story = Story::told().await;
+    let offsets = story.offsets(Dataset::Events);
+    for _ in 0..5 {
+        let lake = LakeFolder::new();
+        let later = lake.export_from(&story, Dataset::Events, 2);
+        let (whole, later) = tokio::join!(lake.export(&story, Dataset::Events), later);
+        for failed in [whole, later].into_iter().filter_map(Result::err) {
+            let is_told = matches!(
+                failed,
+                ExportError::Busy { .. } | ExportError::Unfinished { .. }
+            );
+            assert!(is_told, "{failed}");
+        }
+        let written = lake.offsets(Dataset::Events);
+        let once: BTreeSet<_> = written.iter().collect();
+        assert_eq!(once.len(), written.len(), "{written:?}");
+        assert!(written.iter().all(|one| offsets.contains(one)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn those_who_follow_share_the_partitions_and_write_each_row_once() {
     let mut story = Story::told().await;
     let lake = LakeFolder::new();
@@ -239,21 +261,21 @@ async fn a_lake_with_other_options_is_left_alone() {
                 pseudonyms: Some(pseudonyms),
                 ..Privacy::default()
             },
-            "has no pseudonyms",
+            "with no pseudonyms",
         ),
         (
             Privacy {
                 without_texts: true,
                 ..Privacy::default()
             },
-            "has texts",
+            "with texts",
         ),
         (
             Privacy {
                 with_recalled: true,
                 ..Privacy::default()
             },
-            "has no texts of recalled messages",
+            "with no texts of recalled messages",
         ),
     ] {
         let refused = lake.with(privacy).export(&story, Dataset::Messages).await;
@@ -272,7 +294,7 @@ async fn a_manifest_that_was_edited_is_refused() {
     let text = std::fs::read_to_string(&entry).unwrap();
     for (edited, what) in [
         (
-            text.replace("\"from\": 0", "\"from\": 1"),
+            text.replace("\"number\": 0", "\"number\": 1"),
             "not where it belongs",
         ),
         (text.replace("\"rows\": ", "\"rows\": 1"), "hash"),

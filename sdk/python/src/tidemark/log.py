@@ -128,9 +128,16 @@ def _read(
         first = {p: max(low[p], starts[p] - LOOK_BACK) for p in remaining}
         consumer.assign([TopicPartition(topic, p, offset) for p, offset in first.items()])
         watermarks: dict[int, tuple[int, int]] = {}
+        last_answer = monotonic()
         while remaining:
             # It waits for so many records, or for so long.
             records: list[Any] = consumer.consume(1_000, timeout=0.1)
+            if records or follow:
+                last_answer = monotonic()
+            elif monotonic() - last_answer > _KAFKA_TIMEOUT_S:
+                raise KafkaException(
+                    KafkaError(KafkaError._TIMED_OUT, f"nothing comes of partitions {sorted(remaining)}")
+                )
             for record in records:
                 partition, error = record.partition(), record.error()
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:

@@ -30,7 +30,7 @@ use crate::{
 
 /// How long a poll waits. Reports of records in flight must not wait longer.
 const BUSY_POLL: Duration = Duration::from_millis(1);
-const IDLE_POLL: Duration = Duration::from_millis(10);
+const IDLE_POLL: Duration = Duration::from_millis(50);
 const TICK_EVERY: Duration = Duration::from_millis(50);
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 const LOAD_RETRY: Duration = Duration::from_millis(500);

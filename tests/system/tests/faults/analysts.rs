@@ -397,9 +397,18 @@ async fn check_replay(env: &TestEnv, user: i64, peer: i64) -> Result<()> {
     for part in [contact.as_str(), "own_n"] {
         ensure!(found.stdout.contains(part), "{part}: {}", found.stdout);
     }
-    env.tidemark(&["scratch", "drop", "past"])
-        .await?
-        .expect(0)?;
+    // As a replay leaves it that is killed after its first statement.
+    env.execute_sql("mariadb", "CREATE DATABASE scratch_stopped_0")
+        .await?;
+    let stopped = env.tidemark(&["scratch", "list"]).await?.expect(0)?;
+    ensure!(
+        stopped.stdout.contains("stopped before it began"),
+        "{}",
+        stopped.stdout
+    );
+    for name in ["past", "stopped"] {
+        env.tidemark(&["scratch", "drop", name]).await?.expect(0)?;
+    }
     let left = env
         .tidemark(&["scratch", "list", "--json"])
         .await?
