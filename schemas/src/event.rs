@@ -120,6 +120,21 @@ impl Body {
         })
     }
 
+    /// The name of the kind of event, for exports and reports.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Message(_) => "message",
+            Self::ReadPosition(_) => "read_position",
+            Self::Control(_) => "control",
+            Self::MessageChange(_) => "message_change",
+            Self::ContactChange(_) => "contact_change",
+            Self::GroupChange(_) => "group_change",
+            Self::Profile(_) => "profile",
+            Self::Progress => "progress",
+        }
+    }
+
     /// The scope in which the id of the event's command is unique; `None` for progress, which has no command.
     #[must_use]
     pub fn scope(&self) -> Option<CommandScope> {

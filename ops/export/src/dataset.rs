@@ -229,7 +229,7 @@ pub(crate) const EVENT_COLUMNS: &[Column<Row>] = &[
     Column::new(
         "kind",
         "message, message_change, read_position, contact_change, group_change, profile, control or progress",
-        Value::Word(|row| Some(kind_of(&row.event.body))),
+        Value::Word(|row| Some(row.event.body.label())),
     ),
     Column::new(
         "author",
@@ -269,16 +269,3 @@ pub(crate) const EVENT_COLUMNS: &[Column<Row>] = &[
         Value::Number(|row| Some(row.event.src.offset.offset)),
     ),
 ];
-
-fn kind_of(body: &Body) -> &'static str {
-    match body {
-        Body::Message(_) => "message",
-        Body::MessageChange(_) => "message_change",
-        Body::ReadPosition(_) => "read_position",
-        Body::GroupChange(_) => "group_change",
-        Body::ContactChange(_) => "contact_change",
-        Body::Profile(_) => "profile",
-        Body::Control(_) => "control",
-        Body::Progress => "progress",
-    }
-}

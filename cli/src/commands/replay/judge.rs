@@ -142,18 +142,14 @@ impl<'a> Judge<'a> {
             return Judgement::Same;
         }
         let then = match (event, was_refused) {
-            (Some(event), _) => event_label(&event.body).to_owned(),
+            (Some(event), _) => event.body.label().to_owned(),
             (None, Some(reason)) => refused(reason),
             (None, None) => "nothing".to_owned(),
         };
         let now = match &decision {
             Decision::Emit(now) => match event {
-                Some(then) => format!(
-                    "another {}: {}",
-                    event_label(&now.body),
-                    difference(now, then)
-                ),
-                None => event_label(&now.body).to_owned(),
+                Some(then) => format!("another {}: {}", now.body.label(), difference(now, then)),
+                None => now.body.label().to_owned(),
             },
             Decision::DeadLetter(refusal) => refused(refusal.reason),
             Decision::NoOp(_) => "nothing".to_owned(),
@@ -179,7 +175,7 @@ impl<'a> Judge<'a> {
             Checked::Refused => "refused by the dictionary",
         };
         let label = |verdict| match event {
-            Some(event) => format!("{}, {verdict}", event_label(&event.body)),
+            Some(event) => format!("{}, {verdict}", event.body.label()),
             None => format!("no event, {verdict}"),
         };
         (was != now).then(|| Judgement::Different(label(was), label(now)))
@@ -264,19 +260,6 @@ impl Findings {
             all.first.sort_unstable();
             all.first.truncate(NAMED);
         }
-    }
-}
-
-fn event_label(body: &Body) -> &'static str {
-    match body {
-        Body::Message(_) => "message",
-        Body::ReadPosition(_) => "read position",
-        Body::Control(_) => "rules",
-        Body::Progress => "progress",
-        Body::MessageChange(_) => "change to a message",
-        Body::ContactChange(_) => "change of a contact",
-        Body::GroupChange(_) => "change of a group",
-        Body::Profile(_) => "profile",
     }
 }
 

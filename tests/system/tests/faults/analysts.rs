@@ -468,7 +468,7 @@ async fn check_decisions(env: &TestEnv, conflict: InboundPosition) -> Result<()>
     let cases: [(&[&str], &str, &str, usize); 3] = [
         (
             &["--recall-window-ms", "1"],
-            "change to a message",
+            "message_change",
             "dead letter: too-late",
             usize::try_from(RECALLS)?,
         ),
