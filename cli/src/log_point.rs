@@ -139,7 +139,7 @@ impl LogPoint {
             return Ok(Self::Offset(offset));
         }
         times::parse(text).map(Self::Time).ok_or_else(|| {
-            "must be an offset, `earliest`, `latest`, a time like 2026-11-21T08:00:00Z, or a date like 2026-11-21"
+            "must be a time with its zone like 2026-11-21T08:00:00Z, a date like 2026-11-21, `now`, `earliest`, or an offset"
                 .to_owned()
         })
     }

@@ -11,6 +11,7 @@ mod client_config;
 mod commands;
 mod context;
 mod credentials;
+mod decided;
 mod decoder;
 mod failure;
 mod group_args;

@@ -28,16 +28,9 @@ pub(super) async fn run(
     args: &DiffArgs,
     as_json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let note = complete(context, &args.name).await?;
+    let note = comparable(context, &args.name).await?;
     let scratch = scratch::context_of(context, &args.name, note.as_of)?;
     let Some(other) = &args.other else {
-        if note.slice.is_some() {
-            let why = format!(
-                "{} is a slice, without the state that the log gives: compare it with `{LIVE}` or another slice",
-                args.name
-            );
-            return Err(Failure::Usage(why).into());
-        }
         return audit::of_scratch(&scratch, as_json).await;
     };
     let store = scratch.messages()?;
@@ -46,7 +39,7 @@ pub(super) async fn run(
         await_live(context, &live, &store).await?;
         live
     } else {
-        let note = complete(context, other).await?;
+        let note = comparable(context, other).await?;
         scratch::context_of(context, other, note.as_of)?.messages()?
     };
     let mut found = Vec::new();
@@ -60,10 +53,14 @@ pub(super) async fn run(
     })
 }
 
-async fn complete(context: &CommandContext, name: &str) -> anyhow::Result<ScratchNote> {
+async fn comparable(context: &CommandContext, name: &str) -> anyhow::Result<ScratchNote> {
     let note = scratch::note(context, name).await?;
     if !note.is_complete {
         let why = format!("{name} is not complete: its `tidemark replay`, given again, goes on");
+        return Err(Failure::Usage(why).into());
+    }
+    if note.slice.is_some() {
+        let why = format!("{name} is a slice: it has rows alone, and no state to compare");
         return Err(Failure::Usage(why).into());
     }
     Ok(note)

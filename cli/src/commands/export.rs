@@ -17,9 +17,11 @@ use time::OffsetDateTime;
 use crate::{
     args::ExportArgs,
     context::CommandContext,
+    decided,
     failure::Failure,
-    log_point::LogRange,
+    log_point::{LogPoint, LogRange},
     output::{grouped, per_second, progress_bar},
+    times,
 };
 
 pub(super) async fn run(
@@ -34,7 +36,8 @@ pub(super) async fn run(
     let pseudonyms = args.pseudonyms.as_deref().map(pseudonyms).transpose()?;
     let export = Export {
         kafka,
-        lake: Lake::open(&args.to_dir, environment())?,
+        lake: Lake::open(&args.to_dir, environment())
+            .map_err(|error| Failure::Usage(format!("--to-dir {}: {error}", args.to_dir)))?,
         dataset: args.dataset,
         privacy: Privacy {
             with_recalled: args.with_recalled,
@@ -47,13 +50,18 @@ pub(super) async fn run(
         let shown = |written| show(&written, None, json);
         return Ok(export.follow(every, shown).await?);
     }
+    let bar = progress_bar()?;
+    if let LogPoint::Time(to) = args.range.to.point
+        && to <= times::now()
+    {
+        decided::everything_before(context, to, &bar).await?;
+    }
     let bounds = bounds(&export, args.range).await?;
     if args.dry_run {
         show_estimate(&export.estimate(&bounds).await?, json);
         return Ok(());
     }
     let started = Instant::now();
-    let bar = progress_bar()?;
     let progress = {
         let bar = bar.clone();
         move |progress| match progress {

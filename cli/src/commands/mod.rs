@@ -116,6 +116,7 @@ async fn dispatch(
         Command::Tail(args) => tail::check(args)?,
         Command::Export(args) => args.range.check()?,
         Command::Replay(args) => replay::check(args)?,
+        Command::At(args) => at::check(args)?,
         _ => {}
     }
     if command.needs_kafka() {

@@ -1,6 +1,7 @@
 //! Scratches: projections of their own, beside the live ones, as they were at an earlier time.
 
-use message_store::{MessageStore, MySqlConfig, ScratchNote};
+use anyhow::Context as _;
+use message_store::{MessageStore, MySqlConfig, RebuildLock, ScratchNote};
 use schemas::TimestampMs;
 use serde_json::json;
 use unread_store::RedisConfig;
@@ -109,6 +110,23 @@ pub(super) async fn find(
     Ok(store(context, prefix(name))?.scratch_note().await?)
 }
 
+/// Keeps others from writing to a scratch, or dropping it, for as long as the lock lives.
+///
+/// # Errors
+/// Another process does one of these.
+pub(super) async fn lock(context: &CommandContext, name: &str) -> anyhow::Result<RebuildLock> {
+    let store = store(context, prefix(name))?;
+    let first = store.layout().shards().next();
+    let first = first.context("there is a database at least")?;
+    let lock = RebuildLock::take(&store, first, "scratch").await?;
+    let taken = || {
+        Failure::Usage(format!(
+            "another process writes scratch {name}: wait for it"
+        ))
+    };
+    Ok(lock.ok_or_else(taken)?)
+}
+
 /// What a scratch is.
 ///
 /// # Errors
@@ -159,6 +177,7 @@ async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
 }
 
 async fn drop_it(context: &CommandContext, name: &str) -> anyhow::Result<()> {
+    let _lock = lock(context, name).await?;
     let scratch = context_of(context, name, TimestampMs::default())?;
     let store = scratch.messages()?;
     for slot in &scratch.unread()?.connect().await? {

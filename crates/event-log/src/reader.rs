@@ -159,7 +159,8 @@ impl LogReader {
         Ok(offsets)
     }
 
-    /// The first offset of each partition, or the offset after its last: after the last before `kafka.as_of`, if that is set.
+    /// The first offset of each partition, or the offset after its last: after the last before `kafka.as_of`, if that is set, except of
+    /// dead letters.
     fn edges(
         &self,
         topic: Topic,
@@ -176,7 +177,9 @@ impl LogReader {
                     .ok_or_else(|| no_answer(&name, partition))
             })
             .collect::<Result<_, _>>()?;
-        if let (Offset::End, Some(as_of)) = (at, self.config.as_of()) {
+        // A dead letter comes after its record, so it may have a later time.
+        let is_cut = at == Offset::End && topic != Topic::DeadLetters;
+        if let (true, Some(as_of)) = (is_cut, self.config.as_of()) {
             let from_then = Offset::Offset(as_of.0.max(0));
             for (partition, later) in self.list_offsets(topic, partitions, from_then)? {
                 edges[partition] = edges[partition].min(later.unwrap_or(i64::MAX));

@@ -70,6 +70,7 @@ impl Export {
                 sample.start,
                 SourceWatermark::from_anywhere(),
                 (sample.end, None),
+                false,
                 &mut commit,
             );
             run::scan_into(reader, partition, sample.clone(), &mut writer, || {})?;

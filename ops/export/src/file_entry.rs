@@ -65,10 +65,11 @@ impl FileEntry {
         entry
     }
 
-    /// Whether a file with these rows is as good: another version of this program may write other bytes.
+    /// Whether a file with these rows is as good: in a newer state, or as another version of this program writes it.
     pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
         let without_bytes = |entry: &Self| Self {
             file_hash: None,
+            state_to: 0,
             hash: String::new(),
             ..entry.clone()
         };

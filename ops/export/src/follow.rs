@@ -1,7 +1,7 @@
 //! Goes on exporting what is appended.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     panic::resume_unwind,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,9 +14,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::{
-    Export, ExportError, Exported, file_entry::FileEntry, lake::PlannedRange, run::check_retained,
-};
+use crate::{Export, ExportError, Exported, file_entry::FileEntry, run::check_retained};
 
 impl Export {
     /// Exports every `every` what was appended to the partitions that the consumer group of this dataset and lake has given to this process, and calls
@@ -32,6 +30,7 @@ impl Export {
     ) -> Result<(), ExportError> {
         let topic = self.kafka.topic(Topic::Events);
         let id = self.lake.agree(self.dataset, &topic, &self.privacy).await?;
+        self.lake.clear_staged(self.dataset).await?;
         let reader = Arc::new(LogReader::new(&self.kafka)?);
         let group = format!("export-{}-{id}", self.dataset);
         let (member, mut changes) = GroupMember::join(&self.kafka, &group, Topic::Events)?;
@@ -71,7 +70,7 @@ impl Export {
         }
     }
 
-    /// Exports what was appended to a partition since its last entry; the first time, also what other processes have claimed and not written.
+    /// Exports what was appended to a partition since its last entry, and what other processes have claimed and not written.
     async fn export_new(
         &self,
         reader: &Arc<LogReader>,
@@ -82,25 +81,31 @@ impl Export {
             .blocking(move |reader| reader.bounds(Topic::Events, &[partition]))
             .await?;
         let OffsetRange { start, end } = log[partition];
-        let files = match entries {
+        let (known, looked_at) = match entries {
             Some(known) => {
+                let looked_at = known.len();
                 self.lake.read_newer(self.dataset, partition, known).await?;
-                None
+                (known, looked_at)
             }
-            None => {
-                *entries = Some(self.lake.entries(self.dataset, partition).await?);
-                Some(self.lake.files(self.dataset).await?)
-            }
+            none => (
+                none.insert(self.lake.entries(self.dataset, partition).await?),
+                0,
+            ),
         };
-        let known = entries.as_deref().unwrap_or_default();
+        // Another process may have been killed between the entry and its file.
+        let mut missing = HashSet::new();
+        for path in known[looked_at..]
+            .iter()
+            .filter_map(|entry| entry.path(self.dataset))
+        {
+            if !self.lake.has(&path).await? {
+                missing.insert(path);
+            }
+        }
         let from = known.iter().map(|entry| entry.to).max().unwrap_or(start);
-        let planned = PlannedRange {
-            from,
-            to: end.max(from),
-            state_to: end,
-        };
-        let is_there = |path: &str| files.as_ref().is_none_or(|files| files.contains(path));
-        let gaps = self.gaps_of(partition, &planned, known, is_there)?;
+        let planned = (from..end.max(from), end);
+        let is_there = |path: &str| !missing.contains(path);
+        let gaps = self.gaps_of(partition, planned, known, is_there)?;
         check_retained(&gaps, &log)?;
         let (export, reader, handle) = (self.clone(), Arc::clone(reader), Handle::current());
         let filled = tokio::task::spawn_blocking(move || {

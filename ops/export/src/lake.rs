@@ -5,6 +5,7 @@ use std::{
     ops::Range,
     path::Path,
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -26,8 +27,13 @@ use crate::{
 /// Raised if the manifest is written otherwise, or the same range would no longer give the same rows.
 const FORMAT: u32 = 1;
 
+const OPTIONS: &str = "options.json";
+
 /// A larger file is uploaded in parts of this size.
 const PART_BYTES: usize = 8 << 20;
+
+/// A file that has been staged for longer was left by a process that was killed.
+const LONGEST_WRITE: Duration = Duration::from_secs(3_600);
 
 /// How many files of the manifest are read at the same time.
 const CONCURRENT_READS: usize = 16;
@@ -36,6 +42,7 @@ const CONCURRENT_READS: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Lake {
     store: Arc<dyn ObjectStore>,
+    is_folder: bool,
 }
 
 /// The options of the files of a dataset, `_manifest/options.json`.
@@ -57,35 +64,15 @@ struct Options {
 pub(crate) struct Plan {
     /// `--from` and `--to`, as given.
     pub(crate) asked: (String, String),
-    pub(crate) partitions: BTreeMap<Partition, PlannedRange>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct PlannedRange {
-    pub(crate) from: i64,
-    pub(crate) to: i64,
-    /// Messages are in the state before this offset.
-    pub(crate) state_to: i64,
+    pub(crate) partitions: BTreeMap<Partition, Range<i64>>,
 }
 
 impl Plan {
-    pub(crate) fn new(
-        asked: (String, String),
-        ranges: &PartitionMap<Range<i64>>,
-        state_to: impl Fn(Partition) -> i64,
-    ) -> Self {
-        let planned = |(partition, range): (Partition, &Range<i64>)| {
-            let planned = PlannedRange {
-                from: range.start,
-                to: range.end,
-                state_to: state_to(partition),
-            };
-            (partition, planned)
-        };
+    pub(crate) fn new(asked: (String, String), ranges: &PartitionMap<Range<i64>>) -> Self {
+        let ranges = ranges.iter();
         Self {
             asked,
-            partitions: ranges.iter().map(planned).collect(),
+            partitions: ranges.map(|(p, range)| (p, range.clone())).collect(),
         }
     }
 }
@@ -100,7 +87,12 @@ impl Lake {
         address: &str,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, object_store::Error> {
-        let store: Arc<dyn ObjectStore> = if address.contains("://") {
+        let is_folder = !address.contains("://");
+        let store: Arc<dyn ObjectStore> = if is_folder {
+            let folder = Path::new(address);
+            std::fs::create_dir_all(folder).map_err(|error| invalid(address, error))?;
+            Arc::new(LocalFileSystem::new_with_prefix(folder)?)
+        } else {
             let url = address.parse().map_err(|error| invalid(address, error))?;
             let (_, prefix) = object_store::ObjectStoreScheme::parse(&url)
                 .map_err(|error| invalid(address, error))?;
@@ -113,12 +105,8 @@ impl Lake {
                 }
             }
             Arc::new(PrefixStore::new(s3.build()?, prefix))
-        } else {
-            let folder = Path::new(address);
-            std::fs::create_dir_all(folder).map_err(|error| invalid(address, error))?;
-            Arc::new(LocalFileSystem::new_with_prefix(folder)?)
         };
-        Ok(Self { store })
+        Ok(Self { store, is_folder })
     }
 
     /// Creates the options of a dataset, or compares them with those of the files that are there. Returns the id of this dataset in this lake.
@@ -139,7 +127,20 @@ impl Lake {
                 .map(|field| (field.name().clone(), field.data_type().to_string()))
                 .collect(),
         };
-        let path = manifest(dataset, "options.json");
+        for other in Dataset::ALL.into_iter().filter(|other| *other != dataset) {
+            let found: Option<Options> = self.read(&manifest(other, OPTIONS)).await?;
+            if let Some(found) = found
+                && found.privacy.pseudonyms != asked.privacy.pseudonyms
+            {
+                let (found, asked) = found.difference(&asked);
+                return Err(ExportError::OtherLake {
+                    dataset: other,
+                    found,
+                    asked,
+                });
+            }
+        }
+        let path = manifest(dataset, OPTIONS);
         match self.create(&path, &asked).await {
             Err(ExportError::Store(object_store::Error::AlreadyExists { .. })) => {}
             created => return created.map(|()| asked.id),
@@ -177,8 +178,16 @@ impl Lake {
         partition: Partition,
     ) -> Result<Vec<FileEntry>, ExportError> {
         let folder = entries(dataset, partition);
-        let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>();
-        let numbers = 0..found.await?.len();
+        let found = self
+            .store
+            .list(Some(&folder))
+            .try_collect::<Vec<_>>()
+            .await?;
+        let is_entry = |path: &ObjectPath| path.extension() == Some("json");
+        let numbers = 0..found
+            .iter()
+            .filter(|found| is_entry(&found.location))
+            .count();
         let read = async |number| {
             let entry = self.entry(dataset, partition, number).await?;
             entry.ok_or_else(|| wrong(&folder.clone().join(name_of_entry(number)), "it is gone"))
@@ -255,8 +264,26 @@ impl Lake {
         Ok(())
     }
 
-    /// Writes the file of an entry: whole or not at all.
-    pub(crate) async fn write(&self, path: &str, bytes: Vec<u8>) -> Result<(), ExportError> {
+    /// Whether a file is there.
+    pub(crate) async fn has(&self, path: &str) -> Result<bool, ExportError> {
+        match self.store.head(&path.into()).await {
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            found => Ok(found.map(|_| true)?),
+        }
+    }
+
+    /// Writes the file of an entry: whole or not at all. In a folder it is written beside the manifest, where no engine reads, and renamed.
+    pub(crate) async fn write(
+        &self,
+        dataset: Dataset,
+        path: &str,
+        bytes: Vec<u8>,
+    ) -> Result<(), ExportError> {
+        if self.is_folder {
+            let staged = staged(dataset).join(Uuid::new_v4().to_string());
+            self.store.put(&staged, bytes.into()).await?;
+            return Ok(self.store.rename(&staged, &path.into()).await?);
+        }
         let path = path.into();
         if bytes.len() <= PART_BYTES {
             self.store.put(&path, bytes.into()).await?;
@@ -267,6 +294,22 @@ impl Lake {
         upload.put(bytes.into());
         // If a part fails, the others are removed.
         upload.finish().await?;
+        Ok(())
+    }
+
+    /// Removes what exporters have left that were killed while they wrote a file.
+    pub(crate) async fn clear_staged(&self, dataset: Dataset) -> Result<(), ExportError> {
+        let folder = staged(dataset);
+        let staged = self.store.list(Some(&folder)).try_collect::<Vec<_>>();
+        for left in staged.await? {
+            let age = SystemTime::now().duration_since(left.last_modified.into());
+            if age.is_ok_and(|age| age > LONGEST_WRITE) {
+                match self.store.delete(&left.location).await {
+                    Err(object_store::Error::NotFound { .. }) => {}
+                    deleted => deleted?,
+                }
+            }
+        }
         Ok(())
     }
 
@@ -325,6 +368,10 @@ impl Options {
 
 pub(crate) fn entries(dataset: Dataset, partition: Partition) -> ObjectPath {
     manifest(dataset, &format!("p{:02}", partition.get()))
+}
+
+fn staged(dataset: Dataset) -> ObjectPath {
+    manifest(dataset, "staged")
 }
 
 /// A folder whose name begins with `_` is not read by engines.

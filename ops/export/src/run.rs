@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use crate::{
     Dataset, ExportError, Lake, Privacy,
     file_entry::FileEntry,
-    lake::{Plan, PlannedRange, wrong},
+    lake::{Plan, wrong},
     later_changes::LaterChanges,
     writer::RangeWriter,
 };
@@ -96,6 +96,7 @@ impl Export {
         let log = reader
             .blocking(move |reader| reader.bounds(Topic::Events, &all))
             .await?;
+        self.lake.clear_staged(self.dataset).await?;
         let gaps = self.planned_gaps(bounds, &log).await?;
         self.fill_all(gaps, &log, progress).await
     }
@@ -143,7 +144,7 @@ impl Export {
         log: &PartitionMap<OffsetRange>,
     ) -> Result<Vec<Gap>, ExportError> {
         if let Some(begun) = self.lake.plan(self.dataset).await? {
-            let left = self.gaps(&begun).await?;
+            let left = self.gaps(&begun, log).await?;
             if !left.is_empty() && begun.asked == bounds.asked {
                 return Ok(left);
             }
@@ -156,38 +157,45 @@ impl Export {
                 });
             }
         }
-        let plan = Plan::new(bounds.asked, &bounds.ranges, |partition| log[partition].end);
+        let plan = Plan::new(bounds.asked, &bounds.ranges);
         self.lake.set_plan(self.dataset, &plan).await?;
-        self.gaps(&plan).await
+        self.gaps(&plan, log).await
     }
 
     /// What of a plan has no files.
-    async fn gaps(&self, plan: &Plan) -> Result<Vec<Gap>, ExportError> {
+    async fn gaps(
+        &self,
+        plan: &Plan,
+        log: &PartitionMap<OffsetRange>,
+    ) -> Result<Vec<Gap>, ExportError> {
         let files = self.lake.files(self.dataset).await?;
         let is_there = |path: &str| files.contains(path);
         let mut gaps = Vec::new();
         for (&partition, planned) in &plan.partitions {
             let entries = self.lake.entries(self.dataset, partition).await?;
+            let state_to = log[partition].end;
+            let planned = (planned.clone(), state_to);
             gaps.extend(self.gaps_of(partition, planned, &entries, is_there)?);
         }
         Ok(gaps)
     }
 
-    /// What of the plan of a partition has no files.
+    /// What of a range of a partition has no files. They will have the messages in their state at `state_to`: a file that a killed process has claimed and
+    /// not written, too, since a message may have been recalled meanwhile.
     pub(crate) fn gaps_of(
         &self,
         partition: Partition,
-        planned: &PlannedRange,
+        (planned, state_to): (Range<i64>, i64),
         entries: &[FileEntry],
         is_there: impl Fn(&str) -> bool,
     ) -> Result<Vec<Gap>, ExportError> {
         let mut gaps = Vec::new();
-        let mut at = planned.from;
+        let mut at = planned.start;
         let mut watermark = (at == 0).then(|| SourceWatermark::above(SourceOffset::START));
         let gap = |range, watermark| Gap {
             partition,
             range,
-            state_to: planned.state_to,
+            state_to,
             watermark,
             claimed: None,
             known: entries.to_vec(),
@@ -199,14 +207,13 @@ impl Export {
             return Err(wrong(&path, "its range overlaps with another"));
         }
         for entry in ascending {
-            let before = at..entry.from.min(planned.to);
+            let before = at..entry.from.min(planned.end);
             if !before.is_empty() {
                 gaps.push(gap(before, watermark.take()));
             }
             let path = entry.path(self.dataset);
             if path.is_some_and(|path| !is_there(&path)) {
                 gaps.push(Gap {
-                    state_to: entry.state_to,
                     claimed: Some(entry.clone()),
                     ..gap(entry.from..entry.to, watermark.filter(|_| at == entry.from))
                 });
@@ -216,8 +223,8 @@ impl Export {
                 watermark = Some(SourceWatermark::above(entry.watermark()));
             }
         }
-        if at < planned.to {
-            gaps.push(gap(at..planned.to, watermark));
+        if at < planned.end {
+            gaps.push(gap(at..planned.end, watermark));
         }
         Ok(gaps)
     }
@@ -270,6 +277,7 @@ impl Export {
             range.start,
             watermark,
             (*state_to, later),
+            gap.claimed.is_some(),
             &mut commit,
         );
         scan_into(reader, *partition, range.clone(), &mut writer, || {
@@ -303,7 +311,7 @@ impl Export {
             return Ok(());
         };
         let size = bytes.len() as u64;
-        self.lake.write(&path, bytes).await?;
+        self.lake.write(self.dataset, &path, bytes).await?;
         let mut written = lock(written);
         written.rows += entry.rows;
         written.files += 1;

@@ -40,6 +40,8 @@ pub(crate) struct RangeWriter<'a> {
     partition: Partition,
     state_to: i64,
     later: Option<LaterChanges>,
+    /// The range is that of one file, which was claimed.
+    is_one_file: bool,
     commit: &'a mut Commit<'a>,
     watermark: SourceWatermark,
     /// Where the present file begins.
@@ -61,6 +63,7 @@ impl<'a> RangeWriter<'a> {
         from: i64,
         watermark: SourceWatermark,
         (state_to, later): (i64, Option<LaterChanges>),
+        is_one_file: bool,
         commit: &'a mut Commit<'a>,
     ) -> Self {
         let table = Table::new(dataset, privacy);
@@ -69,6 +72,7 @@ impl<'a> RangeWriter<'a> {
             partition,
             state_to,
             later,
+            is_one_file,
             commit,
             watermark,
             from,
@@ -104,7 +108,8 @@ impl<'a> RangeWriter<'a> {
         if self.group.len() >= ROWS_OF_GROUP || self.group_bytes >= BYTES_OF_GROUP {
             self.write_group()?;
             let bytes = self.file.as_ref().map_or(0, ArrowWriter::bytes_written);
-            if self.rows >= ROWS_OF_FILE || bytes >= BYTES_OF_FILE {
+            let is_full = self.rows >= ROWS_OF_FILE || bytes >= BYTES_OF_FILE;
+            if is_full && !self.is_one_file {
                 self.end_file(offset + 1, self.watermark)?;
             }
         }

@@ -38,6 +38,18 @@ pub(super) async fn run(context: &CommandContext, args: AtArgs, json: bool) -> a
     Ok(())
 }
 
+/// # Errors
+/// The point is no time, or has not passed.
+pub(super) fn check(args: &AtArgs) -> Result<(), Failure> {
+    match args.point {
+        LogPoint::Latest => Ok(()),
+        LogPoint::Time(time) if time <= times::now() => Ok(()),
+        _ => Err(Failure::Usage(
+            "the time must be one that is past, a date, or `now`".to_owned(),
+        )),
+    }
+}
+
 /// The answer for programs and for people. Blocks.
 fn answer(reader: &LogReader, args: &AtArgs, bar: &ProgressBar) -> anyhow::Result<(Value, Table)> {
     let partitions = args.question.partitions();

@@ -5,16 +5,16 @@ mod room;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use indicatif::ProgressBar;
 use message_store::{MessageStore, MySqlConfig, ScratchNote};
 use rebuild::Context;
-use schemas::{Partition, TimestampMs, topics::Topic};
+use schemas::{TimestampMs, topics::Topic};
 use serde_json::json;
 
 use crate::{
     args::ReplayArgs,
     commands::{rebuild::show, scratch},
     context::CommandContext,
+    decided,
     failure::Failure,
     log_point::{LogPoint, LogRange, LogStart},
     output::{grouped, per_second, progress_bar},
@@ -23,9 +23,6 @@ use crate::{
 
 /// A fill reads and writes many tables at once.
 const FEWEST_CONNECTIONS: u32 = 16;
-
-/// How long the sequencer may need for what was posted before the time of a scratch.
-const SEQUENCER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// # Errors
 /// No time or range is asked for, or one that has nothing, or has not passed.
@@ -46,6 +43,7 @@ pub(super) async fn run(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let name = args.into.as_deref().context("clap requires it")?;
+    let _lock = scratch::lock(context, name).await?;
     let (mut note, is_new) = note(context, name, args).await?;
     let settings = scratch::settings(context, name, note.as_of)?;
     let scratch = scratch::with_settings(context, &settings)?;
@@ -59,7 +57,7 @@ pub(super) async fn run(
     store.write_scratch_note(&note).await?;
     store.apply_schema(note.as_of).await?;
     let bar = progress_bar()?;
-    await_decisions(context, &scratch, &bar).await?;
+    decided::everything_before(context, note.as_of, &bar).await?;
     let started = Instant::now();
     let filled = match args.range {
         None => rebuild::fill(&rebuild, &|progress| show(&bar, progress)).await,
@@ -100,6 +98,7 @@ async fn note(
     };
     if !taken.is_complete && taken.slice == note.slice && is_up_to_now(args) {
         note.as_of = taken.as_of;
+        eprintln!("goes on {}, as it was begun", scratch::describe(&note));
     }
     match taken == note {
         true => Ok((note, false)),
@@ -113,23 +112,6 @@ fn is_taken(name: &str, taken: &ScratchNote) -> Failure {
         "there is a scratch {name}, {then}: choose another name, or drop it with `tidemark scratch drop {name}`"
     );
     Failure::Usage(why)
-}
-
-/// Waits until the sequencer has decided about all records of before the time of the scratch: their events have that time, whenever they are appended.
-async fn await_decisions(
-    live: &CommandContext,
-    scratch: &CommandContext,
-    bar: &ProgressBar,
-) -> anyhow::Result<()> {
-    let partitions: Vec<Partition> = Partition::all().collect();
-    let inbound = scratch
-        .log_reader()?
-        .blocking(move |reader| reader.bounds(Topic::Inbound, &partitions))
-        .await?;
-    let show = |progress: audit::Progress| bar.set_message(progress.to_string());
-    audit::until_sequenced(&live.log_reader()?, &inbound, SEQUENCER_TIMEOUT, &show).await?;
-    bar.set_message("");
-    Ok(())
 }
 
 fn is_up_to_now(args: &ReplayArgs) -> bool {

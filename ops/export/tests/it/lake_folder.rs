@@ -149,6 +149,12 @@ impl LakeFolder {
         self.batches(dataset).iter().flat_map(rows).collect()
     }
 
+    /// Whether a message has this text.
+    pub fn has_text(&self, text: &str) -> bool {
+        let texts = self.texts(Dataset::Messages, "msg");
+        texts.iter().flatten().any(|msg| msg == text)
+    }
+
     pub fn texts(&self, dataset: Dataset, column: &str) -> Vec<Option<String>> {
         let batches = self.batches(dataset);
         let texts = |batch: &RecordBatch| -> Vec<Option<String>> {

@@ -9,6 +9,7 @@ mod story;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use export::{Dataset, ExportError, Privacy, Pseudonyms};
+use schemas::Change;
 
 use crate::{
     bucket::Bucket,
@@ -117,6 +118,25 @@ async fn a_file_that_is_missing_is_written_again_with_the_same_bytes() {
         (written.rows, written.files),
         (0, 0),
         "nothing is left to do"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_written_after_a_recall_lacks_the_text() {
+    let mut story = Story::told().await;
+    let lake = LakeFolder::new();
+    lake.export(&story, Dataset::Messages).await.unwrap();
+    assert!(lake.has_text("stays"));
+    // As after a crash between the claims and the files.
+    for lost in lake.files().keys() {
+        std::fs::remove_file(lake.path().join(lost)).unwrap();
+    }
+    story.change(6, 3, Change::Recall, DAY_MS + 5).await;
+    lake.export(&story, Dataset::Messages).await.unwrap();
+    assert!(!lake.has_text("stays"));
+    assert_eq!(
+        lake.offsets(Dataset::Messages),
+        story.offsets(Dataset::Messages)
     );
 }
 

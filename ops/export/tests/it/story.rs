@@ -55,15 +55,7 @@ impl Story {
             (5, 3, Change::React("👍".to_owned())),
             (0, 3, Change::Hide),
         ] {
-            let change = Body::MessageChange(MessageChange {
-                by: user(1001),
-                to: Recipient::User(user(1000)),
-                mid: mid.try_into().unwrap(),
-                change,
-                change_seq: ChangeSeq::try_from(chg).unwrap(),
-                ordinal: None,
-            });
-            story.append(change, DAY_MS - 5).await;
+            story.change(chg, mid, change, DAY_MS - 5).await;
         }
         story.repeat_all().await;
         story.append_junk().await;
@@ -87,6 +79,18 @@ impl Story {
             ordinal: Ordinal::try_from(self.mid.get()).unwrap(),
         });
         self.append(message, ts).await;
+    }
+
+    pub async fn change(&mut self, chg: i64, mid: i64, change: Change, ts: i64) {
+        let change = Body::MessageChange(MessageChange {
+            by: user(1001),
+            to: Recipient::User(user(1000)),
+            mid: mid.try_into().unwrap(),
+            change,
+            change_seq: ChangeSeq::try_from(chg).unwrap(),
+            ordinal: None,
+        });
+        self.append(change, ts).await;
     }
 
     async fn append(&mut self, body: Body, ts: i64) {
