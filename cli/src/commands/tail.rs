@@ -186,10 +186,10 @@ mod tests {
             check(&args).map_err(|error| error.to_string())
         };
         for (flags, why) in [
-            ("--from yesterday", "must be an offset, `earliest`"),
+            ("--from yesterday", "must be a time with its zone"),
             ("--from 64:1", "0 to 63"),
-            ("--to tomorrow", "must be an offset, `earliest`"),
-            ("--to 17:42", "must be an offset, `earliest`"),
+            ("--to tomorrow", "must be a time with its zone"),
+            ("--to 17:42", "must be a time with its zone"),
             ("--from 17:42 -p 3", "name one of them"),
             ("--to 5", "--from must be before it"),
             ("--from 5 --to 5", "--from must be before it"),
