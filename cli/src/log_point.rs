@@ -99,6 +99,9 @@ impl LogRange {
         topic: Topic,
         starts: &PartitionMap<i64>,
     ) -> anyhow::Result<()> {
+        if matches!(self.from.point, LogPoint::Earliest | LogPoint::Latest) {
+            return Ok(());
+        }
         let partitions: Vec<Partition> = starts.partitions().collect();
         for (partition, OffsetRange { start, .. }) in reader.bounds(topic, &partitions)? {
             if start == 0 || starts[partition] > start {
@@ -142,6 +145,21 @@ impl LogPoint {
             "must be a time with its zone like 2026-11-21T08:00:00Z, a date like 2026-11-21, `now`, `earliest`, or an offset"
                 .to_owned()
         })
+    }
+
+    /// The time of a point that must have passed: what comes later would change what there was then. `what` names the argument.
+    ///
+    /// # Errors
+    /// It is no time, or has not passed.
+    pub(crate) fn past(self, what: &str) -> Result<TimestampMs, Failure> {
+        let now = times::now();
+        match self {
+            Self::Latest => Ok(now),
+            Self::Time(time) if time <= now => Ok(time),
+            _ => Err(Failure::Usage(format!(
+                "{what} must be a time that is past, a date, or `now`"
+            ))),
+        }
     }
 
     /// The offset of this point in partitions of a topic. Blocks.

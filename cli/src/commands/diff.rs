@@ -7,7 +7,6 @@ use schemas::{Partition, topics::Topic};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::scratch::LIVE;
 use crate::{
     args::DiffArgs,
     commands::{audit, scratch},
@@ -34,7 +33,7 @@ pub(super) async fn run(
         return audit::of_scratch(&scratch, as_json).await;
     };
     let store = scratch.messages()?;
-    let other = if other == LIVE {
+    let other = if other == scratch::LIVE {
         let live = context.messages()?;
         await_live(context, &live, &store).await?;
         live

@@ -102,6 +102,9 @@ impl Table {
 /// The suffix of shadow tables.
 pub(crate) const SHADOW: &str = "new";
 
+/// The name of the table of a scratch's note within its database.
+pub(crate) const SCRATCH: &str = "scratch";
+
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     prefix: String,
@@ -163,9 +166,9 @@ impl Names {
         format!("{}.retention", self.database(shard))
     }
 
-    /// The table of a scratch's note, in the first database.
-    pub(crate) fn scratch(&self) -> String {
-        format!("{}0.scratch", self.prefix)
+    /// The table of a scratch's note.
+    pub(crate) fn scratch(&self, shard: Shard) -> String {
+        format!("{}.{SCRATCH}", self.database(shard))
     }
 
     /// The name of a sink in `resume_offset`.

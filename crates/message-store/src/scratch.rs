@@ -4,10 +4,13 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use schemas::TimestampMs;
-use sqlx::{Row as _, mysql::MySqlRow};
+use sqlx::Row as _;
 use time::PrimitiveDateTime;
 
-use crate::{MessageStore, StoreError, arguments::Arguments, datetime};
+use crate::{
+    MessageStore, StoreError, arguments::Arguments, datetime, names::SCRATCH,
+    schema::create_empty_database, swap::tables_of,
+};
 
 /// What the databases of a scratch say of themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +63,12 @@ impl MessageStore {
     /// # Errors
     /// [`StoreError`].
     pub async fn write_scratch_note(&self, note: &ScratchNote) -> Result<(), StoreError> {
-        let table = self.names().scratch();
+        let first = self.shards_of_servers()[0];
+        let table = self.names().scratch(first);
         let as_of = datetime::to_column(note.as_of)?;
         let sql = include_str!("../sql/schema/scratch.sql").replace("{table}", &table);
-        let first = self.shards_of_servers()[0];
         let mut session = self.session(first).await?;
-        let database = self.names().database(first);
-        session
-            .execute(format!(
-                "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-            ))
-            .await?;
+        create_empty_database(&mut session, &self.names().database(first)).await?;
         session.execute(sql).await?;
         let sql =
             format!("REPLACE INTO {table} (id, as_of, slice, is_complete) VALUES (0, ?, ?, ?)");
@@ -88,20 +86,12 @@ impl MessageStore {
     /// [`StoreError`].
     pub async fn scratch_note(&self) -> Result<Option<ScratchNote>, StoreError> {
         let first = self.shards_of_servers()[0];
-        let table = self.names().scratch();
         let mut session = self.session(first).await?;
-        let (database, name) = table.split_once('.').unwrap_or_default();
-        let tables = include_str!("../sql/swap/list_tables.sql").to_owned();
-        let tables = session
-            .fetch(tables, Arguments::default().with(database).finish()?)
-            .await?;
-        let is_it = |row: &MySqlRow| {
-            let found = row.try_get::<String, _>("table_name");
-            found.is_ok_and(|found| found == name)
-        };
-        if !tables.iter().any(is_it) {
+        let tables = tables_of(self, first, &mut session).await?;
+        if !tables.contains(SCRATCH) {
             return Ok(None);
         }
+        let table = self.names().scratch(first);
         let sql = format!("SELECT as_of, slice, is_complete FROM {table}");
         let rows = session.fetch_text(sql).await?;
         let note = rows.first().map(|row| {

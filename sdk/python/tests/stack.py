@@ -76,8 +76,8 @@ class Stack:
         listen = ["--config", config, "--set", f"query_api.listen={address}"]
         with subprocess.Popen([self._program, "query-api", *arguments, *listen]) as service:
             try:
-                ready = httpx.Client(transport=httpx.HTTPTransport(retries=20))
-                assert ready.get(f"http://{address}/livez").is_success
+                with httpx.Client(transport=httpx.HTTPTransport(retries=20)) as client:
+                    assert client.get(f"http://{address}/livez").is_success
                 yield f"http://{address}"
             finally:
                 service.terminate()

@@ -41,13 +41,7 @@ pub(super) async fn run(context: &CommandContext, args: AtArgs, json: bool) -> a
 /// # Errors
 /// The point is no time, or has not passed.
 pub(super) fn check(args: &AtArgs) -> Result<(), Failure> {
-    match args.point {
-        LogPoint::Latest => Ok(()),
-        LogPoint::Time(time) if time <= times::now() => Ok(()),
-        _ => Err(Failure::Usage(
-            "the time must be one that is past, a date, or `now`".to_owned(),
-        )),
-    }
+    args.point.past("the first argument").map(drop)
 }
 
 /// The answer for programs and for people. Blocks.

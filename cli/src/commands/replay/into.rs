@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use message_store::{MessageStore, MySqlConfig, ScratchNote};
 use rebuild::Context;
-use schemas::{TimestampMs, topics::Topic};
+use schemas::topics::Topic;
 use serde_json::json;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     context::CommandContext,
     decided,
     failure::Failure,
-    log_point::{LogPoint, LogRange, LogStart},
+    log_point::{LogPoint, LogRange},
     output::{grouped, per_second, progress_bar},
     times,
 };
@@ -27,14 +27,11 @@ const FEWEST_CONNECTIONS: u32 = 16;
 /// # Errors
 /// No time or range is asked for, or one that has nothing, or has not passed.
 pub(super) fn check(args: &ReplayArgs) -> Result<(), Failure> {
-    match (&args.as_of, &args.range) {
-        (None, None) => Err(Failure::Usage(
-            "nothing is asked for: give --as-of, or --from and --to".to_owned(),
-        )),
-        (None, Some(range)) => range.check(),
-        (Some(_), _) => Ok(()),
-    }?;
-    as_of(args).map(drop)
+    let (flag, end) = end(args)?;
+    if let Some(range) = args.range {
+        range.check()?;
+    }
+    end.past(flag).map(drop)
 }
 
 pub(super) async fn run(
@@ -88,15 +85,16 @@ async fn note(
     name: &str,
     args: &ReplayArgs,
 ) -> anyhow::Result<(ScratchNote, bool)> {
+    let (flag, end) = end(args)?;
     let mut note = ScratchNote {
-        as_of: as_of(args)?,
+        as_of: end.past(flag)?,
         slice: args.range.map(LogRange::beginning),
         is_complete: false,
     };
     let Some(taken) = scratch::find(context, name).await? else {
         return Ok((note, true));
     };
-    if !taken.is_complete && taken.slice == note.slice && is_up_to_now(args) {
+    if !taken.is_complete && taken.slice == note.slice && end == LogPoint::Latest {
         note.as_of = taken.as_of;
         eprintln!("goes on {}, as it was begun", scratch::describe(&note));
     }
@@ -114,35 +112,14 @@ fn is_taken(name: &str, taken: &ScratchNote) -> Failure {
     Failure::Usage(why)
 }
 
-fn is_up_to_now(args: &ReplayArgs) -> bool {
-    let end = args.as_of.or(args.range.map(|range| range.to.point));
-    end == Some(LogPoint::Latest)
-}
-
-/// The time up to which the log is read, which must be past: what comes later would change what there was then.
-fn as_of(args: &ReplayArgs) -> Result<TimestampMs, Failure> {
-    let (flag, point) = match (args.as_of, &args.range) {
-        (Some(point), _) => ("--as-of", point),
-        (
-            None,
-            Some(LogRange {
-                to:
-                    LogStart {
-                        partition: None,
-                        point,
-                    },
-                ..
-            }),
-        ) => ("--to", *point),
-        _ => ("--to", LogPoint::Earliest),
-    };
-    let now = times::now();
-    match point {
-        LogPoint::Latest => Ok(now),
-        LogPoint::Time(as_of) if as_of <= now => Ok(as_of),
-        _ => Err(Failure::Usage(format!(
-            "{flag} must be a time that is past, a date, or `now`"
-        ))),
+/// Up to where the log is read, and the flag that says so.
+fn end(args: &ReplayArgs) -> Result<(&'static str, LogPoint), Failure> {
+    match (args.as_of, args.range) {
+        (Some(as_of), _) => Ok(("--as-of", as_of)),
+        (None, Some(range)) => Ok(("--to", range.to.point)),
+        (None, None) => Err(Failure::Usage(
+            "nothing is asked for: give --as-of, or --from and --to".to_owned(),
+        )),
     }
 }
 

@@ -154,13 +154,20 @@ pub(crate) async fn create_shadow(
     Ok(())
 }
 
+/// Creates a database without tables, if it is missing.
+pub(crate) async fn create_empty_database(
+    session: &mut Session,
+    database: &str,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+    );
+    session.execute(sql).await.map(drop)
+}
+
 /// Creates the database and the table of its versions, if they are missing. Returns the newest version that was applied, 0 for none.
 async fn create_database(session: &mut Session, database: &str) -> Result<u32, StoreError> {
-    session
-        .execute(format!(
-            "CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-        ))
-        .await?;
+    create_empty_database(session, database).await?;
     session
         .execute(fill_database(SCHEMA_VERSION, database))
         .await?;

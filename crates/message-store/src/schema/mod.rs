@@ -9,7 +9,9 @@ mod orphans;
 mod retention;
 
 pub use apply::SchemaReport;
-pub(crate) use apply::{create_shadow, ensure_database, expect_no_newer_version};
+pub(crate) use apply::{
+    create_empty_database, create_shadow, ensure_database, expect_no_newer_version,
+};
 pub(crate) use lock::SchemaLock;
 pub use month::Month;
 pub use months::MonthSize;

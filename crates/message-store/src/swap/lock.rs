@@ -5,7 +5,8 @@ use crate::{MessageStore, Shard, StoreError, session::Session};
 /// The lock's connection is idle while tables are built.
 const LONG_WAIT_TIMEOUT: &str = "SET SESSION wait_timeout = 2592000";
 
-/// A lock on the rebuild of `what` (a plain word) on the server of a database, under the prefix of its store. The lock is released when the process ends, in whatever way.
+/// A lock on the rebuild of `what` (a plain word) on the server of a database, under the prefix of its store. The lock is released when
+/// the process ends, in whatever way.
 #[derive(Debug)]
 pub struct RebuildLock {
     session: Session,

@@ -10,6 +10,7 @@ mod shadows;
 
 pub use fence::Fence;
 pub use lock::RebuildLock;
+pub(crate) use shadows::tables_of;
 pub use shadows::{ShadowState, Shadows};
 
 use crate::{StoreError, names::shadow_sink_name, resume::check_topic};

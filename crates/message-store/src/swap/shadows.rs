@@ -257,7 +257,7 @@ pub(super) async fn finish_swap(
 }
 
 /// The names of all tables of a database.
-pub(super) async fn tables_of(
+pub(crate) async fn tables_of(
     store: &MessageStore,
     shard: Shard,
     session: &mut Session,
