@@ -1,7 +1,7 @@
 //! Read positions that the sequencer could give no ordinal (PROTOCOL R5).
 
 use message_store::ContactDelta;
-use schemas::{DeviceClass, Ordinal};
+use schemas::{DeviceClass, Ordinal, topics::Topic};
 use sqlx::Connection as _;
 
 use crate::{log::user, test_env::TestEnv};
@@ -45,6 +45,17 @@ async fn it_waits_until_the_messages_are_written_and_nobody_else_does() {
     assert_eq!(
         (contact.read.pc.mid.get(), contact.read.pc.ordinal),
         (2, None)
+    );
+    // The messages are in the first of two databases, the user's contacts in either.
+    let (mut waits, first) = (Vec::new(), env.store.layout().shards().next().unwrap());
+    for shard in env.store.layout().shards() {
+        let topic = env.config.kafka.topic(Topic::Events);
+        let filled = mysql_sinks::fill_unresolved_reads(&env.store, shard, first, &topic);
+        waits.extend(filled.await.unwrap());
+    }
+    assert_eq!(
+        waits,
+        ["a read position waits until the messages of partition 17 are stored"]
     );
     lock.close().await.unwrap();
     env.assert_exact().await;

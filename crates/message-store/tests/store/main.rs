@@ -6,6 +6,7 @@ mod changes;
 mod contacts;
 mod devices;
 mod failures;
+mod groups;
 mod left;
 mod messages;
 mod offsets;

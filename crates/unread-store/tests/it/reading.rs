@@ -2,7 +2,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use schemas::DeviceClass::{Mobile, Pc};
 use tokio::time::Instant;
-use unread_store::{Expiry, SharedConnections, UnreadError, UnreadStore, UnreadView, UserUpdate};
+use unread_store::{
+    Expiry, Generation, SharedConnections, UnreadError, UnreadStore, UnreadView, UserUpdate,
+};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition, src, user};
 
@@ -20,21 +22,21 @@ async fn absent_rebuilding_and_complete_differ() {
 async fn a_state_of_another_generation_is_absent_to_readers_and_writers() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
-    for p in 0..64 {
-        env.redis::<i64>(&format!("DEL tidemark:mark:{p}")).await;
-    }
-    env.generation = env.initialise_at(9).await;
+    let other = Generation::fresh();
+    let set = format!("HSET state-{ME} gen {other}");
+    env.redis::<i64>(&set).await;
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
     assert!(env.apply(messages(ME, BOSS, 4)).await);
-    assert_eq!(env.raw(ME).await.state, None);
+    assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
 }
 
 #[tokio::test]
 async fn a_rebuild_drops_a_state_of_another_generation() {
     let env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
-    env.redis::<i64>("DEL tidemark:mark:0").await;
-    env.initialise_at(9).await;
+    let other = Generation::fresh();
+    let set = format!("HSET state-{ME} gen {other}");
+    env.redis::<i64>(&set).await;
     let rebuild = env.begin(ME).await;
     assert_eq!(env.raw(ME).await.views.pc, None);
     assert!(env.complete(&rebuild, &[(BOSS, "2,0,0")]).await);
@@ -198,7 +200,7 @@ async fn pages_of_a_state_that_is_not_complete_are_not_read() {
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Large);
     assert_eq!(pages(&env).await, UnreadView::Rebuilding);
 
-    let other = unread_store::Generation::fresh();
+    let other = Generation::fresh();
     env.redis::<i64>(&format!("HSET state-1000 gen {other}"))
         .await;
     assert_eq!(pages(&env).await, UnreadView::Absent);

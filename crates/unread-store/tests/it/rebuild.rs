@@ -15,6 +15,8 @@ async fn events_during_a_rebuild_are_kept_and_shown_only_after_it() {
     let rebuild = env.begin(ME).await;
     assert!(!env.apply(messages(ME, BOSS, 5)).await);
     assert!(!env.apply(messages(ME, 1002, 1)).await);
+    // The rows have this one and later ones.
+    assert!(!env.apply(messages(ME, 1003, 2)).await);
     assert!(!env.apply(read(ME, BOSS, Mobile, Some(5))).await);
     let raw = env.raw(ME).await;
     assert_eq!((raw.views.pc, raw.views.mobile), (None, None));
