@@ -47,10 +47,10 @@ async fn it_waits_until_the_messages_are_written_and_nobody_else_does() {
         (2, None)
     );
     // The messages are in the first of two databases, the user's contacts in either.
-    let (mut waits, first) = (Vec::new(), env.store.layout().shards().next().unwrap());
+    let (mut waits, topic) = (Vec::new(), env.config.kafka.topic(Topic::Events));
     for shard in env.store.layout().shards() {
-        let topic = env.config.kafka.topic(Topic::Events);
-        let filled = mysql_sinks::fill_unresolved_reads(&env.store, shard, first, &topic);
+        let messages = env.first_shard();
+        let filled = mysql_sinks::fill_unresolved_reads(&env.store, shard, messages, &topic);
         waits.extend(filled.await.unwrap());
     }
     assert_eq!(

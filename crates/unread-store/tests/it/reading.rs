@@ -2,9 +2,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use schemas::DeviceClass::{Mobile, Pc};
 use tokio::time::Instant;
-use unread_store::{
-    Expiry, Generation, SharedConnections, UnreadError, UnreadStore, UnreadView, UserUpdate,
-};
+use unread_store::{Expiry, SharedConnections, UnreadError, UnreadStore, UnreadView, UserUpdate};
 
 use crate::test_env::{BOSS, ME, TestEnv, complete, messages, partition, src, user};
 
@@ -22,21 +20,17 @@ async fn absent_rebuilding_and_complete_differ() {
 async fn a_state_of_another_generation_is_absent_to_readers_and_writers() {
     let mut env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
-    let other = Generation::fresh();
-    let set = format!("HSET state-{ME} gen {other}");
-    env.redis::<i64>(&set).await;
+    env.put_into_another_generation(ME).await;
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
     assert!(env.apply(messages(ME, BOSS, 4)).await);
-    assert_eq!(env.unread(ME, Pc).await, UnreadView::Absent);
+    assert_eq!(env.raw(ME).await.state, None);
 }
 
 #[tokio::test]
 async fn a_rebuild_drops_a_state_of_another_generation() {
     let env = TestEnv::new().await;
     env.load(ME, &[(BOSS, "3,0,0")]).await;
-    let other = Generation::fresh();
-    let set = format!("HSET state-{ME} gen {other}");
-    env.redis::<i64>(&set).await;
+    env.put_into_another_generation(ME).await;
     let rebuild = env.begin(ME).await;
     assert_eq!(env.raw(ME).await.views.pc, None);
     assert!(env.complete(&rebuild, &[(BOSS, "2,0,0")]).await);
@@ -200,8 +194,6 @@ async fn pages_of_a_state_that_is_not_complete_are_not_read() {
     assert_eq!(env.unread(ME, Pc).await, UnreadView::Large);
     assert_eq!(pages(&env).await, UnreadView::Rebuilding);
 
-    let other = Generation::fresh();
-    env.redis::<i64>(&format!("HSET state-1000 gen {other}"))
-        .await;
+    env.put_into_another_generation(ME).await;
     assert_eq!(pages(&env).await, UnreadView::Absent);
 }

@@ -107,6 +107,13 @@ impl TestEnv {
         self.conn.initialise_positions(&ends(next)).await.unwrap()
     }
 
+    /// Has the user's state say that it is of another generation.
+    pub async fn put_into_another_generation(&self, uid: i64) {
+        let other = Generation::fresh();
+        let set = format!("HSET state-{uid} gen {other}");
+        assert_eq!(self.redis::<i64>(&set).await, 0, "there is no state");
+    }
+
     pub async fn reconnect(&mut self) {
         self.conn = connect(&self.config).await;
     }
