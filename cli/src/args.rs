@@ -666,7 +666,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = ["from", "to", "partition"])]
     pub(crate) follow: bool,
     /// With --follow: how often files are written, seconds
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, requires = "follow", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) every_s: u64,
 }
 

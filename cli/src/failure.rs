@@ -6,6 +6,7 @@ use audit::AuditError;
 use client::ClientError;
 use dev_stack::StackError;
 use event_log::EventLogError;
+use export::ExportError;
 use message_store::StoreError;
 use projection::SinkError;
 use rebuild::RebuildError;
@@ -78,6 +79,7 @@ fn code(error: &anyhow::Error) -> u8 {
         .or_else(|| error.downcast_ref().map(of_client))
         .or_else(|| error.downcast_ref().map(of_audit))
         .or_else(|| error.downcast_ref().map(of_rebuild))
+        .or_else(|| error.downcast_ref().map(of_export))
         .or_else(|| error.downcast_ref().map(of_kafka))
         .or_else(|| error.downcast_ref().map(of_load))
         .or_else(|| error.downcast_ref().map(of_redis))
@@ -141,6 +143,14 @@ fn of_rebuild(error: &RebuildError) -> u8 {
     }
 }
 
+fn of_export(error: &ExportError) -> u8 {
+    if error.is_unreachable() {
+        UNREACHABLE
+    } else {
+        NEGATIVE
+    }
+}
+
 fn of_redis(error: &UnreadError) -> u8 {
     match error {
         UnreadError::Transient(_) | UnreadError::Broken | UnreadError::NotReady => UNREACHABLE,
@@ -152,6 +162,7 @@ fn of_redis(error: &UnreadError) -> u8 {
 fn of_mysql(error: &StoreError) -> u8 {
     match error {
         StoreError::Transient(_) => UNREACHABLE,
+        denied if denied.is_denied() => CONFIG,
         StoreError::Moved { .. } | StoreError::Fatal(_) => NEGATIVE,
     }
 }

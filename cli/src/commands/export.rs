@@ -36,7 +36,7 @@ pub(super) async fn run(
     let pseudonyms = args.pseudonyms.as_deref().map(pseudonyms).transpose()?;
     let export = Export {
         kafka,
-        lake: Lake::open(&args.to_dir, environment())
+        lake: Lake::open(&args.to_dir, environment(), args.dry_run)
             .map_err(|error| Failure::Usage(format!("--to-dir {}: {error}", args.to_dir)))?,
         dataset: args.dataset,
         privacy: Privacy {
@@ -58,7 +58,7 @@ pub(super) async fn run(
     }
     let bounds = bounds(&export, args.range).await?;
     if args.dry_run {
-        show_estimate(&export.estimate(&bounds).await?, json);
+        show_estimate(&export.estimate(bounds).await?, json);
         return Ok(());
     }
     let started = Instant::now();

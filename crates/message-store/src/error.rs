@@ -50,6 +50,12 @@ impl StoreError {
         }
     }
 
+    /// Whether MySQL does not let this user in, or not into this database.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        matches!(self.number(), Some(DATABASE_DENIED | ACCESS_DENIED))
+    }
+
     pub(crate) fn is_duplicate(&self) -> bool {
         self.number() == Some(DUPLICATE_ENTRY)
     }
@@ -147,6 +153,8 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+const DATABASE_DENIED: u16 = 1044;
+const ACCESS_DENIED: u16 = 1045;
 const TABLE_EXISTS: u16 = 1050;
 const DUPLICATE_COLUMN: u16 = 1060;
 const DUPLICATE_KEY: u16 = 1061;

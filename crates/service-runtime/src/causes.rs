@@ -7,7 +7,7 @@ pub fn with_causes(error: &anyhow::Error) -> String {
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
             text = cause;
-        } else if !text.ends_with(&cause) {
+        } else if !text.contains(&cause) {
             text.push_str(": ");
             text.push_str(&cause);
         }

@@ -33,13 +33,13 @@ pub enum ExportError {
         start: i64,
     },
     /// The folder or bucket cannot be read or written.
-    #[error("the lake: {0}")]
+    #[error("the lake")]
     Store(#[from] object_store::Error),
     /// A temporary file cannot be written or read.
-    #[error("a temporary file: {0}")]
+    #[error("a temporary file")]
     Temporary(#[from] std::io::Error),
     /// Parquet cannot be written.
-    #[error("writing Parquet: {0}")]
+    #[error("writing Parquet")]
     Parquet(#[from] parquet::errors::ParquetError),
     /// The folder has an export with other options, or by a program that writes other files.
     #[error(
@@ -88,4 +88,18 @@ pub enum ExportError {
         /// Where the range begins.
         offset: i64,
     },
+}
+
+impl ExportError {
+    /// Whether Kafka or the bucket does not answer, or does not let this user in.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        use object_store::Error;
+        match self {
+            Self::Kafka(_) => true,
+            Self::Store(Error::Generic { store, .. }) => *store == "S3",
+            Self::Store(Error::PermissionDenied { .. } | Error::Unauthenticated { .. }) => true,
+            _ => false,
+        }
+    }
 }

@@ -8,18 +8,18 @@ use std::{
 };
 
 use event_log::LogReader;
-use schemas::{Partition, PartitionMap, SourceWatermark};
+use schemas::{Partition, SourceWatermark};
 
 use crate::{Bounds, Export, ExportError, file_entry::FileEntry, run, writer::RangeWriter};
 
-/// How many records of a partition, and how many partitions, are exported to nowhere.
+/// How many records of a range, and how many ranges, are exported to nowhere.
 const SAMPLE: i64 = 10_000;
-const SAMPLED_PARTITIONS: usize = 4;
+const SAMPLED_RANGES: usize = 4;
 
 /// About what an export would write.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Records in the ranges; exact.
+    /// Records in the ranges that are not exported yet; exact.
     pub records: u64,
     /// Rows.
     pub rows: u64,
@@ -30,33 +30,33 @@ pub struct Estimate {
 }
 
 impl Export {
-    /// Exports the last records of some partitions to nowhere, and concludes from that.
+    /// Exports the last records of some ranges that have no files to nowhere, and concludes from that. Changes nothing in the lake.
     ///
     /// # Errors
     /// [`ExportError`].
-    pub async fn estimate(&self, bounds: &Bounds) -> Result<Estimate, ExportError> {
+    pub async fn estimate(&self, bounds: Bounds) -> Result<Estimate, ExportError> {
+        let log = self.log().await?;
+        let plan = self.plan(bounds, &log).await?;
+        let gaps = self.gaps(&plan, &log).await?.into_iter();
+        let missing = gaps.map(|gap| (gap.partition, gap.range)).collect();
         let reader = Arc::new(LogReader::new(&self.kafka)?);
-        let (export, ranges) = (self.clone(), bounds.ranges.clone());
+        let export = self.clone();
         reader
-            .blocking(move |reader| export.sample(reader, &ranges))
+            .blocking(move |reader| export.sample(reader, missing))
             .await
     }
 
     fn sample(
         &self,
         reader: &LogReader,
-        ranges: &PartitionMap<Range<i64>>,
+        mut missing: Vec<(Partition, Range<i64>)>,
     ) -> Result<Estimate, ExportError> {
         let count = |range: &Range<i64>| (range.end - range.start).max(0);
-        let records: i64 = ranges.iter().map(|(_, range)| count(range)).sum();
-        let mut largest: Vec<(Partition, Range<i64>)> = ranges
-            .iter()
-            .map(|(partition, range)| (partition, range.clone()))
-            .collect();
-        largest.sort_by_key(|(_, range)| Reverse(count(range)));
+        let records: i64 = missing.iter().map(|(_, range)| count(range)).sum();
+        missing.sort_by_key(|(_, range)| Reverse(count(range)));
         let (mut read, mut rows, mut bytes) = (0, 0, 0);
         let started = Instant::now();
-        for (partition, range) in largest.into_iter().take(SAMPLED_PARTITIONS) {
+        for (partition, range) in missing.into_iter().take(SAMPLED_RANGES) {
             let sample = range.start.max(range.end - SAMPLE)..range.end;
             read += count(&sample);
             let mut commit = |entry: FileEntry, file: Option<Vec<u8>>| {

@@ -29,12 +29,10 @@ pub(crate) struct FileEntry {
     pub(crate) state_to: i64,
     /// The watermark after the range (PROTOCOL S10): epoch and offset.
     pub(crate) watermark: (u32, i64),
-    /// A hash of all other fields.
-    hash: String,
 }
 
 impl FileEntry {
-    /// With the hash of its fields. `file` has the number of rows, their day and the bytes.
+    /// `file` has the number of rows, their day and the bytes.
     pub(crate) fn new(
         partition: Partition,
         (from, to): (i64, i64),
@@ -42,7 +40,7 @@ impl FileEntry {
         state_to: i64,
         watermark: SourceOffset,
     ) -> Self {
-        let mut entry = Self {
+        Self {
             partition,
             number: 0,
             from,
@@ -52,17 +50,12 @@ impl FileEntry {
             file_hash: file.map(|(_, _, bytes)| blake3::hash(bytes).to_hex().to_string()),
             state_to,
             watermark: (watermark.epoch, watermark.offset),
-            hash: String::new(),
-        };
-        entry.hash = entry.hash_of_fields();
-        entry
+        }
     }
 
     /// The same entry, as the one after so many others of the partition.
     pub(crate) fn numbered(self, number: usize) -> Self {
-        let mut entry = Self { number, ..self };
-        entry.hash = entry.hash_of_fields();
-        entry
+        Self { number, ..self }
     }
 
     /// Whether a file with these rows is as good: in a newer state, or as another version of this program writes it.
@@ -70,7 +63,6 @@ impl FileEntry {
         let without_bytes = |entry: &Self| Self {
             file_hash: None,
             state_to: 0,
-            hash: String::new(),
             ..entry.clone()
         };
         without_bytes(self) == without_bytes(other)
@@ -116,19 +108,7 @@ impl FileEntry {
         if self.partition != partition || self.path_of_entry(dataset) != *path {
             return Err(lake::wrong(path, "it is not where it belongs"));
         }
-        if self.hash != self.hash_of_fields() {
-            return Err(lake::wrong(path, "its hash is another"));
-        }
         Ok(())
-    }
-
-    fn hash_of_fields(&self) -> String {
-        let fields = Self {
-            hash: String::new(),
-            ..self.clone()
-        };
-        let fields = serde_json::to_vec(&fields).expect("it has text keys only");
-        blake3::hash(&fields).to_hex().to_string()
     }
 }
 

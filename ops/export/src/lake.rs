@@ -11,11 +11,11 @@ use std::{
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{
     ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart, aws::AmazonS3Builder,
-    local::LocalFileSystem, path::Path as ObjectPath, prefix::PrefixStore,
+    local::LocalFileSystem, memory::InMemory, path::Path as ObjectPath, prefix::PrefixStore,
 };
 use schemas::{Partition, PartitionMap};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Raised if the manifest is written otherwise, or the same range would no longer give the same rows.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const OPTIONS: &str = "options.json";
 
@@ -78,18 +78,21 @@ impl Plan {
 }
 
 impl Lake {
-    /// A folder, which is created if it does not exist, or `s3://bucket/prefix` with the credentials and the endpoint of the usual `AWS_…` variables
-    /// of `environment`.
+    /// A folder, or `s3://bucket/prefix` with the credentials and the endpoint of the usual `AWS_…` variables of `environment`. A folder that does not exist
+    /// is created; if it is only to be looked at, an empty one in memory stands for it.
     ///
     /// # Errors
     /// The address is not valid, or the folder cannot be created.
     pub fn open(
         address: &str,
         environment: impl IntoIterator<Item = (String, String)>,
+        only_look: bool,
     ) -> Result<Self, object_store::Error> {
         let is_folder = !address.contains("://");
-        let store: Arc<dyn ObjectStore> = if is_folder {
-            let folder = Path::new(address);
+        let folder = Path::new(address);
+        let store: Arc<dyn ObjectStore> = if is_folder && only_look && !folder.exists() {
+            Arc::new(InMemory::new())
+        } else if is_folder {
             std::fs::create_dir_all(folder).map_err(|error| invalid(address, error))?;
             Arc::new(LocalFileSystem::new_with_prefix(folder)?)
         } else {
@@ -332,7 +335,13 @@ impl Lake {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found?.bytes().await?,
         };
-        let content = serde_json::from_slice(&found);
+        let mut content: Map<String, Value> =
+            serde_json::from_slice(&found).map_err(|error| wrong(path, error))?;
+        let hash = content.remove("hash");
+        if hash != Some(hash_of(&content)) {
+            return Err(wrong(path, "its hash is another"));
+        }
+        let content = serde_json::from_value(content.into());
         content.map(Some).map_err(|error| wrong(path, error))
     }
 }
@@ -379,10 +388,20 @@ fn manifest(dataset: Dataset, name: &str) -> ObjectPath {
     format!("{}/_manifest/{name}", dataset.name()).into()
 }
 
+/// A file of the manifest: the fields of `content`, and a hash of them.
 fn json(content: &impl Serialize) -> PutPayload {
-    let mut text = serde_json::to_vec_pretty(content).expect("it has text keys only");
+    let Ok(Value::Object(mut content)) = serde_json::to_value(content) else {
+        unreachable!("it is a struct with text keys")
+    };
+    content.insert("hash".to_owned(), hash_of(&content));
+    let mut text = serde_json::to_vec_pretty(&content).expect("it has text keys only");
     text.push(b'\n');
     text.into()
+}
+
+fn hash_of(fields: &Map<String, Value>) -> Value {
+    let fields = serde_json::to_vec(fields).expect("it has text keys only");
+    blake3::hash(&fields).to_hex().to_string().into()
 }
 
 pub(crate) fn wrong(path: &ObjectPath, detail: impl ToString) -> ExportError {

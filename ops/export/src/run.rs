@@ -69,8 +69,8 @@ pub struct Exported {
 
 /// A range to be exported, after `watermark` if that is known.
 pub(crate) struct Gap {
-    partition: Partition,
-    range: Range<i64>,
+    pub(crate) partition: Partition,
+    pub(crate) range: Range<i64>,
     state_to: i64,
     watermark: Option<SourceWatermark>,
     /// The entry that was claimed for the range, without its file.
@@ -91,14 +91,21 @@ impl Export {
     ) -> Result<Exported, ExportError> {
         let topic = self.kafka.topic(Topic::Events);
         self.lake.agree(self.dataset, &topic, &self.privacy).await?;
-        let reader = Arc::new(LogReader::new(&self.kafka)?);
-        let all: Vec<Partition> = Partition::all().collect();
-        let log = reader
-            .blocking(move |reader| reader.bounds(Topic::Events, &all))
-            .await?;
+        let log = self.log().await?;
         self.lake.clear_staged(self.dataset).await?;
-        let gaps = self.planned_gaps(bounds, &log).await?;
+        let plan = self.plan(bounds, &log).await?;
+        self.lake.set_plan(self.dataset, &plan).await?;
+        let gaps = self.gaps(&plan, &log).await?;
         self.fill_all(gaps, &log, progress).await
+    }
+
+    /// What `chat.events` has.
+    pub(crate) async fn log(&self) -> Result<PartitionMap<OffsetRange>, ExportError> {
+        let all: Vec<Partition> = Partition::all().collect();
+        let reader = Arc::new(LogReader::new(&self.kafka)?);
+        Ok(reader
+            .blocking(move |reader| reader.bounds(Topic::Events, &all))
+            .await?)
     }
 
     /// Writes the files of all gaps.
@@ -137,33 +144,30 @@ impl Export {
         Ok(*lock(&written))
     }
 
-    /// What has no files of the plan of an export that was interrupted, or of a new one.
-    async fn planned_gaps(
+    /// The plan of the same export, if one was interrupted, or a new one.
+    pub(crate) async fn plan(
         &self,
         bounds: Bounds,
         log: &PartitionMap<OffsetRange>,
-    ) -> Result<Vec<Gap>, ExportError> {
-        if let Some(begun) = self.lake.plan(self.dataset).await? {
-            let left = self.gaps(&begun, log).await?;
-            if !left.is_empty() && begun.asked == bounds.asked {
-                return Ok(left);
+    ) -> Result<Plan, ExportError> {
+        if let Some(begun) = self.lake.plan(self.dataset).await?
+            && !self.gaps(&begun, log).await?.is_empty()
+        {
+            if begun.asked == bounds.asked {
+                return Ok(begun);
             }
-            if !left.is_empty() {
-                let (from, to) = begun.asked;
-                return Err(ExportError::Unfinished {
-                    dataset: self.dataset,
-                    from,
-                    to,
-                });
-            }
+            let (from, to) = begun.asked;
+            return Err(ExportError::Unfinished {
+                dataset: self.dataset,
+                from,
+                to,
+            });
         }
-        let plan = Plan::new(bounds.asked, &bounds.ranges);
-        self.lake.set_plan(self.dataset, &plan).await?;
-        self.gaps(&plan, log).await
+        Ok(Plan::new(bounds.asked, &bounds.ranges))
     }
 
     /// What of a plan has no files.
-    async fn gaps(
+    pub(crate) async fn gaps(
         &self,
         plan: &Plan,
         log: &PartitionMap<OffsetRange>,

@@ -54,7 +54,7 @@ impl Bucket {
             ("HOME", "/"),
         ];
         let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Lake::open(&format!("s3://{NAME}/lake"), environment).unwrap()
+        Lake::open(&format!("s3://{NAME}/lake"), environment, false).unwrap()
     }
 
     pub fn right_lake(&self) -> Lake {

@@ -57,7 +57,7 @@ impl LakeFolder {
     pub fn of(&self, story: &Story, dataset: Dataset) -> Export {
         Export {
             kafka: story.kafka.clone(),
-            lake: Lake::open(self.path().to_str().unwrap(), []).unwrap(),
+            lake: Lake::open(self.path().to_str().unwrap(), [], false).unwrap(),
             dataset,
             privacy: self.privacy.clone(),
         }

@@ -6,9 +6,9 @@ mod bucket;
 mod lake_folder;
 mod story;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use export::{Dataset, ExportError, Privacy, Pseudonyms};
+use export::{Dataset, Export, ExportError, Lake, Privacy, Pseudonyms};
 use schemas::Change;
 
 use crate::{
@@ -313,12 +313,8 @@ async fn a_manifest_that_was_edited_is_refused() {
     let entry = lake.an_entry(Dataset::Messages);
     let text = std::fs::read_to_string(&entry).unwrap();
     for (edited, what) in [
-        (
-            text.replace("\"number\": 0", "\"number\": 1"),
-            "not where it belongs",
-        ),
+        (text.replace("\"number\": 0", "\"number\": 1"), "hash"),
         (text.replace("\"rows\": ", "\"rows\": 1"), "hash"),
-        (text.replace("\"rows\"", "\"lines\""), "unknown field"),
         (text[..text.len() / 2].to_owned(), "EOF"),
     ] {
         assert_ne!(edited, text);
@@ -328,7 +324,47 @@ async fn a_manifest_that_was_edited_is_refused() {
         assert!(refused.to_string().contains(what), "{refused}");
     }
     std::fs::write(&entry, text).unwrap();
+    let second = entry.with_file_name("000000001.json");
+    std::fs::copy(&entry, &second).unwrap();
+    let refused = lake.export(&story, Dataset::Messages).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("not where it belongs"),
+        "{refused}"
+    );
+    std::fs::remove_file(second).unwrap();
+    for (file, field) in [
+        ("options.json", "\"format\": "),
+        ("plan.json", "\"start\": "),
+    ] {
+        let file = lake.path().join("messages/_manifest").join(file);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replacen(field, &format!("{field}1"), 1)).unwrap();
+        let refused = lake.export(&story, Dataset::Messages).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("its hash is another"),
+            "{refused}"
+        );
+        std::fs::write(&file, text).unwrap();
+    }
     lake.export(&story, Dataset::Messages).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_estimate_counts_what_is_not_exported_yet_and_writes_nothing() {
+    let story = Story::told().await;
+    let lake = LakeFolder::new();
+    let nowhere = lake.path().join("nowhere");
+    let estimate = async |folder: &Path| {
+        let export = Export {
+            lake: Lake::open(folder.to_str().unwrap(), [], true).unwrap(),
+            ..lake.of(&story, Dataset::Messages)
+        };
+        export.estimate(story.everything()).await.unwrap().records
+    };
+    assert!(estimate(&nowhere).await > 0);
+    assert!(!nowhere.exists());
+    lake.export(&story, Dataset::Messages).await.unwrap();
+    assert_eq!(estimate(lake.path()).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
