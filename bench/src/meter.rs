@@ -26,9 +26,21 @@ const CHILDREN: [usize; 2] = [16, 17];
 /// The first letters of the names of the compiler threads of a Java process.
 const COMPILERS: [&str; 2] = ["C1 Compiler", "C2 Compiler"];
 
+/// The processes of a system, by their names.
+pub(crate) trait Processes {
+    /// Those that run now.
+    fn running(&self) -> Vec<(String, u32)>;
+}
+
+impl Processes for TestEnv {
+    fn running(&self) -> Vec<(String, u32)> {
+        self.processes()
+    }
+}
+
 /// Counts from its creation on.
 pub(crate) struct Meter<'a> {
-    env: &'a TestEnv,
+    of: &'a dyn Processes,
     before: BTreeMap<String, f64>,
     began: Instant,
 }
@@ -38,10 +50,10 @@ impl<'a> Meter<'a> {
     ///
     /// # Errors
     /// If the kernel does not tell.
-    pub(crate) fn start(env: &'a TestEnv) -> Result<Self> {
-        let before = spent(env)?;
+    pub(crate) fn start(of: &'a dyn Processes) -> Result<Self> {
+        let before = spent(of)?;
         Ok(Self {
-            env,
+            of,
             before,
             began: Instant::now(),
         })
@@ -53,7 +65,7 @@ impl<'a> Meter<'a> {
     /// If the kernel does not tell.
     pub(crate) fn stop(self, count: u64) -> Result<Sample> {
         let seconds = self.began.elapsed().as_secs_f64();
-        let cpu_s = spent(self.env)?
+        let cpu_s = spent(self.of)?
             .into_iter()
             .map(|(name, after)| {
                 let before = self.before.get(&name).copied().unwrap_or_default();
@@ -64,19 +76,19 @@ impl<'a> Meter<'a> {
             count,
             seconds,
             cpu_s,
-            resident_mib: resident_mib(self.env)?,
+            resident_mib: resident_mib(self.of)?,
         })
     }
 }
 
-fn processes(env: &TestEnv) -> impl Iterator<Item = (String, u32)> {
+fn processes(of: &dyn Processes) -> impl Iterator<Item = (String, u32)> {
     let this = (CLIENT.to_owned(), std::process::id());
-    env.processes().into_iter().chain([this])
+    of.running().into_iter().chain([this])
 }
 
 /// How much CPU each process has used so far, seconds.
-fn spent(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
-    let mut all: BTreeMap<String, f64> = processes(env)
+fn spent(of: &dyn Processes) -> Result<BTreeMap<String, f64>> {
+    let mut all: BTreeMap<String, f64> = processes(of)
         .map(|(name, pid)| Ok((name, cpu_s(pid)?)))
         .collect::<Result<_>>()?;
     let ended = cpu_s_of_children()?;
@@ -85,8 +97,8 @@ fn spent(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
 }
 
 /// How much memory each process holds, MiB.
-pub(crate) fn resident_mib(env: &TestEnv) -> Result<BTreeMap<String, f64>> {
-    processes(env)
+pub(crate) fn resident_mib(of: &dyn Processes) -> Result<BTreeMap<String, f64>> {
+    processes(of)
         .map(|(name, pid)| Ok((name, resident_of(pid, SharedPages::Proportional)?)))
         .collect()
 }

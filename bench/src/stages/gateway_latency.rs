@@ -78,8 +78,14 @@ impl Arrivals {
 
     /// Counts a message whose text has a number of this round; others are of an earlier round.
     pub(super) fn take(&self, frame: &[u8], now: Instant) {
-        let number = number_in(frame).and_then(|number| number.checked_sub(self.first));
-        let Some(number) = number else {
+        if let Some(number) = number_in(frame) {
+            self.take_number(number, now);
+        }
+    }
+
+    /// Counts the message with a number, if it is of this round.
+    pub(super) fn take_number(&self, number: usize, now: Instant) {
+        let Some(number) = number.checked_sub(self.first) else {
             return;
         };
         let ms = now.duration_since(self.due(number)).as_secs_f64() * 1e3;

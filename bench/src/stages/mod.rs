@@ -11,6 +11,7 @@ mod latency;
 mod load_curve;
 mod memory;
 mod messages;
+mod peers;
 mod query;
 mod replays;
 mod sequencer;
@@ -37,7 +38,7 @@ use crate::{
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
 /// The stages: the name on the command line and in the results, and the function that measures.
-pub(crate) const STAGES: [(&str, Run); 22] = [
+pub(crate) const STAGES: [(&str, Run); 23] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
     ("messages", |plan| Box::pin(messages::run(plan))),
@@ -54,6 +55,7 @@ pub(crate) const STAGES: [(&str, Run); 22] = [
     ("load-curve", |plan| Box::pin(load_curve::run(plan))),
     ("idle", |plan| Box::pin(trickle::idle(plan))),
     ("trickle", |plan| Box::pin(trickle::run(plan))),
+    ("peers", |plan| Box::pin(peers::run(plan))),
     ("memory-idle", |plan| Box::pin(memory::idle(plan))),
     ("groups", |plan| Box::pin(groups::run(plan))),
     ("sync", |plan| Box::pin(sync::run(plan))),

@@ -36,7 +36,7 @@ impl SecurityProtocol {
         matches!(self, Self::SaslPlaintext | Self::SaslSsl)
     }
 
-    fn is_encrypted(self) -> bool {
+    pub(crate) fn is_encrypted(self) -> bool {
         matches!(self, Self::Ssl | Self::SaslSsl)
     }
 }
@@ -68,7 +68,7 @@ impl SaslMechanism {
 
 impl KafkaConfig {
     /// The configured protocol, or else the one that the other settings imply. A user implies TLS.
-    fn protocol(&self) -> SecurityProtocol {
+    pub(crate) fn protocol(&self) -> SecurityProtocol {
         let has_user = self.username.is_some();
         let has_tls = self.tls_ca.is_some() || self.tls_cert.is_some();
         self.security_protocol.unwrap_or(match (has_user, has_tls) {

@@ -11,7 +11,7 @@ use service_runtime::Secret;
 use time::OffsetDateTime;
 
 use crate::{
-    ClientProperties, EventLogError, SaslMechanism, SecurityProtocol,
+    ClientProperties, EventLogError, PostClient, SaslMechanism, SecurityProtocol,
     channel::{comes_with, fits_protocol, is_not_empty, is_readable},
     properties,
 };
@@ -69,7 +69,10 @@ pub struct KafkaConfig {
     /// The user's password.
     #[garde(custom(is_not_empty), custom(comes_with("kafka.username", self.username.is_some())))]
     pub password: Option<Secret>,
-    /// More librdkafka properties, for every client. Secrets among them are never shown, and properties that Tidemark sets itself are refused.
+    /// Which library appends single posts: `krafka`, or `librdkafka`, which costs a quarter more but takes `kafka.properties`, too.
+    #[garde(custom(takes_properties(&self.properties)))]
+    pub single_post_client: PostClient,
+    /// More librdkafka properties, for every client of librdkafka. Secrets among them are never shown, and properties that Tidemark sets itself are refused.
     #[garde(dive)]
     pub properties: ClientProperties,
 }
@@ -96,6 +99,25 @@ fn may_name_a_topic(prefix: &str, _context: &()) -> garde::Result {
         Err(garde::Error::new(
             "must be of the letters, digits, '.', '_' and '-' that the name of a topic may have",
         ))
+    }
+}
+
+/// With krafka, single posts would be sent without what the properties say about encryption and authentication.
+fn takes_properties(
+    properties: &ClientProperties,
+) -> impl FnOnce(&PostClient, &()) -> garde::Result + '_ {
+    |client, ()| {
+        let of_channel = |name: &str| {
+            ["ssl.", "sasl.", "security.", "enable.ssl", "enable.sasl"]
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        match properties.iter().find(|(name, _)| of_channel(name)) {
+            Some((name, _)) if *client == PostClient::Krafka => Err(garde::Error::new(format!(
+                "krafka does not know {name} of kafka.properties; must be \"librdkafka\" beside it"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -126,6 +148,7 @@ impl Default for KafkaConfig {
             sasl_mechanism: SaslMechanism::default(),
             username: None,
             password: None,
+            single_post_client: PostClient::default(),
             properties: ClientProperties::default(),
         }
     }

@@ -13,8 +13,8 @@ mod halted;
 mod log_ends;
 mod member;
 mod pace;
+mod post_producer;
 mod producer;
-mod producer_pool;
 mod properties;
 mod reader;
 mod reconnect;
@@ -33,11 +33,11 @@ pub use generation::AssignmentGeneration;
 pub use halted::HaltedPartitions;
 pub use log_ends::LogEnds;
 pub use member::{GroupEvent, GroupMember, RevokeGuard};
+pub use post_producer::{PostClient, PostProducer};
 pub use producer::{
     AppendRecord, Delivery, DeliveryFailure, LogProducer, OnDelivery, ProducerSettings, QueueFull,
     require_offset,
 };
-pub use producer_pool::ProducerPool;
 pub use properties::ClientProperties;
 pub use reader::LogReader;
 pub use record::{Record, RecordRef};

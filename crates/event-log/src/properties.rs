@@ -127,7 +127,7 @@ fn refuse_own(properties: &BTreeMap<String, String>, (): &()) -> garde::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::KafkaConfig;
+    use crate::{KafkaConfig, PostClient};
 
     fn properties(pairs: &[(&str, &str)]) -> KafkaConfig {
         KafkaConfig {
@@ -175,8 +175,18 @@ mod tests {
             "{report}"
         );
         assert!(!report.contains("client.rack"), "{report}");
-        properties(&[("security.protocol", "SASL_SSL"), ("ssl.key.location", "k")])
-            .validate()
-            .unwrap();
+    }
+
+    #[test]
+    fn how_a_channel_is_secured_is_for_librdkafka_only() {
+        let mut config =
+            properties(&[("security.protocol", "SASL_SSL"), ("ssl.key.location", "k")]);
+        let report = config.validate().unwrap_err().to_string();
+        assert!(
+            report.contains("single_post_client: krafka does not know security.protocol"),
+            "{report}"
+        );
+        config.single_post_client = PostClient::Librdkafka;
+        config.validate().unwrap();
     }
 }

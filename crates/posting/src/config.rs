@@ -123,10 +123,6 @@ pub struct IngestConfig {
     /// this is absent.
     #[garde(skip)]
     pub word_dictionary: Option<PathBuf>,
-    /// How many connections to each Kafka broker the single posts share, by partition: one has at most five requests in flight, each
-    /// with records of one partition. More answer sooner, and send fewer records in a request.
-    #[garde(range(min = 1, max = 16))]
-    pub single_connections: usize,
 }
 
 impl Default for IngestConfig {
@@ -146,7 +142,6 @@ impl Default for IngestConfig {
             stall_ms: 30_000,
             batch_linger_ms: 5,
             word_dictionary: None,
-            single_connections: 2,
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Appends to `chat.inbound`.
 
-use event_log::{AppendRecord, Delivery, DeliveryFailure, OnDelivery, ProducerSettings};
+use event_log::{AppendRecord, ProducerSettings};
 use schemas::{CommandId, Partition, command::InboundValue, kind::Retry};
-use tokio::sync::oneshot;
 
-use crate::{byte_budget::cost_bytes, config::IngestConfig, fair_pool::PoolPermit, post::Post};
+use crate::{byte_budget::cost_bytes, config::IngestConfig, post::Post};
 
 /// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
 const MAX_RECORD_BYTES: usize = 1_000_000;
@@ -66,20 +65,6 @@ impl InboundRecord {
     #[must_use]
     pub fn cost_bytes(&self) -> u32 {
         cost_bytes(self.key.len() + self.value.len())
-    }
-}
-
-/// The delivery handle of a single post: gives its bytes back and passes the report on.
-pub struct SingleDelivery {
-    pub report: oneshot::Sender<Result<i64, DeliveryFailure>>,
-    pub permit: PoolPermit,
-}
-
-impl OnDelivery for SingleDelivery {
-    fn delivered(self, outcome: Delivery) {
-        // First, so that the bytes are free when the client has its response.
-        drop(self.permit);
-        self.report.delivered(outcome);
     }
 }
 

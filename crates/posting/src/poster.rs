@@ -3,22 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use access::{Access, Caller};
-use event_log::{Admin, DeliveryFailure, KafkaConfig, LogReader, ProducerPool};
+use event_log::{Admin, DeliveryFailure, KafkaConfig, LogReader, PostProducer};
 use message_store::MySqlConfig;
 use problem::Problem;
 use schemas::{InboundPosition, command::Command, topics::Topic};
 use service_runtime::{Health, Shutdown, Supervisor};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, interval, timeout_at},
-};
+use tokio::time::{Instant, interval, timeout_at};
 
 use crate::{
     added_by::Consent,
     byte_budget::cost_bytes,
     config::{Config, IngestConfig},
-    fair_pool::{FairPool, Full, PoolPermit},
-    inbound::{InboundRecord, SingleDelivery, producer_settings},
+    fair_pool::{FairPool, PoolPermit},
+    inbound::{InboundRecord, producer_settings},
     metrics::PostMetrics,
     post::{Post, check_length, invalid_field},
     readiness,
@@ -40,7 +37,7 @@ struct Shared {
     access: Access,
     /// The full name of `chat.inbound`.
     topic: String,
-    producer: ProducerPool<SingleDelivery>,
+    producer: PostProducer<PoolPermit>,
     metrics: Arc<PostMetrics>,
     /// The bytes of single posts.
     singles: Arc<FairPool>,
@@ -99,7 +96,7 @@ impl Poster {
         let poster = Self(Arc::new(Shared {
             access: access.clone(),
             topic: kafka.topic(Topic::Inbound),
-            producer: ProducerPool::new(kafka, &settings, ingest.single_connections)?,
+            producer: PostProducer::new(kafka, &settings)?,
             metrics: Arc::new(PostMetrics::register(service)),
             singles: FairPool::new(ingest.singles()),
             words: words.clone(),
@@ -255,31 +252,24 @@ impl Poster {
     ) -> Result<InboundPosition, Problem> {
         let id = post.retry_id();
         let record = InboundRecord::from(post);
-        let (report, reported) = oneshot::channel();
         let started = Instant::now();
-        self.0
-            .producer
-            .append(
-                record.append(&self.0.topic),
-                SingleDelivery { report, permit },
-            )
-            .map_err(|_full| over_capacity(Full::Server))?;
         let partition = record.partition;
-        match timeout_at(deadline, reported).await {
-            Ok(Ok(Ok(offset))) => {
+        let appending = self.0.producer.append(record.append(&self.0.topic), permit);
+        match timeout_at(deadline, appending).await {
+            Ok(Ok(offset)) => {
                 self.0.metrics.single_delivered(started.elapsed());
                 self.0.metrics.accepted(record.label);
                 Ok(InboundPosition { partition, offset })
             }
-            Ok(Ok(Err(DeliveryFailure::Refused(reason)))) => {
+            Ok(Err(DeliveryFailure::Refused(reason))) => {
                 tracing::warn!(%reason, %partition, "Kafka refused a record");
                 Err(not_appended())
             }
-            Ok(Ok(Err(DeliveryFailure::Unknown(reason)))) => {
+            Ok(Err(DeliveryFailure::Unknown(reason))) => {
                 tracing::debug!(%reason, %partition, "an append has an unknown outcome");
                 Err(unknown_outcome(record.retry, id))
             }
-            Ok(Err(_)) | Err(_) => Err(unknown_outcome(record.retry, id)),
+            Err(_) => Err(unknown_outcome(record.retry, id)),
         }
     }
 
@@ -296,7 +286,9 @@ impl Poster {
             metrics.in_flight_of_singles(singles.used());
             producer.fatal_error()
         };
-        watch_producer(shutdown, sample, singles.drained()).await
+        let connecting = shutdown.soft().run_until_cancelled(producer.connect());
+        let watching = watch_producer(shutdown, sample, singles.drained());
+        tokio::join!(connecting, watching).1
     }
 }
 

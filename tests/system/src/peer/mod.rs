@@ -11,8 +11,11 @@ use std::{collections::BTreeSet, fmt, path::PathBuf, time::Duration};
 use anyhow::Result;
 use schemas::{ConversationId, DeviceClass, DirectConversation, GroupId, UserId};
 
-pub use self::tally::Tally;
-use self::{tidemark::Tidemark, wukongim::WuKongIm};
+use self::tidemark::Tidemark;
+pub use self::{
+    tally::Tally,
+    wukongim::{Receiver, WuKongIm},
+};
 use crate::devices::{Device, TestDevices};
 
 /// The uid of the first user, and the number of the group.

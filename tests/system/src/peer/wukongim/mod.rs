@@ -3,13 +3,14 @@
 //! connection as an unsupported frame.)
 
 mod device;
+mod receiver;
 mod server;
 
 use anyhow::{Result, ensure};
 use schemas::UserId;
 use serde_json::Value;
 
-pub(super) use self::server::WuKongIm;
+pub use self::{receiver::Receiver, server::WuKongIm};
 
 const GROUP: &str = "all";
 /// WuKongIM's channel types.

@@ -11,13 +11,14 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{GROUP, GROUP_TYPE, device::WuKongImDevice, post, uid_text};
+use super::{GROUP, GROUP_TYPE, Receiver, device::WuKongImDevice, post, uid_text};
 use crate::{
     peer::{Options, System, users},
     until,
 };
 
-pub(in crate::peer) struct WuKongIm {
+/// A process of WuKongIM, with a directory of its own.
+pub struct WuKongIm {
     program: PathBuf,
     directory: TempDir,
     process: Mutex<Child>,
@@ -30,17 +31,7 @@ impl System for WuKongIm {
 
     async fn start(options: &Options) -> Result<Self> {
         let (program, _) = options.wukongim.clone().context("no program")?;
-        let directory = TempDir::new()?;
-        let ports = free_ports()?;
-        fs::write(directory.path().join("wukongim.toml"), config(&ports))?;
-        let this = Self {
-            process: Mutex::new(run(&program, &directory)?),
-            program,
-            directory,
-            http: reqwest::Client::new(),
-            ports,
-        };
-        this.is_ready().await?;
+        let this = Self::run(program).await?;
         let members: Vec<String> = users(options)?.into_iter().map(uid_text).collect();
         let group =
             json!({"channel_id": GROUP, "channel_type": GROUP_TYPE, "subscribers": members});
@@ -63,6 +54,53 @@ impl System for WuKongIm {
 }
 
 impl WuKongIm {
+    /// Runs a program, and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it does not become ready.
+    pub async fn run(program: PathBuf) -> Result<Self> {
+        let directory = TempDir::new()?;
+        let ports = free_ports()?;
+        fs::write(directory.path().join("wukongim.toml"), config(&ports))?;
+        let this = Self {
+            process: Mutex::new(run(&program, &directory)?),
+            program,
+            directory,
+            http: reqwest::Client::new(),
+            ports,
+        };
+        this.is_ready().await?;
+        Ok(this)
+    }
+
+    /// The port of its HTTP calls.
+    #[must_use]
+    pub fn api_port(&self) -> u16 {
+        self.ports[0]
+    }
+
+    /// Its process.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub async fn pid(&self) -> Result<u32> {
+        self.process.lock().await.id().context("it has ended")
+    }
+
+    /// The name of a user in its calls.
+    #[must_use]
+    pub fn uid_text(uid: UserId) -> String {
+        uid_text(uid)
+    }
+
+    /// Connects a user.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub async fn receiver(&self, uid: UserId) -> Result<Receiver> {
+        Receiver::connect(self.ports[1], &uid_text(uid)).await
+    }
+
     fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.ports[0])
     }
