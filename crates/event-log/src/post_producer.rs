@@ -1,6 +1,11 @@
 //! Appending records whose callers wait for each: single posts.
 
-use std::{path::Path, sync::OnceLock, time::Duration};
+use std::{
+    future::pending,
+    path::Path,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    time::Duration,
+};
 
 use krafka::{
     Compression, Kafka, KrafkaError, Record,
@@ -10,8 +15,9 @@ use krafka::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
-    sync::{OnceCell, oneshot},
-    time::{sleep, timeout},
+    runtime::Handle,
+    sync::{Mutex, Notify, oneshot},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -19,21 +25,30 @@ use crate::{
     ProducerSettings, SaslMechanism, require_offset,
 };
 
-/// How often a client that never reached a broker tries again.
+/// How often it is tried to connect, and how often if the brokers refuse that.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(100);
+const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
+/// An append that takes longer had a reason.
+const SLOW: Duration = Duration::from_millis(500);
+/// A producer of krafka serves at least so long.
+const REPLACE_INTERVAL: Duration = Duration::from_secs(10);
+/// Much longer than a request: what krafka knows of the cluster is forgotten then.
+const REBOOTSTRAP_AFTER: Duration = Duration::from_secs(30);
+/// As often our own listeners compare their files.
+const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The library that appends single posts (ADR 25).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PostClient {
-    /// Sends the records of all partitions of a broker in one request, and has no threads beside tokio's. Takes no `kafka.properties`.
+    /// Sends the records of all partitions of a broker in one request, and has no threads beside tokio's. Does not know `kafka.properties`.
     #[default]
     Krafka,
     /// Sends a request for each partition, of which five may be in flight.
     Librdkafka,
 }
 
-/// An idempotent producer with acks=all. Within one partition its records keep their order. What is `held` for a record is dropped once the record's outcome is
+/// A producer with acks=all. Within one partition its records keep their order, but a retry may append one twice (PROTOCOL S15). What is `held` for a record is dropped once the record's outcome is
 /// known, even if nobody waits for that any more.
 pub struct PostProducer<H: Send + Sync + 'static>(Client<H>);
 
@@ -55,12 +70,22 @@ impl<H: Send + Sync + 'static> PostProducer<H> {
         }))
     }
 
-    /// Connects, so that the first append need not.
-    pub async fn connect(&self) {
-        if let Client::Krafka(producer) = &self.0
-            && let Err(error) = producer.connected().await
-        {
-            tracing::error!(%error, "Kafka does not let this client in");
+    /// Stays connected, so that no append has to wait for that. Does not return.
+    pub async fn stay_connected(&self) {
+        let Client::Krafka(producer) = &self.0 else {
+            return pending().await;
+        };
+        loop {
+            producer.connected().await;
+            producer.replaced.notified().await;
+        }
+    }
+
+    /// Why there is no connection to Kafka, if the last attempt failed. Of librdkafka that is not known.
+    pub fn connection_error(&self) -> Option<String> {
+        match &self.0 {
+            Client::Krafka(producer) => producer.read().as_ref().err().cloned().flatten(),
+            Client::Librdkafka(_) => None,
         }
     }
 
@@ -86,7 +111,7 @@ impl<H: Send + Sync + 'static> PostProducer<H> {
     /// The error after which the producer cannot append any more: the process should end.
     pub fn fatal_error(&self) -> Option<String> {
         match &self.0 {
-            Client::Krafka(producer) => producer.fatal.get().cloned(),
+            Client::Krafka(_) => None,
             Client::Librdkafka(producer) => producer.fatal_error(),
         }
     }
@@ -106,11 +131,19 @@ impl<H: Send + Sync + 'static> OnDelivery for Reported<H> {
     }
 }
 
+/// krafka's producer, and its successors.
 struct KrafkaProducer {
     config: KafkaConfig,
     settings: ProducerSettings,
-    producer: OnceCell<Producer>,
-    fatal: OnceLock<String>,
+    /// Without one, why the last attempt to connect failed.
+    current: RwLock<Result<Arc<Connected>, Option<String>>>,
+    connecting: Mutex<()>,
+    replaced: Notify,
+}
+
+struct Connected {
+    producer: Producer,
+    since: Instant,
 }
 
 impl KrafkaProducer {
@@ -118,8 +151,9 @@ impl KrafkaProducer {
         Self {
             config: config.clone(),
             settings: settings.clone(),
-            producer: OnceCell::new(),
-            fatal: OnceLock::new(),
+            current: RwLock::new(Err(None)),
+            connecting: Mutex::new(()),
+            replaced: Notify::new(),
         }
     }
 
@@ -128,46 +162,89 @@ impl KrafkaProducer {
         record: AppendRecord<'_>,
         held: impl Send + 'static,
     ) -> Result<i64, DeliveryFailure> {
+        let began = Instant::now();
         let connected = timeout(self.timeout(), self.connected()).await;
-        let producer = connected
-            .map_err(|_| DeliveryFailure::Unknown("not connected to Kafka yet".to_owned()))?
-            .map_err(classify)?;
-        let queued = producer.enqueue(owned(record)).await.map_err(classify)?;
-        let outcome = Queued(Some((queued, held))).outcome().await;
-        if let Err(error) = &outcome
-            && error.is_fatal()
-        {
-            let _ = self.fatal.set(error.to_string());
+        let connected =
+            connected.map_err(|_| DeliveryFailure::Unknown("not connected to Kafka".to_owned()))?;
+        let queued = connected.producer.enqueue(owned(record)).await;
+        let was_queued = queued.is_ok();
+        let outcome = match queued {
+            Ok(queued) => Queued(Some((queued, held))).outcome().await,
+            Err(error) => Err(error),
+        };
+        if outcome.is_err() || began.elapsed() > SLOW {
+            self.replace(&connected);
         }
-        let stored = outcome.map_err(classify)?;
-        require_offset(Ok(stored.is_success().then_some(stored.offset)))
+        let stored = outcome.map_err(|error| classify(&error, was_queued))?;
+        let is_known = stored.is_success() && stored.offset >= 0;
+        require_offset(Ok(is_known.then_some(stored.offset)))
+    }
+
+    /// Waits for Kafka if it does not answer, or does not let this client in.
+    async fn connected(&self) -> Arc<Connected> {
+        if let Ok(connected) = &*self.read() {
+            return Arc::clone(connected);
+        }
+        let _alone = self.connecting.lock().await;
+        loop {
+            if let Ok(connected) = &*self.read() {
+                return Arc::clone(connected);
+            }
+            let (state, wait) = match self.connect().await {
+                Ok(producer) => {
+                    let since = Instant::now();
+                    (Ok(Arc::new(Connected { producer, since })), None)
+                }
+                Err(error) if error.is_retriable() => {
+                    (Err(Some(error.to_string())), Some(CONNECT_INTERVAL))
+                }
+                Err(error) => {
+                    tracing::error!(%error, "Kafka does not let the producer of single posts in");
+                    (Err(Some(error.to_string())), Some(REFUSED_INTERVAL))
+                }
+            };
+            *self.write() = state;
+            if let Some(wait) = wait {
+                sleep(wait).await;
+            }
+        }
+    }
+
+    /// Has a successor connect. After a fatal error krafka's producer refuses everything, and once it has found a partition without a leader it wakes a thousand
+    /// times a second for good (0.28.1); an error or a slow append is all that shows of that. What it has queued is still sent.
+    fn replace(&self, old: &Arc<Connected>) {
+        if old.since.elapsed() < REPLACE_INTERVAL {
+            return;
+        }
+        let mut current = self.write();
+        if matches!(&*current, Ok(current) if Arc::ptr_eq(current, old)) {
+            *current = Err(None);
+            self.replaced.notify_one();
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Result<Arc<Connected>, Option<String>>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Result<Arc<Connected>, Option<String>>> {
+        self.current.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn timeout(&self) -> Duration {
         Duration::from_millis(self.settings.message_timeout_ms.into())
     }
 
-    /// Waits for Kafka if it does not answer.
-    async fn connected(&self) -> Result<&Producer, KrafkaError> {
-        let connecting = async || loop {
-            match self.connect().await {
-                Err(error) if error.is_retriable() => sleep(CONNECT_INTERVAL).await,
-                connected => return connected,
-            }
-        };
-        self.producer.get_or_try_init(connecting).await
-    }
-
     async fn connect(&self) -> Result<Producer, KrafkaError> {
         let timeout = self.timeout();
-        // A request that is not answered is sent once more before its records fail.
+        // A request that is not answered is sent once more, if there is time.
         let request_timeout = timeout / 2;
         let mut client = Kafka::builder(&self.config.brokers)
             .client_id("tidemark")
             .request_timeout(request_timeout)
-            .connect_timeout(request_timeout.min(Duration::from_secs(1)))
-            .metadata_max_age(Duration::from_secs(30))
-            .metadata_recovery_rebootstrap_trigger(Duration::from_secs(1));
+            .connect_timeout(request_timeout)
+            .metadata_recovery_rebootstrap_trigger(REBOOTSTRAP_AFTER)
+            .tls_reload_interval(Some(TLS_RELOAD_INTERVAL));
         if let Some(security) = security(&self.config) {
             client = client.security(security);
         }
@@ -175,6 +252,9 @@ impl KrafkaProducer {
             .connect()
             .await?
             .producer()
+            // A retry may append a record twice, which S15 recognises by its id. With krafka's idempotence no partition would get records while a failed batch of
+            // another one is replaced by a new epoch.
+            .idempotent(false)
             .linger(Duration::from_millis(self.settings.linger_ms.into()))
             .delivery_timeout(timeout)
             .max_block(timeout)
@@ -202,8 +282,10 @@ impl<H: Send + 'static> Queued<H> {
 
 impl<H: Send + 'static> Drop for Queued<H> {
     fn drop(&mut self) {
-        if let Some((handle, held)) = self.0.take() {
-            tokio::spawn(async move {
+        if let Some((handle, held)) = self.0.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(async move {
                 let _outcome = handle.await;
                 drop(held);
             });
@@ -220,22 +302,23 @@ fn owned(record: AppendRecord<'_>) -> Record {
     owned
 }
 
-/// A record is known not to be on the log only if a broker finally refused it, or has no such topic.
-fn classify(error: KrafkaError) -> DeliveryFailure {
+/// A record is known not to be on the log if it was never queued for want of a topic, or a broker finally refused its bytes. Another refusal may be of a retry
+/// whose first attempt was appended.
+fn classify(error: &KrafkaError, was_queued: bool) -> DeliveryFailure {
     use ErrorCode as Code;
-    match error {
-        KrafkaError::UnknownTopic { .. }
-        | KrafkaError::Broker {
-            code:
-                Code::MessageTooLarge
-                | Code::InvalidRecord
-                | Code::InvalidTimestamp
-                | Code::TopicAuthorizationFailed
-                | Code::UnknownTopicOrPartition
-                | Code::PolicyViolation,
-            ..
-        } => DeliveryFailure::Refused(error.to_string()),
-        _ => DeliveryFailure::Unknown(error.to_string()),
+    let is_refused = match error {
+        KrafkaError::UnknownTopic { .. } => true,
+        KrafkaError::Broker { code, .. } => match code {
+            Code::MessageTooLarge | Code::InvalidRecord | Code::InvalidTimestamp => true,
+            Code::TopicAuthorizationFailed | Code::UnknownTopicOrPartition => !was_queued,
+            _ => false,
+        },
+        _ => false,
+    };
+    if is_refused {
+        DeliveryFailure::Refused(error.to_string())
+    } else {
+        DeliveryFailure::Unknown(error.to_string())
     }
 }
 
@@ -262,4 +345,35 @@ fn security(config: &KafkaConfig) -> Option<AuthConfig> {
         tls = tls.with_client_key_password(password.expose());
     }
     Some(sasl.unwrap_or_else(AuthConfig::plaintext).with_tls(tls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_final_only_if_no_earlier_attempt_may_have_been_appended() {
+        let broker = |code| KrafkaError::Broker {
+            code,
+            message: String::new(),
+        };
+        let is_refused = |error: KrafkaError, was_queued| {
+            matches!(classify(&error, was_queued), DeliveryFailure::Refused(_))
+        };
+        assert!(is_refused(broker(ErrorCode::MessageTooLarge), true));
+        assert!(is_refused(
+            broker(ErrorCode::TopicAuthorizationFailed),
+            false
+        ));
+        assert!(!is_refused(
+            broker(ErrorCode::TopicAuthorizationFailed),
+            true
+        ));
+        assert!(!is_refused(broker(ErrorCode::NotEnoughReplicas), true));
+        let timed_out = KrafkaError::DeliveryTimeout {
+            possibly_written: false,
+            message: String::new(),
+        };
+        assert!(!is_refused(timed_out, true));
+    }
 }

@@ -4,23 +4,33 @@
 
 use std::{
     collections::BTreeMap,
+    future::poll_fn,
     ops::ControlFlow,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
 use dev_stack::TestServers;
 use event_log::{
     Admin, AppendRecord, DeliveryFailure, FetchError, Fetched, Fetcher, GroupEvent, GroupMember,
-    KafkaConfig, LogEnds, LogProducer, LogReader, ProducerSettings, Record, Scanned, TestTopics,
-    TopicDifference,
+    KafkaConfig, LogEnds, LogProducer, LogReader, PostClient, PostProducer, ProducerSettings,
+    Record, Scanned, TestTopics, TopicDifference,
 };
 use schemas::{
     NextOffset, Partition, PartitionMap, SyncPage, SyncToken, TimestampMs, topics::Topic,
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::sleep};
 
 type Outcome = Result<i64, DeliveryFailure>;
+
+const SETTINGS: ProducerSettings = ProducerSettings {
+    linger_ms: 0,
+    message_timeout_ms: 10_000,
+    queue_bytes: 1 << 20,
+    max_message_bytes: 1_000_000,
+    gapless: false,
+};
 
 /// Topics of its own on the shared broker, and a producer for `chat.events`.
 struct Log {
@@ -31,14 +41,7 @@ struct Log {
 impl Log {
     async fn new() -> Self {
         let topics = TestTopics::create(&TestServers::shared().kafka_brokers).await;
-        let settings = ProducerSettings {
-            linger_ms: 0,
-            message_timeout_ms: 10_000,
-            queue_bytes: 1 << 20,
-            max_message_bytes: 1_000_000,
-            gapless: false,
-        };
-        let producer = LogProducer::new(topics.config(), &settings).unwrap();
+        let producer = LogProducer::new(topics.config(), &SETTINGS).unwrap();
         Self { topics, producer }
     }
 
@@ -114,6 +117,47 @@ async fn topics_are_applied_once_and_differences_are_named() {
             .iter()
             .all(|d| matches!(d, TopicDifference::Missing { .. }))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_posts_keep_their_order_and_give_back_what_they_hold_with_either_library() {
+    for client in [PostClient::Krafka, PostClient::Librdkafka] {
+        let log = Log::new().await;
+        let config = KafkaConfig {
+            single_post_client: client,
+            ..log.config()
+        };
+        let topic = config.topic(Topic::Events);
+        let record = AppendRecord {
+            topic: &topic,
+            partition: partition(5),
+            key: b"k",
+            value: Some(b"v"),
+            timestamp: None,
+            headers: &[],
+        };
+        let producer = PostProducer::new(&config, &SETTINGS).unwrap();
+        let held = Arc::new(());
+        for offset in 0..20 {
+            let appended = producer.append(record, Arc::clone(&held)).await;
+            assert_eq!(appended, Ok(offset));
+            assert_eq!(Arc::strong_count(&held), 1, "{client:?}");
+        }
+        // A caller who goes at once.
+        let mut appending = Box::pin(producer.append(record, Arc::clone(&held)));
+        let polled = poll_fn(|context| Poll::Ready(appending.as_mut().poll(context))).await;
+        assert!(polled.is_pending(), "{polled:?}");
+        drop(appending);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Arc::strong_count(&held) > 1 {
+            assert!(
+                Instant::now() < deadline,
+                "{client:?} keeps what a record held"
+            );
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(producer.append(record, held).await, Ok(21), "{client:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -327,7 +371,7 @@ async fn a_fetcher_reads_each_record_once_however_it_asks() {
                 assert_eq!(positions.recv().await, expected.next());
             }
             // Longer than two windows of `Pace`: it asks by long polls then.
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            sleep(Duration::from_millis(500)).await;
         }
     }
     reading.await.unwrap();

@@ -202,7 +202,7 @@ impl BytePermit {
     }
 }
 
-/// What a record in flight takes beside its key and value: librdkafka's own fields, the delivery handle, and what the allocator rounds up.
+/// What a record in flight takes beside its key and value: the client library's own fields, the delivery handle, and what the allocator rounds up.
 const OVERHEAD_BYTES: usize = 512;
 
 /// The bytes that a record with a key and value of `bytes` takes while it is in flight.

@@ -111,13 +111,18 @@ impl Poster {
         );
         supervisor.spawn(
             "ingest readiness",
-            readiness::watch(reader, check, shutdown.clone()),
+            readiness::watch(reader, poster.clone(), check, shutdown.clone()),
         );
         if let Some((words, text)) = words.zip(text) {
             supervisor.spawn("ingest words", words::watch(words, text, shutdown));
         }
         supervisor.spawn("ingest in flight", poster.clone().watch_bytes());
         Ok(poster)
+    }
+
+    /// Why single posts cannot be appended, if that is known.
+    pub(crate) fn connection_error(&self) -> Option<String> {
+        self.0.producer.connection_error()
     }
 
     /// Section `ingest`.
@@ -286,7 +291,9 @@ impl Poster {
             metrics.in_flight_of_singles(singles.used());
             producer.fatal_error()
         };
-        let connecting = shutdown.soft().run_until_cancelled(producer.connect());
+        let connecting = shutdown
+            .soft()
+            .run_until_cancelled(producer.stay_connected());
         let watching = watch_producer(shutdown, sample, singles.drained());
         tokio::join!(connecting, watching).1
     }

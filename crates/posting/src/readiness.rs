@@ -6,15 +6,24 @@ use event_log::{Admin, EventLogError, LogReader, TopicDifference};
 use schemas::{PARTITIONS, topics::Topic};
 use service_runtime::{ReadinessCheck, Shutdown};
 
+use crate::Poster;
+
 const TOPIC_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Polls the end offsets of `chat.inbound`, for which each of its partitions needs a leader.
+/// Polls the end offsets of `chat.inbound`, for which each of its partitions needs a leader, and the connection of single posts.
 pub async fn watch(
     reader: Arc<LogReader>,
+    poster: Poster,
     check: ReadinessCheck,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let ask = || async { reason(reader.ends(Topic::Inbound).await.map(|ends| ends.len())) };
+    let ask = || async {
+        reason(reader.ends(Topic::Inbound).await.map(|ends| ends.len()))?;
+        match poster.connection_error() {
+            Some(why) => Err(format!("single posts: {why}")),
+            None => Ok(()),
+        }
+    };
     tokio::select! {
         _ = check.poll("Kafka", ask) => {}
         () = shutdown.soft().cancelled() => {}
