@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use futures::future::try_join_all;
 use hyper::StatusCode;
 use schemas::UserId;
 use serde_json::{Value, json};
@@ -72,14 +73,14 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
 
 /// A system that runs.
 enum System {
-    Tidemark { env: Box<TestEnv>, since: String },
+    Tidemark(Box<TestEnv>),
     WuKongIm { server: Box<WuKongIm>, pid: u32 },
 }
 
 impl Processes for System {
     fn running(&self) -> Vec<(String, u32)> {
         match self {
-            Self::Tidemark { env, .. } => env.processes(),
+            Self::Tidemark(env) => env.processes(),
             Self::WuKongIm { pid, .. } => vec![("wukongim".to_owned(), *pid)],
         }
     }
@@ -89,8 +90,7 @@ impl System {
     async fn tidemark() -> Result<Self> {
         let env = Box::new(TestEnv::start(EVERYTHING).await?);
         env.check_all_partitions().await?;
-        let since = token_of(&env, FIRST_SENDER).await?;
-        Ok(Self::Tidemark { env, since })
+        Ok(Self::Tidemark(env))
     }
 
     async fn wukongim(program: &Path) -> Result<Self> {
@@ -101,7 +101,7 @@ impl System {
 
     fn port(&self) -> Result<u16> {
         match self {
-            Self::Tidemark { env, .. } => env.port("ingest"),
+            Self::Tidemark(env) => env.port("ingest"),
             Self::WuKongIm { server, .. } => Ok(server.api_port()),
         }
     }
@@ -120,7 +120,7 @@ impl System {
         number: usize,
     ) -> (&'static str, Value, StatusCode) {
         match self {
-            Self::Tidemark { .. } => {
+            Self::Tidemark(_) => {
                 let body = json!({
                     "srcid": sender,
                     "destid": receiver,
@@ -146,7 +146,7 @@ impl System {
     /// Repeats work until a system is warm.
     async fn warm_up(&self, mut step: impl AsyncFnMut() -> Result<()>) -> Result<()> {
         match self {
-            Self::Tidemark { env, .. } => warm::warm_up(env, step).await,
+            Self::Tidemark(env) => warm::warm_up(env, step).await,
             Self::WuKongIm { .. } => {
                 for _ in 0..WARM_UPS {
                     step().await?;
@@ -158,18 +158,21 @@ impl System {
 
     /// Connects the receivers.
     async fn receivers(&self) -> Result<Vec<Socket>> {
-        let mut receivers = Vec::new();
-        for conversation in 0..RECEIVERS {
-            let [_, uid] = users(conversation)?;
-            receivers.push(match self {
-                Self::Tidemark { env, since } => {
-                    let device = Device::connect(env.port("gateway")?, uid.get(), since);
-                    Socket::Tidemark(device.await?)
-                }
-                Self::WuKongIm { server, .. } => Socket::WuKongIm(server.receiver(uid).await?),
-            });
+        let uids = (0..RECEIVERS).map(|conversation| Ok(users(conversation)?[1]));
+        let uids: Vec<UserId> = uids.collect::<Result<_>>()?;
+        match self {
+            Self::Tidemark(env) => {
+                let since = token_of(env, FIRST_SENDER).await?;
+                let uids = uids.into_iter().map(UserId::get);
+                let devices = Device::connect_all(env.port("gateway")?, uids, &since).await?;
+                Ok(devices.into_iter().map(Socket::Tidemark).collect())
+            }
+            Self::WuKongIm { server, .. } => {
+                let connecting = uids.into_iter().map(|uid| server.receiver(uid));
+                let receivers = try_join_all(connecting).await?;
+                Ok(receivers.into_iter().map(Socket::WuKongIm).collect())
+            }
         }
-        Ok(receivers)
     }
 }
 
