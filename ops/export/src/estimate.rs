@@ -36,9 +36,9 @@ impl Export {
     /// [`ExportError`].
     pub async fn estimate(&self, bounds: Bounds) -> Result<Estimate, ExportError> {
         let log = self.log().await?;
-        let plan = self.plan(bounds, &log).await?;
-        let gaps = self.gaps(&plan, &log).await?.into_iter();
-        let missing = gaps.map(|gap| (gap.partition, gap.range)).collect();
+        let (_, gaps) = self.planned(bounds, &log).await?;
+        let missing = gaps.into_iter().map(|gap| (gap.partition, gap.range));
+        let missing = missing.collect();
         let reader = Arc::new(LogReader::new(&self.kafka)?);
         let export = self.clone();
         reader

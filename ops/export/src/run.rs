@@ -93,9 +93,8 @@ impl Export {
         self.lake.agree(self.dataset, &topic, &self.privacy).await?;
         let log = self.log().await?;
         self.lake.clear_staged(self.dataset).await?;
-        let plan = self.plan(bounds, &log).await?;
+        let (plan, gaps) = self.planned(bounds, &log).await?;
         self.lake.set_plan(self.dataset, &plan).await?;
-        let gaps = self.gaps(&plan, &log).await?;
         self.fill_all(gaps, &log, progress).await
     }
 
@@ -144,30 +143,33 @@ impl Export {
         Ok(*lock(&written))
     }
 
-    /// The plan of the same export, if one was interrupted, or a new one.
-    pub(crate) async fn plan(
+    /// The plan of the same export, if one was interrupted, or a new one; and what of it has no files.
+    pub(crate) async fn planned(
         &self,
         bounds: Bounds,
         log: &PartitionMap<OffsetRange>,
-    ) -> Result<Plan, ExportError> {
-        if let Some(begun) = self.lake.plan(self.dataset).await?
-            && !self.gaps(&begun, log).await?.is_empty()
-        {
-            if begun.asked == bounds.asked {
-                return Ok(begun);
+    ) -> Result<(Plan, Vec<Gap>), ExportError> {
+        if let Some(begun) = self.lake.plan(self.dataset).await? {
+            let left = self.gaps(&begun, log).await?;
+            if !left.is_empty() && begun.asked == bounds.asked {
+                return Ok((begun, left));
             }
-            let (from, to) = begun.asked;
-            return Err(ExportError::Unfinished {
-                dataset: self.dataset,
-                from,
-                to,
-            });
+            if !left.is_empty() {
+                let (from, to) = begun.asked;
+                return Err(ExportError::Unfinished {
+                    dataset: self.dataset,
+                    from,
+                    to,
+                });
+            }
         }
-        Ok(Plan::new(bounds.asked, &bounds.ranges))
+        let plan = Plan::new(bounds.asked, &bounds.ranges);
+        let gaps = self.gaps(&plan, log).await?;
+        Ok((plan, gaps))
     }
 
     /// What of a plan has no files.
-    pub(crate) async fn gaps(
+    async fn gaps(
         &self,
         plan: &Plan,
         log: &PartitionMap<OffsetRange>,

@@ -315,6 +315,7 @@ async fn a_manifest_that_was_edited_is_refused() {
     for (edited, what) in [
         (text.replace("\"number\": 0", "\"number\": 1"), "hash"),
         (text.replace("\"rows\": ", "\"rows\": 1"), "hash"),
+        (text.replace("\"rows\"", "\"lines\""), "hash"),
         (text[..text.len() / 2].to_owned(), "EOF"),
     ] {
         assert_ne!(edited, text);

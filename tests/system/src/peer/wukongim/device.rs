@@ -10,7 +10,7 @@ use schemas::{ConversationId, DeviceClass, DirectConversation, UserId};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{GROUP, GROUP_TYPE, PERSON, post, uid_text};
+use super::{GROUP, GROUP_TYPE, PERSON, SUCCESS, post, uid_text};
 use crate::{
     devices::Device,
     peer::{
@@ -19,8 +19,6 @@ use crate::{
     },
 };
 
-/// The reason code of success.
-const SUCCESS: u8 = 1;
 /// Forward, from a number on.
 const PULL_UP: u64 = 1;
 const PAGE: u64 = 500;

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 pub use self::{receiver::Receiver, server::WuKongIm};
 
+/// The reason code of success.
+const SUCCESS: u8 = 1;
 const GROUP: &str = "all";
 /// WuKongIM's channel types.
 const PERSON: u8 = 1;

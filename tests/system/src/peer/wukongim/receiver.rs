@@ -2,10 +2,8 @@
 
 use anyhow::{Result, bail, ensure};
 
+use super::SUCCESS;
 use crate::peer::wkproto::{Connection, FromServer, ToServer};
-
-/// The reason code of success.
-const SUCCESS: u8 = 1;
 
 /// A connected user who answers nobody.
 pub struct Receiver(Connection);
