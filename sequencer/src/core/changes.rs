@@ -73,8 +73,8 @@ pub(super) struct Recalled {
 
 impl Recalled {
     fn has(&self, mid: Mid) -> bool {
-        let place = mid.get().checked_sub(self.from);
-        let word = place.and_then(|place| self.words.get(usize::try_from(place / 64).ok()?));
+        let place = usize::try_from(mid.get() / 64 - self.from / 64);
+        let word = place.ok().and_then(|place| self.words.get(place));
         word.is_some_and(|word| word >> (mid.get() % 64) & 1 == 1)
     }
 
@@ -175,6 +175,17 @@ mod tests {
         }
         assert_eq!((get(20_000), get(9), get(1)), (None, None, None));
         assert!(changes.older.words.len() <= 63);
+    }
+
+    #[test]
+    fn only_what_was_recalled_is() {
+        let mid = |mid: i64| Mid::try_from(mid).unwrap();
+        let mut changes = Changes::default();
+        for recalled in [92, 300, 150] {
+            changes.recall(mid(recalled), mid(400));
+        }
+        let found = (1..=400).filter(|number| changes.is_recalled(mid(*number)));
+        assert_eq!(found.collect::<Vec<_>>(), [92, 150, 300]);
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl<'a, S: Fn(&str)> ChaosRun<'a, S> {
         }
         if let Some(before) = self.condition.before.take() {
             upgrade::complete(self.env, &before).await?;
-            (self.print)("all processes run this program, under rule version 4");
+            (self.print)("all processes run this program, under its newest rule version");
             self.round(begun, begun.elapsed() + LAST).await?;
         }
         Ok(())
