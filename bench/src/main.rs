@@ -25,7 +25,6 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand, builder::PossibleValuesParser};
 
 use crate::{
-    load::devices::HoldArgs,
     machine::Machine,
     raw::{
         broadcast::{self, BroadcastArgs},
@@ -68,9 +67,6 @@ enum Part {
     /// Serve what a gateway is compared with
     #[command(hide = true)]
     ServeBroadcast(BroadcastArgs),
-    /// Hold connections to a gateway
-    #[command(hide = true)]
-    HoldDevices(HoldArgs),
 }
 
 impl Args {
@@ -119,7 +115,6 @@ async fn run(args: &Args) -> Result<()> {
     match &args.part {
         Some(Part::ServeRaw(server)) => server::serve(server).await,
         Some(Part::ServeBroadcast(server)) => broadcast::serve(server).await,
-        Some(Part::HoldDevices(devices)) => devices.hold().await,
         None => measure(args).await,
     }
 }

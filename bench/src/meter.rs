@@ -99,7 +99,7 @@ fn spent(of: &dyn Processes) -> Result<BTreeMap<String, f64>> {
 /// How much memory each process holds, MiB.
 pub(crate) fn resident_mib(of: &dyn Processes) -> Result<BTreeMap<String, f64>> {
     processes(of)
-        .map(|(name, pid)| Ok((name, resident_of(pid, SharedPages::Proportional)?)))
+        .map(|(name, pid)| Ok((name, resident_of(pid)?)))
         .collect()
 }
 
@@ -107,10 +107,10 @@ pub(crate) fn resident_mib(of: &dyn Processes) -> Result<BTreeMap<String, f64>> 
 ///
 /// # Errors
 /// If one of the services does not run.
-pub(crate) fn services_mib(env: &TestEnv, shared: SharedPages) -> Result<f64> {
+pub(crate) fn services_mib(env: &TestEnv) -> Result<f64> {
     let services = processes(env).filter(|(name, _)| FIVE.contains(&name.as_str()));
     let each: Vec<f64> = services
-        .map(|(_, pid)| resident_of(pid, shared))
+        .map(|(_, pid)| resident_of(pid))
         .collect::<Result<_>>()?;
     ensure!(
         each.len() == FIVE.len(),
@@ -193,38 +193,13 @@ fn seconds_in(stat: impl AsRef<Path>, counters: [usize; 2]) -> Result<f64> {
     Ok(total as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// How to count pages that several processes have mapped, as five services have those of one program.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SharedPages {
-    /// For each process its share of them (PSS), so that the sum is the memory of all together.
-    Proportional,
-    /// For each process all of them (RSS).
-    Resident,
-}
-
-/// How much memory a process holds, MiB (proc(5), `smaps_rollup`).
-pub(crate) fn resident_of(pid: u32, shared: SharedPages) -> Result<f64> {
-    let field = match shared {
-        SharedPages::Proportional => "Pss:",
-        SharedPages::Resident => "Rss:",
-    };
-    mib_in(format!("/proc/{pid}/smaps_rollup"), field)
-}
-
-/// The most memory that a process has held so far, MiB (proc(5), `status`).
-///
-/// # Errors
-/// If the process does not run.
-pub(crate) fn peak_of(pid: u32) -> Result<f64> {
-    mib_in(format!("/proc/{pid}/status"), "VmHWM:")
-}
-
-/// The MiB of a field in kB.
-fn mib_in(file: impl AsRef<Path>, field: &str) -> Result<f64> {
-    let memory = fs::read_to_string(file)?;
-    let line = memory.lines().find_map(|line| line.strip_prefix(field));
+/// How much memory a process holds, MiB (proc(5), `smaps_rollup`). Of pages that several processes have mapped, as five services have those of one
+/// program, each has its share (PSS), so that the sum is the memory of all together.
+fn resident_of(pid: u32) -> Result<f64> {
+    let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("Pss:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
-    let kib: f64 = kib.with_context(|| format!("no {field}"))?.parse()?;
+    let kib: f64 = kib.context("no Pss")?.parse()?;
     Ok(kib / 1024.0)
 }
 
@@ -235,9 +210,7 @@ mod tests {
     #[test]
     fn this_process_uses_something() {
         let pid = std::process::id();
-        let resident = |shared| resident_of(pid, shared).unwrap();
-        assert!(resident(SharedPages::Proportional) > 0.5);
-        assert!(resident(SharedPages::Proportional) <= resident(SharedPages::Resident) * 1.1);
+        assert!(resident_of(pid).unwrap() > 0.5);
         let began = Instant::now();
         let before = cpu_s(pid).unwrap();
         while cpu_s(pid).unwrap() <= before {

@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| sequencer::fuzzing::log(data));
+#[path = "../../sequencer/tests/fuzzed/log.rs"]
+mod log;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| log::log(data));

@@ -2,8 +2,6 @@
 
 mod config;
 pub mod core;
-#[doc(hidden)]
-pub mod fuzzing;
 mod readiness;
 mod runtime;
 mod service;

@@ -1,20 +1,17 @@
 //! Devices at a gateway: they answer its pings, and hand on the frames that come.
 
-use std::{future::pending, net::Ipv4Addr, pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use bytes::Bytes;
-use clap::Args;
-use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 use tokio::{select, task::JoinSet};
 
 use super::socket::Socket;
 
-/// How many devices connect at a time, unless all connect at once.
+/// How many devices connect at a time.
 const CONNECTING: usize = 64;
-/// How many addresses of this machine they use: each has some 28,000 ports.
-const ADDRESSES: i64 = 8;
 
 /// A device that is connected.
 pub(crate) struct Device {
@@ -28,7 +25,7 @@ impl Device {
     /// If the gateway refuses, or cannot continue from there.
     pub(crate) async fn connect(port: u16, uid: i64, since: &str) -> Result<Self> {
         let path = format!("/v1/connect?uid={uid}");
-        let mut socket = Socket::open(source_of(uid), port, &path).await?;
+        let mut socket = Socket::open(port, &path).await?;
         let device = json!({"id": "bench", "class": "mobile"});
         let hello = json!({"type": "hello", "device": device, "since": since});
         socket.send(&hello.to_string()).await?;
@@ -40,18 +37,6 @@ impl Device {
         Ok(Self { socket })
     }
 
-    /// One device of each user, some at a time, as [`Self::connect`].
-    fn connect_each(
-        port: u16,
-        uids: impl IntoIterator<Item = i64>,
-        since: &str,
-    ) -> impl Stream<Item = Result<Self>> {
-        let connecting = uids
-            .into_iter()
-            .map(move |uid| Self::connect(port, uid, since));
-        stream::iter(connecting).buffer_unordered(CONNECTING)
-    }
-
     /// Connects one device of each user, and returns all of them. Pings are not answered meanwhile.
     ///
     /// # Errors
@@ -61,7 +46,9 @@ impl Device {
         uids: impl IntoIterator<Item = i64>,
         since: &str,
     ) -> Result<Vec<Self>> {
-        Self::connect_each(port, uids, since).try_collect().await
+        let connecting = uids.into_iter().map(|uid| Self::connect(port, uid, since));
+        let connecting = stream::iter(connecting).buffer_unordered(CONNECTING);
+        connecting.try_collect().await
     }
 
     /// Connects to a server that sends the same frames to all sockets and requires no messages.
@@ -69,8 +56,8 @@ impl Device {
     /// # Errors
     /// If the server refuses a connection.
     pub(crate) async fn listen(port: u16, count: i64, path: &str) -> Result<Vec<Self>> {
-        let opening = (0..count).map(async |number| {
-            let socket = Socket::open(source_of(number), port, path).await?;
+        let opening = (0..count).map(async |_| {
+            let socket = Socket::open(port, path).await?;
             Ok(Self { socket })
         });
         let opening = stream::iter(opening).buffer_unordered(CONNECTING);
@@ -113,62 +100,6 @@ impl Device {
     }
 }
 
-/// Devices that do nothing but answer pings.
-#[derive(Debug, Args)]
-pub(crate) struct HoldArgs {
-    #[arg(long)]
-    pub(crate) port: u16,
-    /// The user of the first; the others follow.
-    #[arg(long)]
-    pub(crate) first: i64,
-    #[arg(long)]
-    pub(crate) count: i64,
-    #[arg(long)]
-    pub(crate) since: String,
-}
-
-impl HoldArgs {
-    /// The arguments, as on the command line.
-    pub(crate) fn to_args(&self) -> [String; 8] {
-        let Self {
-            port,
-            first,
-            count,
-            since,
-        } = self;
-        [
-            "--port",
-            &port.to_string(),
-            "--first",
-            &first.to_string(),
-            "--count",
-            &count.to_string(),
-            "--since",
-            since,
-        ]
-        .map(str::to_owned)
-    }
-
-    /// Says when all devices are connected, and holds them until the process is killed.
-    ///
-    /// # Errors
-    /// If a device is refused, or its connection ends.
-    pub(crate) async fn hold(&self) -> Result<()> {
-        let uids = self.first..self.first + self.count;
-        let mut crowd = Crowd::of_connected([], |_| {});
-        let mut connecting = pin!(Device::connect_each(self.port, uids, &self.since));
-        while let Some(device) = connecting.try_next().await? {
-            crowd.add(device, |_| {});
-        }
-        println!("connected");
-        crowd.during(pending()).await
-    }
-}
-
-fn source_of(number: i64) -> Ipv4Addr {
-    Ipv4Addr::new(127, 0, 0, 2 + (number % ADDRESSES) as u8)
-}
-
 fn is_event(frame: &[u8]) -> Result<bool> {
     let is_head = frame.starts_with(br#"{"type":"head""#);
     ensure!(!is_head, "a device was too slow for events");
@@ -196,24 +127,16 @@ impl Crowd {
         on_event: impl Fn(&Bytes) + Send + Sync + 'static,
     ) -> Self {
         let on_event = Arc::new(on_event);
-        let mut crowd = Self {
-            devices: JoinSet::new(),
-        };
-        for device in connected {
+        let mut devices = JoinSet::<Result<()>>::new();
+        for mut device in connected {
             let on_event = Arc::clone(&on_event);
-            crowd.add(device, move |event| on_event(event));
+            devices.spawn(async move {
+                loop {
+                    on_event(&device.event().await?);
+                }
+            });
         }
-        crowd
-    }
-
-    /// Adds a device.
-    fn add(&mut self, mut device: Device, on_event: impl Fn(&Bytes) + Send + Sync + 'static) {
-        self.devices.spawn(async move {
-            loop {
-                let event = device.event().await?;
-                on_event(&event);
-            }
-        });
+        Self { devices }
     }
 
     /// Awaits `done` while all devices stay connected.

@@ -1,6 +1,7 @@
 //! Load: generated messages, and clients that post them.
 
 pub(crate) mod closed;
+pub(crate) mod commands;
 pub(crate) mod connection;
 pub(crate) mod devices;
 pub(crate) mod fill;

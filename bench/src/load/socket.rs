@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpSocket, TcpStream},
+    net::TcpStream,
 };
 
 const FIN: u8 = 0x80;
@@ -27,14 +27,12 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Connects from one of the addresses of this machine: each has ports of its own.
+    /// Connects.
     ///
     /// # Errors
     /// If no server listens, or the server does not upgrade.
-    pub(crate) async fn open(from: Ipv4Addr, port: u16, path: &str) -> Result<Self> {
-        let socket = TcpSocket::new_v4()?;
-        socket.bind((from, 0).into())?;
-        let stream = socket.connect((Ipv4Addr::LOCALHOST, port).into()).await?;
+    pub(crate) async fn open(port: u16, path: &str) -> Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         stream.set_nodelay(true)?;
         let mut socket = Self {
             stream,
@@ -164,13 +162,12 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let router = Router::new().route("/echo", get(echo));
         tokio::spawn(async { axum::serve(listener, router).await });
-        let from = Ipv4Addr::new(127, 0, 0, 2);
-        let mut socket = Socket::open(from, port, "/echo").await.unwrap();
+        let mut socket = Socket::open(port, "/echo").await.unwrap();
         for length in [0, 1, 125, 126, 127, 5_000, 65_535] {
             let text = "a".repeat(length);
             socket.send(&text).await.unwrap();
             assert_eq!(socket.next().await.unwrap(), text);
         }
-        assert!(Socket::open(from, port, "/none").await.is_err());
+        assert!(Socket::open(port, "/none").await.is_err());
     }
 }

@@ -16,10 +16,11 @@ use schemas::command::Command;
 use system_tests::TestEnv;
 use tokio::time::sleep;
 
-use super::{EVERYTHING, Plan, groups, sequenced, token_of};
+use super::{EVERYTHING, Plan, sequenced, token_of};
 use crate::{
     deadline::poll_until,
     load::{
+        commands,
         connection::Connection,
         devices::{Crowd, Device},
         traffic::Traffic,
@@ -35,7 +36,6 @@ use crate::{
 };
 
 const GATEWAY: &str = "gateway";
-/// The number of the group is its owner's uid.
 const OWNER: i64 = 6_300_000;
 const SOCKETS: i64 = 1_000;
 /// How many messages are in flight at a time: as many as may wait for a socket without collapsing.
@@ -78,12 +78,12 @@ impl Received {
 
 /// Events a second of processor time.
 async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
-    groups::store(env, &[groups::creation(OWNER, OWNER, SOCKETS)?]).await?;
+    commands::store(env, &[commands::creation(OWNER, SOCKETS)?]).await?;
     let (port, since) = (env.port(GATEWAY)?, token_of(env, OWNER).await?);
     let uids = OWNER + 1..=OWNER + SOCKETS;
     let (mut ours, received) = crowd(Device::connect_all(port, uids, &since).await?);
     let messages: Vec<Command> = (0..MESSAGES)
-        .map(|_| groups::send(OWNER, OWNER))
+        .map(|_| commands::send(OWNER))
         .collect::<Result<_>>()?;
     // One message, so that there is a frame to copy.
     env.client.post_events(&messages[..1]).await?;
@@ -100,7 +100,7 @@ async fn broadcast(env: &TestEnv, plan: &Plan) -> Result<Row> {
         async || {
             let messages = async || {
                 let sends: Vec<Command> = (0..MESSAGES)
-                    .map(|_| groups::send(OWNER, OWNER))
+                    .map(|_| commands::send(OWNER))
                     .collect::<Result<_>>()?;
                 env.client.post_events(&sends).await.map(drop)
             };
@@ -188,7 +188,7 @@ async fn others(env: &TestEnv, plan: &Plan) -> Result<Row> {
 async fn tail_is_read(env: &TestEnv, received: &Received) -> Result<()> {
     let end = received.count.load(Ordering::Relaxed) + SENDERS as u64;
     let senders = FIRST_SENDER..FIRST_SENDER + SENDERS;
-    let last = groups::messages(senders.map(|uid| (uid, RECEIVER)))?;
+    let last = commands::messages(senders.map(|uid| (uid, RECEIVER)))?;
     env.client.post_events(&last).await?;
     received.has(end).await
 }

@@ -15,10 +15,13 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{EVERYTHING, Plan, groups, token_of};
+use super::{EVERYTHING, Plan, token_of};
 use crate::{
     deadline::wait_until,
-    load::devices::{Crowd, Device, number_in},
+    load::{
+        commands,
+        devices::{Crowd, Device, number_in},
+    },
     results::{Bound, Row},
     sample::Spread,
     warm::warm_up,
@@ -29,7 +32,6 @@ const SENDERS: i64 = 100;
 const RATE: f64 = 1_000.0;
 const FIRST_SENDER: i64 = 6_000_000;
 const FIRST_RECEIVER: i64 = 6_100_000;
-/// The number of the group is its owner's uid.
 const OWNER: i64 = 6_200_000;
 const MEMBERS: i64 = 1_000;
 const GROUP_RATE: f64 = 5.0;
@@ -181,7 +183,7 @@ async fn send_all(
         frame["type"] = json!("send");
         frame["ref"] = json!(number.to_string());
         frame["client_msg_id"] = json!(format!("{:x}", rand::random::<u128>()));
-        frame["msg"] = json!(format!("{} {}", arrivals.number(number), groups::TEXT));
+        frame["msg"] = json!(format!("{} {}", arrivals.number(number), commands::TEXT));
         device.send(&frame.to_string()).await?;
     }
     loop {
@@ -198,7 +200,7 @@ fn ensure_not_refused(frame: &[u8]) -> Result<()> {
 
 /// The time until the last of all sockets has a group's message.
 async fn group(env: &TestEnv, plan: &Plan) -> Result<Row> {
-    groups::store(env, &[groups::creation(OWNER, OWNER, MEMBERS)?]).await?;
+    commands::store(env, &[commands::creation(OWNER, MEMBERS)?]).await?;
     let (port, since) = (env.port("gateway")?, token_of(env, OWNER).await?);
     let mut rounds = Vec::new();
     // The first round warms up.

@@ -4,18 +4,14 @@ mod analysts;
 mod drain;
 mod gateway_cpu;
 mod gateway_latency;
-mod gateway_sockets;
-mod groups;
 mod ingest;
 mod latency;
 mod load_curve;
-mod memory;
 mod messages;
 mod peers;
 mod query;
 mod replays;
 mod sequencer;
-mod sync;
 mod trickle;
 mod unread;
 mod whole;
@@ -29,7 +25,6 @@ use system_tests::{Settings, TestEnv};
 use crate::{
     deadline::wait_until,
     load::{fill::fill, traffic::Traffic},
-    meter::FIVE,
     progress::Progress,
     results::Row,
 };
@@ -38,7 +33,7 @@ use crate::{
 type Run = for<'a> fn(&'a Plan) -> LocalBoxFuture<'a, Result<Vec<Row>>>;
 
 /// The stages: the name on the command line and in the results, and the function that measures.
-pub(crate) const STAGES: [(&str, Run); 23] = [
+pub(crate) const STAGES: [(&str, Run); 17] = [
     ("ingest", |plan| Box::pin(ingest::run(plan))),
     ("sequencer", |plan| Box::pin(sequencer::run(plan))),
     ("messages", |plan| Box::pin(messages::run(plan))),
@@ -46,8 +41,6 @@ pub(crate) const STAGES: [(&str, Run); 23] = [
     ("query", |plan| Box::pin(query::run(plan))),
     ("audit", |plan| Box::pin(replays::audit(plan))),
     ("rebuild", |plan| Box::pin(replays::rebuild(plan))),
-    ("export", |plan| Box::pin(analysts::export(plan))),
-    ("decisions", |plan| Box::pin(analysts::decisions(plan))),
     ("beside-analysts", |plan| Box::pin(analysts::beside(plan))),
     ("whole", |plan| Box::pin(whole::batches(plan))),
     ("whole-singles", |plan| Box::pin(whole::singles(plan))),
@@ -56,16 +49,10 @@ pub(crate) const STAGES: [(&str, Run); 23] = [
     ("idle", |plan| Box::pin(trickle::idle(plan))),
     ("trickle", |plan| Box::pin(trickle::run(plan))),
     ("peers", |plan| Box::pin(peers::run(plan))),
-    ("memory-idle", |plan| Box::pin(memory::idle(plan))),
-    ("groups", |plan| Box::pin(groups::run(plan))),
-    ("sync", |plan| Box::pin(sync::run(plan))),
     ("gateway-latency", |plan| {
         Box::pin(gateway_latency::run(plan))
     }),
     ("gateway-cpu", |plan| Box::pin(gateway_cpu::run(plan))),
-    ("gateway-sockets", |plan| {
-        Box::pin(gateway_sockets::run(plan))
-    }),
 ];
 
 /// All services, as shipped.
@@ -79,17 +66,6 @@ const SERVERS: Settings = Settings {
     without_services: true,
     ..EVERYTHING
 };
-
-/// Without a gateway: its cost must not be part of figures that are compared with earlier ones.
-async fn without_gateway(settings: Settings) -> Result<TestEnv> {
-    let settings = Settings {
-        without_services: true,
-        ..settings
-    };
-    let env = TestEnv::start(settings).await?;
-    env.start_services(&FIVE).await?;
-    Ok(env)
-}
 
 /// Appends `count` messages, and waits until a running sequencer has put them on `chat.events`.
 async fn sequenced(env: &TestEnv, traffic: &Traffic, count: u64) -> Result<()> {

@@ -34,7 +34,7 @@ pub(super) async fn audit(plan: &Plan) -> Result<Vec<Row>> {
             env.tidemark(&["audit"]).await?.expect(0)?;
             meter.stop(records)
         },
-        async || consumed(&env, r"chat\.(inbound|events)", records).await,
+        async || consumed(&env, records).await,
     )
     .await?;
     Ok(vec![Row::of_pair(
@@ -75,12 +75,12 @@ pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
-/// Kafka's own consumer of as many records of topics, at the rate that it says of itself.
-pub(super) async fn consumed(env: &TestEnv, topics: &str, records: u64) -> Result<Sample> {
+/// Kafka's own consumer of as many records of both topics, at the rate that it says of itself.
+async fn consumed(env: &TestEnv, records: u64) -> Result<Sample> {
     let count = records.to_string();
     let consume = [
         "--include",
-        topics,
+        r"chat\.(inbound|events)",
         "--num-records",
         &count,
         "--hide-header",
@@ -103,7 +103,7 @@ async fn records(env: &TestEnv) -> Result<u64> {
 }
 
 /// An environment in which `count` messages have passed everything.
-pub(super) async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
+async fn filled(traffic: &Traffic, count: u64) -> Result<TestEnv> {
     let env = TestEnv::start(Settings {
         // Read positions would otherwise dominate the time here.
         overrides: &["projector_mysql.reads_interval_ms=1000"],

@@ -14,10 +14,11 @@ use tokio::{
 use super::{
     EVERYTHING, Plan,
     gateway_latency::{Arrivals, arrived},
-    groups, token_of,
+    token_of,
 };
 use crate::{
     load::{
+        commands,
         connection::Connection,
         devices::{Crowd, Device},
     },
@@ -180,7 +181,7 @@ async fn post_all(
             "srcid": (FIRST_SENDER + conversation).to_string(),
             "destid": (FIRST_RECEIVER + conversation).to_string(),
             "client_msg_id": format!("{:x}", rand::random::<u128>()),
-            "msg": format!("{} {}", arrivals.number(number), groups::TEXT),
+            "msg": format!("{} {}", arrivals.number(number), commands::TEXT),
         });
         let (path, kind) = ("/v1/messages", "application/json");
         let posted = connection.post(path, kind, body.to_string().into(), StatusCode::ACCEPTED);

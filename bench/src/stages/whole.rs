@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use system_tests::{Settings, TestEnv};
 use tokio::time::{Instant, sleep};
 
-use super::{EVERYTHING, Plan, without_gateway};
+use super::{Plan, SERVERS};
 use crate::{
     backlog::{Backlog, BacklogReader},
     disk,
     load::{paced::PacedLoop, post::Post, traffic::Traffic},
-    meter::{Meter, SharedPages, services_mib},
+    meter::{FIVE, Meter, services_mib},
     progress::everywhere,
     results::{Bound, Row},
     sample::{Sample, Spread},
@@ -34,7 +34,7 @@ const SINGLES: Duration = Duration::from_secs(60);
 /// The settings for much traffic.
 const THROUGHPUT: Settings = Settings {
     overrides: &["runtime.profile=throughput"],
-    ..EVERYTHING
+    ..SERVERS
 };
 
 /// A load on the whole, between the pairs of a real network, and its maximal cost. If the machine cannot carry the rate, it gets what it can carry.
@@ -79,7 +79,9 @@ pub(super) async fn singles(plan: &Plan) -> Result<Vec<Row>> {
 
 impl Load {
     async fn run(self, plan: &Plan) -> Result<Vec<Row>> {
-        let env = without_gateway(self.settings).await?;
+        // No gateway: its cost must not be part of figures that are compared with earlier ones.
+        let env = TestEnv::start(self.settings).await?;
+        env.start_services(&FIVE).await?;
         let traffic = Traffic::real()?;
         let clients = PacedLoop {
             port: env.port("ingest")?,
@@ -216,7 +218,7 @@ async fn watch(env: &TestEnv, length: Duration) -> Result<Vec<Seen>> {
         sleep(POLL_INTERVAL).await;
         seen.push(Seen {
             backlog: reader.backlog().await?,
-            services_mib: services_mib(env, SharedPages::Proportional)?,
+            services_mib: services_mib(env)?,
         });
     }
     Ok(seen)

@@ -1,5 +1,7 @@
 //! What the fuzzer has found worth keeping (`fuzz/corpus`), once more and without it.
 
+mod log;
+
 use std::{fs, path::Path};
 
 fn replay(name: &str, target: fn(&[u8])) {
@@ -18,5 +20,5 @@ fn replay(name: &str, target: fn(&[u8])) {
 
 #[test]
 fn logs() {
-    replay("log", sequencer::fuzzing::log);
+    replay("log", log::log);
 }

@@ -1,4 +1,4 @@
-//! The code that the fuzz target in `fuzz/` runs; `tests/fuzzed.rs` runs it over the inputs found. Not part of the API.
+//! The code that the fuzz target in `fuzz/` runs; the test beside it runs it over the inputs found.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,7 @@ use schemas::{
     command::{Command, Control, ReadAck, SendMessage},
     event::{Body, Event, Source, SourceOffset},
 };
-
-use crate::core::{
+use sequencer::core::{
     Decision, Inbound, NoOp, State,
     snapshot::{self, Snapshot},
     step,
@@ -20,11 +19,8 @@ use crate::core::{
 const PAIRS: [(i64, i64); 5] = [(1, 3), (3, 1), (1, 67), (67, 1), (2, 2)];
 const PARTITION: i64 = 4;
 
-/// A log of inbound records, each a few bytes of the input, stepped from an empty state.
-///
-/// # Panics
-/// A rule of the protocol does not hold.
-pub fn log(mut data: &[u8]) {
+/// A log of inbound records, each a few bytes of the input, stepped from an empty state. Panics if a rule of the protocol does not hold.
+pub(crate) fn log(mut data: &[u8]) {
     let mut log = Log::default();
     while let Some(record) = next_record(&mut data) {
         if !log.take(&record) {
