@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::future::join_all;
 use message_store::{ContactRow, Shard, StoreError};
+use parking_lot::Mutex;
 use schemas::{
     Ordinal, Recipient, UserId,
     event::{Body, Event, Message},
@@ -78,7 +79,7 @@ impl Contacts {
         let mut found = HashMap::new();
         let mut unknown: BTreeMap<Shard, Vec<Pair>> = BTreeMap::new();
         {
-            let relations = self.relations();
+            let relations = self.relations.lock();
             for pair in pairs {
                 match relations.get(*pair, begun) {
                     Some(relation) => _ = found.insert(*pair, relation),
@@ -106,7 +107,8 @@ impl Contacts {
     /// or no longer see.
     pub(crate) fn learn(&self, event: &Event) -> Option<UserId> {
         let pair = pair_of(&event.body)?;
-        self.relations()
+        self.relations
+            .lock()
             .learn(pair, &event.body, Instant::now())
             .then_some(pair.of)
     }
@@ -127,7 +129,7 @@ impl Contacts {
                 .iter()
                 .map(|row| ((row.contact.uid, row.contact.peer), relation(row)))
                 .collect();
-            let mut relations = self.relations();
+            let mut relations = self.relations.lock();
             for pair in pairs {
                 let row = rows.get(&(pair.of, pair.towards)).copied();
                 let row = row.unwrap_or(Relation::Stranger);
@@ -135,12 +137,6 @@ impl Contacts {
             }
         }
         Ok(found)
-    }
-
-    fn relations(&self) -> MutexGuard<'_, Relations> {
-        self.relations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,9 @@
 //! The tokens of devices in `device_<n>`: a device that has lost its own goes on from there.
 
-use std::{
-    collections::{BTreeMap, HashMap, hash_map::Entry},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
 use message_store::{DeviceRow, MessageStore, Shard, StoreError};
+use parking_lot::Mutex;
 use schemas::{DeviceId, TimestampMs, UserId};
 
 use crate::hub::DeviceOf;
@@ -39,7 +37,7 @@ impl Devices {
 
     /// Keeps the later of two rows of a device: a connection that ends saves what it knew, and another one may have gone on from there.
     fn add(&self, row: DeviceRow) {
-        let mut unsaved = self.unsaved();
+        let mut unsaved = self.unsaved.lock();
         let has_room = unsaved.len() < self.max;
         match unsaved.entry((row.uid, row.device.clone())) {
             Entry::Occupied(mut known) if known.get().seen_at < row.seen_at => {
@@ -59,7 +57,7 @@ impl Devices {
         device: &DeviceOf,
     ) -> Result<Option<String>, StoreError> {
         let key = (device.uid, device.id.clone());
-        if let Some(row) = self.unsaved().get(&key) {
+        if let Some(row) = self.unsaved.lock().get(&key) {
             return Ok(Some(row.token.clone()));
         }
         let shard = store.layout().shard_of_user(device.uid);
@@ -70,7 +68,7 @@ impl Devices {
 
     /// Writes what is not in MySQL yet; what fails is kept for the next time.
     pub(crate) async fn write(&self, store: &MessageStore) {
-        let rows = std::mem::take(&mut *self.unsaved());
+        let rows = std::mem::take(&mut *self.unsaved.lock());
         let mut by_shard: BTreeMap<Shard, Vec<DeviceRow>> = BTreeMap::new();
         for row in rows.into_values() {
             let shard = store.layout().shard_of_user(row.uid);
@@ -86,11 +84,7 @@ impl Devices {
 
     /// How many are not in MySQL yet.
     pub(crate) fn unsaved_count(&self) -> usize {
-        self.unsaved().len()
-    }
-
-    fn unsaved(&self) -> MutexGuard<'_, HashMap<(UserId, DeviceId), DeviceRow>> {
-        self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unsaved.lock().len()
     }
 }
 
@@ -116,7 +110,7 @@ mod tests {
             for id in ["a", "b"] {
                 devices.save(&device(id), "", token, TimestampMs(ms));
             }
-            let unsaved = devices.unsaved();
+            let unsaved = devices.unsaved.lock();
             let tokens: Vec<&str> = unsaved.values().map(|row| row.token.as_str()).collect();
             assert_eq!(tokens, [kept]);
         }

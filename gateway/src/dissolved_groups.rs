@@ -3,11 +3,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use message_store::StoreError;
+use parking_lot::Mutex;
 use schemas::{
     GroupId,
     event::{Body, Event},
@@ -48,12 +49,12 @@ impl DissolvedGroups {
     /// Asks MySQL if it is not known here. `None` if MySQL does not answer in time.
     pub(crate) async fn contain(&self, gid: GroupId) -> Option<bool> {
         let begun = Instant::now();
-        let known = self.groups().get(gid, begun);
+        let known = self.groups.lock().get(gid, begun);
         if known.is_some() {
             return known;
         }
         match timeout(READ_TIME, self.read(gid)).await {
-            Ok(Ok(is_dissolved)) => Some(self.groups().take_row(gid, is_dissolved, begun)),
+            Ok(Ok(is_dissolved)) => Some(self.groups.lock().take_row(gid, is_dissolved, begun)),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "a group is not read");
                 None
@@ -64,7 +65,7 @@ impl DissolvedGroups {
 
     /// What is known here, without asking MySQL.
     pub(crate) fn known(&self, gid: GroupId) -> Option<bool> {
-        self.groups().get(gid, Instant::now())
+        self.groups.lock().get(gid, Instant::now())
     }
 
     /// Takes from an event, before MySQL has it, that a group is dissolved.
@@ -72,7 +73,7 @@ impl DissolvedGroups {
         if let Body::GroupChange(change) = &event.body
             && change.settings.dissolved
         {
-            self.groups().learn(change.gid, Instant::now());
+            self.groups.lock().learn(change.gid, Instant::now());
         }
     }
 
@@ -82,10 +83,6 @@ impl DissolvedGroups {
         let rows = tx.groups(&[gid]).await?;
         let mut settings = rows.iter().filter_map(|row| row.settings.as_ref());
         Ok(settings.any(|settings| settings.dissolved))
-    }
-
-    fn groups(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,9 @@
 //! What the devices here look at.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use api::{PresenceBody, ServerFrame};
+use parking_lot::Mutex;
 use schemas::{Recipient, UserId};
 
 use crate::{frames, hub::Connection};
@@ -31,7 +29,7 @@ struct Watcher {
 impl Focus {
     /// A connection looks at `at`, in place of what it looked at before.
     pub(crate) fn set(&self, connection: &Arc<Connection>, at: Option<Recipient>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let number = connection.number();
         if let Some(before) = state.by_connection.remove(&number)
             && let Some(watchers) = state.watchers.get_mut(&before)
@@ -54,7 +52,7 @@ impl Focus {
 
     /// The connections that look at this.
     pub(crate) fn watchers(&self, at: Recipient) -> Vec<Arc<Connection>> {
-        let state = self.state();
+        let state = self.state.lock();
         let watchers = state.watchers.get(&at);
         let watchers = watchers.into_iter().flat_map(HashMap::values);
         watchers
@@ -64,12 +62,12 @@ impl Focus {
 
     /// Whether any connection looks at this.
     pub(crate) fn is_watched(&self, at: Recipient) -> bool {
-        self.state().watchers.contains_key(&at)
+        self.state.lock().watchers.contains_key(&at)
     }
 
     /// The users that any connection looks at.
     pub(crate) fn watched_users(&self) -> Vec<UserId> {
-        let state = self.state();
+        let state = self.state.lock();
         let users = state.watchers.keys().filter_map(|at| match at {
             Recipient::User(uid) => Some(*uid),
             Recipient::Group(_) => None,
@@ -79,7 +77,7 @@ impl Focus {
 
     /// Notifies a connection that looks at this of who is there, unless its last notice said the same. What does not fit is left for the next time.
     pub(crate) fn notify(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let watchers = state.watchers.get_mut(&at);
         let watcher = watchers.and_then(|watchers| watchers.get_mut(&connection.number()));
         if let Some(watcher) = watcher
@@ -88,9 +86,5 @@ impl Focus {
         {
             watcher.notified_of = Some(who);
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use message_store::{MessageStore, Sink, StoreError};
+use parking_lot::Mutex;
 use schemas::{Partition, UserId};
 use tokio::sync::OwnedMutexGuard;
 
@@ -25,7 +26,7 @@ impl Turns {
     /// Waits for the connections of the user that asked before.
     pub(crate) async fn next(&self, uid: UserId) -> OwnedMutexGuard<()> {
         let of_user = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.lock();
             let known = all.get(&uid).and_then(Weak::upgrade);
             known.unwrap_or_else(|| {
                 let new = Arc::default();

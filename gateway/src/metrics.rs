@@ -22,35 +22,17 @@ const LEASES: &str = "tidemark_gateway_leases";
 const UNSAVED: &str = "tidemark_gateway_unsaved_devices";
 
 pub(crate) fn describe() {
-    metrics::describe_gauge!(CONNECTIONS, "Connections, those without a stream too");
-    metrics::describe_gauge!(STREAMS, "Connections with a stream");
-    metrics::describe_counter!(
-        HELLOS,
-        "What hellos and resumes were answered with: resumed, sync_required, memberships_behind or log_end_unknown"
-    );
-    metrics::describe_counter!(CLOSED, "Connections that the gateway closed, by code");
-    metrics::describe_counter!(
-        WRITTEN,
-        "Frames written: events, heads in place of events, pings and others"
-    );
-    metrics::describe_gauge!(RING, Unit::Bytes, "What the rings hold");
-    metrics::describe_counter!(
-        DROPPED,
-        "Events that left the rings before gateway.ring_seconds, since gateway.ring_bytes was reached"
-    );
-    metrics::describe_counter!(
-        NOTICES,
-        "What gateways told each other and this one heard, by kind: typing, presence, replaced"
-    );
-    metrics::describe_gauge!(
-        REDIS,
-        "Whether this gateway hears the others; without it there is no typing"
-    );
-    metrics::describe_gauge!(
-        LEASES,
-        "Slots of Redis in which this gateway's lease holds and it knows who is away: 1, or 64 of a cluster"
-    );
-    metrics::describe_gauge!(UNSAVED, "Devices whose newest token is not in MySQL yet");
+    metrics::describe_gauge! { CONNECTIONS, "Connections, those without a stream too" }
+    metrics::describe_gauge! { STREAMS, "Connections with a stream" }
+    metrics::describe_counter! { HELLOS, "What hellos and resumes were answered with: resumed, sync_required, memberships_behind or log_end_unknown" }
+    metrics::describe_counter! { CLOSED, "Connections that the gateway closed, by code" }
+    metrics::describe_counter! { WRITTEN, "Frames written: events, heads in place of events, pings and others" }
+    metrics::describe_gauge! { RING, Unit::Bytes, "What the rings hold" }
+    metrics::describe_counter! { DROPPED, "Events that left the rings before gateway.ring_seconds, since gateway.ring_bytes was reached" }
+    metrics::describe_counter! { NOTICES, "What gateways told each other and this one heard, by kind: typing, presence, replaced" }
+    metrics::describe_gauge! { REDIS, "Whether this gateway hears the others; without it there is no typing" }
+    metrics::describe_gauge! { LEASES, "Slots of Redis in which this gateway's lease holds and it knows who is away: 1, or 64 of a cluster" }
+    metrics::describe_gauge! { UNSAVED, "Devices whose newest token is not in MySQL yet" }
 }
 
 pub(crate) fn hello(outcome: &'static str) {

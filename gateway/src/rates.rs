@@ -1,11 +1,8 @@
 //! How much devices may send, by user and in all.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use schemas::UserId;
 use service_runtime::Rate;
 
@@ -77,7 +74,7 @@ impl Rates {
     /// It is too much; then it is not counted.
     pub(crate) fn charge(&self, by: Sender, bytes: usize, now_us: u64) -> Result<(), TooMuch> {
         let now = Duration::from_micros(now_us);
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = self.spent.lock();
         let of_user = spent.users.get(&by).copied().unwrap_or_default();
         let of_user = self.of_user.charge(of_user, (1, bytes), now, BURST);
         let of_user = of_user.ok_or(TooMuch::OfUser)?;
@@ -96,7 +93,7 @@ impl Rates {
     /// # Errors
     /// It is too much; then it is not counted.
     pub(crate) fn charge_begin(&self, by: Sender, now_us: u64) -> Result<(), TooMuch> {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = self.spent.lock();
         let before = spent.users.get(&by).copied().unwrap_or_default();
         let now = Duration::from_micros(now_us);
         let after = self.of_user.charge(before, (BEGIN_FRAMES, 0), now, BURST);

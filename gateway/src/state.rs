@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Instant,
@@ -11,6 +11,7 @@ use std::{
 use access::CallerQuota;
 use event_log::{KafkaConfig, LogEnds, LogReader};
 use message_store::MessageStore;
+use parking_lot::{Mutex, MutexGuard};
 use posting::Poster;
 use schemas::PartitionMap;
 use service_runtime::Shutdown;
@@ -132,7 +133,7 @@ impl Gateway {
     }
 
     pub(crate) fn hub(&self) -> MutexGuard<'_, Hub> {
-        self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+        self.hub.lock()
     }
 
     /// Milliseconds since the start, by a clock that does not jump.

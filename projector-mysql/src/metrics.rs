@@ -5,10 +5,7 @@ use metrics::gauge;
 const MISSING_MONTHS: &str = "tidemark_mysql_missing_months";
 
 pub(crate) fn describe() {
-    metrics::describe_gauge!(
-        MISSING_MONTHS,
-        "Months that tables of messages lack within the configured time ahead"
-    );
+    metrics::describe_gauge! { MISSING_MONTHS, "Months that tables of messages lack within the configured time ahead" }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]

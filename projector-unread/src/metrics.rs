@@ -22,34 +22,14 @@ pub(crate) struct SinkMetrics {
 
 impl SinkMetrics {
     pub(crate) fn new() -> Self {
-        metrics::describe_counter!(
-            EVENTS,
-            "Events applied to Redis, including those applied again after a rewind"
-        );
-        metrics::describe_counter!(BATCHES, "Batches applied to Redis with their positions");
-        metrics::describe_counter!(
-            FAILURES,
-            "Batches that failed and were retried or read again"
-        );
-        metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time to apply a batch");
-        metrics::describe_histogram!(
-            DELAY,
-            Unit::Seconds,
-            "Time from the append of a batch's oldest event to chat.inbound until it is in Redis"
-        );
-        metrics::describe_counter!(
-            ABSENT,
-            "Events whose user had no state hash in Redis, so that a rebuild was requested"
-        );
-        metrics::describe_counter!(
-            "tidemark_unread_rebuilds_total",
-            "Rebuilds that ended, by outcome"
-        );
-        metrics::describe_histogram!(
-            "tidemark_unread_rebuild_seconds",
-            Unit::Seconds,
-            "Time from the request of a user's rebuild to its end"
-        );
+        metrics::describe_counter! { EVENTS, "Events applied to Redis, including those applied again after a rewind" }
+        metrics::describe_counter! { BATCHES, "Batches applied to Redis with their positions" }
+        metrics::describe_counter! { FAILURES, "Batches that failed and were retried or read again" }
+        metrics::describe_histogram! { SECONDS, Unit::Seconds, "Time to apply a batch" }
+        metrics::describe_histogram! { DELAY, Unit::Seconds, "Time from the append of a batch's oldest event to chat.inbound until it is in Redis" }
+        metrics::describe_counter! { ABSENT, "Events whose user had no state hash in Redis, so that a rebuild was requested" }
+        metrics::describe_counter! { "tidemark_unread_rebuilds_total", "Rebuilds that ended, by outcome" }
+        metrics::describe_histogram! { "tidemark_unread_rebuild_seconds", Unit::Seconds, "Time from the request of a user's rebuild to its end" }
         Self {
             events: metrics::counter!(EVENTS),
             batches: metrics::counter!(BATCHES),

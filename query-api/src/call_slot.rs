@@ -1,8 +1,9 @@
 //! The slots of calls that are being processed. A call that waits (for a store, or for an earlier call of the same user) gives its slot back
 //! meanwhile.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The slot of one call.
@@ -24,7 +25,7 @@ impl CallSlot {
     /// Waits without the slot, and takes one again afterwards. A call may have one such wait at a time. If the wait is dropped, the call has to take
     /// a slot with [`Self::again`].
     pub(crate) async fn without<T>(&self, wait: impl Future<Output = T>) -> T {
-        drop(self.lock().take());
+        drop(self.held.lock().take());
         let waited = wait.await;
         self.again().await;
         waited
@@ -32,14 +33,10 @@ impl CallSlot {
 
     /// Takes a slot again, if the call has none because a wait was dropped.
     pub(crate) async fn again(&self) {
-        if self.lock().is_none() {
+        if self.held.lock().is_none() {
             let again = Arc::clone(&self.all).acquire_owned().await;
-            *self.lock() = again.ok();
+            *self.held.lock() = again.ok();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

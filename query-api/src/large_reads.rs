@@ -3,10 +3,11 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use problem::Problem;
 use schemas::{DeviceClass, UserId};
 use tokio::{
@@ -67,7 +68,7 @@ impl LargeReads {
     }
 
     fn wait(self: &Arc<Self>, uid: UserId, waiter: Waiter) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let is_first = !waiting.contains_key(&uid);
         waiting.entry(uid).or_default().push(waiter);
         drop(waiting);
@@ -104,7 +105,7 @@ impl LargeReads {
 
     /// `None` if no call waits; then the user's task has to end.
     fn take_waiters(&self, uid: UserId) -> Option<Vec<Waiter>> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let waiters = waiting.get_mut(&uid)?;
         waiters.retain(|(_, waiter)| !waiter.is_closed());
         if waiters.is_empty() {
@@ -133,10 +134,6 @@ impl LargeReads {
                 Err(error) => RedisRead::Failed(error.to_string()),
             },
         )
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Waiter>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

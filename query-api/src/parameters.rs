@@ -74,66 +74,19 @@ pub(crate) struct GroupPath {
     pub(crate) gid: GroupId,
 }
 
-/// `limit`
+/// `limit`, with what it is where absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Limit(u8);
+pub(crate) struct Limit<const DEFAULT: u16 = 50, const MAX: u16 = 200>(u16);
 
 /// `limit` of a list of groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct GroupsLimit(u16);
+pub(crate) type GroupsLimit = Limit<100, 500>;
 
 /// `limit` of a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct SyncLimit(u16);
+pub(crate) type SyncLimit = Limit<200, 1_000>;
 
-/// `since`; `None` for a token of an unknown version.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct Since(pub(crate) Option<SyncToken>);
-
-/// `timeout_ms`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct TimeoutMs(u16);
-
-/// `device`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct Device(pub(crate) DeviceClass);
-
-/// `profiles`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct Switch(pub(crate) bool);
-
-/// `before_mid` and `after_mid`: a message's number, or 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct MidBound(pub(crate) Mid);
-
-/// `after_chg`: a change's number, or 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct ChgBound(pub(crate) ChangeSeq);
-
-/// `after_own_pos`: an offset in `chat.events`, or 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct OffsetBound(pub(crate) i64);
-
-/// A partition in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathPartition(pub(crate) Partition);
-
-/// An offset in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathOffset(pub(crate) i64);
-
-impl Limit {
-    pub(crate) const MAX: Self = Self(200);
+impl<const DEFAULT: u16, const MAX: u16> Limit<DEFAULT, MAX> {
+    pub(crate) const MAX: Self = Self(MAX);
 
     pub(crate) fn get(self) -> usize {
         self.0.into()
@@ -145,43 +98,74 @@ impl Limit {
     }
 }
 
-impl Default for Limit {
+impl<const DEFAULT: u16, const MAX: u16> Default for Limit<DEFAULT, MAX> {
     fn default() -> Self {
-        Self(50)
+        Self(DEFAULT)
     }
 }
 
-impl GroupsLimit {
-    const MAX: u16 = 500;
+impl<const DEFAULT: u16, const MAX: u16> TryFrom<String> for Limit<DEFAULT, MAX> {
+    type Error = String;
 
-    pub(crate) fn get(self) -> usize {
-        self.0.into()
-    }
-
-    /// As [`Limit::and_one`].
-    pub(crate) fn and_one(self) -> u32 {
-        u32::from(self.0) + 1
+    fn try_from(text: String) -> Result<Self, String> {
+        whole_number(&text, 1..=MAX).map(Self)
     }
 }
 
-impl Default for GroupsLimit {
-    fn default() -> Self {
-        Self(100)
-    }
+/// Types of parameters, each with what its text means or why it is refused.
+macro_rules! parsed {
+    ($($(#[$attribute:meta])* $name:ident($type:ty), |$text:ident| $value:expr;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(try_from = "String")]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl TryFrom<String> for $name {
+            type Error = String;
+
+            fn try_from(text: String) -> Result<Self, String> {
+                let $text = text.as_str();
+                $value.map(Self).map_err(|error| error.to_string())
+            }
+        }
+    )*};
 }
 
-impl SyncLimit {
-    const MAX: u16 = 1_000;
+parsed! {
+    /// `since`; `None` for a token of an unknown version.
+    Since(Option<SyncToken>), |text| SyncToken::parse_any_version(text);
 
-    pub(crate) fn get(self) -> usize {
-        self.0.into()
-    }
-}
+    /// `timeout_ms`
+    #[derive(Copy)]
+    TimeoutMs(u16), |text| whole_number(text, 1..=Self::MAX.0);
 
-impl Default for SyncLimit {
-    fn default() -> Self {
-        Self(200)
-    }
+    /// `device`
+    #[derive(Copy)]
+    Device(DeviceClass), |text| text.parse().map_err(|_| format!("is {:?}; must be pc or mobile", Excerpt(text)));
+
+    /// `profiles`
+    #[derive(Copy, Default)]
+    Switch(bool), |text| text.parse().map_err(|_| format!("is {:?}; must be true or false", Excerpt(text)));
+
+    /// `before_mid` and `after_mid`: a message's number, or 0.
+    #[derive(Copy)]
+    MidBound(Mid), |text| Mid::try_from(whole_number(text, 0..=i64::MAX)?);
+
+    /// `after_chg`: a change's number, or 0.
+    #[derive(Copy)]
+    ChgBound(ChangeSeq), |text| ChangeSeq::try_from(whole_number(text, 0..=i64::MAX)?);
+
+    /// `after_own_pos`: an offset in `chat.events`, or 0.
+    #[derive(Copy, Default)]
+    OffsetBound(i64), |text| whole_number(text, 0..=i64::MAX);
+
+    /// A partition in a path; see [`from_path`].
+    #[derive(Copy)]
+    PathPartition(Partition), |text| Partition::try_from(whole_number(text, 0..=63_i64)?);
+
+    /// An offset in a path; see [`from_path`]. The next one has to be representable, too.
+    #[derive(Copy)]
+    PathOffset(i64), |text| whole_number(text, 0..=i64::MAX - 1);
 }
 
 impl TimeoutMs {
@@ -199,117 +183,6 @@ impl TimeoutMs {
 impl Default for TimeoutMs {
     fn default() -> Self {
         Self(5_000)
-    }
-}
-
-impl TryFrom<String> for Limit {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Ok(Self(whole_number(&text, 1..=Self::MAX.0)?))
-    }
-}
-
-impl TryFrom<String> for GroupsLimit {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Ok(Self(whole_number(&text, 1..=Self::MAX)?))
-    }
-}
-
-impl TryFrom<String> for SyncLimit {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Ok(Self(whole_number(&text, 1..=Self::MAX)?))
-    }
-}
-
-impl TryFrom<String> for Since {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let token = SyncToken::parse_any_version(&text);
-        token.map(Self).map_err(|error| error.to_string())
-    }
-}
-
-impl TryFrom<String> for TimeoutMs {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Ok(Self(whole_number(&text, 1..=Self::MAX.0)?))
-    }
-}
-
-impl TryFrom<String> for Device {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let device = text.parse();
-        device
-            .map(Self)
-            .map_err(|_| format!("is {:?}; must be pc or mobile", Excerpt(&text)))
-    }
-}
-
-impl TryFrom<String> for Switch {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let switch = text.parse();
-        switch
-            .map(Self)
-            .map_err(|_| format!("is {:?}; must be true or false", Excerpt(&text)))
-    }
-}
-
-impl TryFrom<String> for MidBound {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let mid: i64 = whole_number(&text, 0..=i64::MAX)?;
-        Mid::try_from(mid).map(Self).map_err(|e| e.to_string())
-    }
-}
-
-impl TryFrom<String> for ChgBound {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let change_seq: i64 = whole_number(&text, 0..=i64::MAX)?;
-        ChangeSeq::try_from(change_seq)
-            .map(Self)
-            .map_err(|e| e.to_string())
-    }
-}
-
-impl TryFrom<String> for OffsetBound {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        whole_number(&text, 0..=i64::MAX).map(Self)
-    }
-}
-
-impl TryFrom<String> for PathPartition {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let number: i64 = whole_number(&text, 0..=63)?;
-        Partition::try_from(number)
-            .map(Self)
-            .map_err(|e| e.to_string())
-    }
-}
-
-impl TryFrom<String> for PathOffset {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        // The next offset has to be representable, too.
-        whole_number(&text, 0..=i64::MAX - 1).map(Self)
     }
 }
 

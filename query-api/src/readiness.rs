@@ -31,10 +31,7 @@ pub(crate) struct HealthChecks {
 
 impl HealthChecks {
     pub(crate) fn new(api: Arc<QueryApi>, log: Arc<LogReader>, health: &Health) -> Self {
-        metrics::describe_gauge!(
-            REDIS_UP,
-            "1 where Redis responds, all of a cluster's slots, otherwise 0"
-        );
+        metrics::describe_gauge! { REDIS_UP, "1 where Redis responds, all of a cluster's slots, otherwise 0" }
         Self {
             api,
             log,

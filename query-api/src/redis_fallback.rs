@@ -11,10 +11,7 @@ pub(crate) struct RedisFallback(Vec<AtomicBool>);
 
 impl RedisFallback {
     pub(crate) fn new(slots: usize) -> Self {
-        metrics::describe_counter!(
-            WITHOUT_REDIS,
-            "Unread counts read from MySQL because Redis failed"
-        );
+        metrics::describe_counter! { WITHOUT_REDIS, "Unread counts read from MySQL because Redis failed" }
         Self((0..slots).map(|_| AtomicBool::new(false)).collect())
     }
 

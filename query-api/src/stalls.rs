@@ -1,14 +1,10 @@
 //! Projections that answer reads and no longer move while the log does: a Redis that is full, a database that takes no writes, a projector that has
 //! halted. Such a store returns old data, and nothing else shows it.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use message_store::{Shard, Sink};
+use parking_lot::Mutex;
 use schemas::{NextOffset, Partition, PartitionMap};
 use tokio::time::Instant;
 
@@ -47,10 +43,7 @@ struct Watched {
 
 impl Stalls {
     pub(crate) fn new(bound: Duration) -> Self {
-        metrics::describe_gauge!(
-            STALLED_SECONDS,
-            "For how long a projection has not moved while the log did: that of its partition that stands still for longest"
-        );
+        metrics::describe_gauge! { STALLED_SECONDS, "For how long a projection has not moved while the log did: that of its partition that stands still for longest" }
         Self {
             bound,
             projections: Mutex::default(),
@@ -65,7 +58,7 @@ impl Stalls {
         ends: &PartitionMap<i64>,
     ) {
         let now = Instant::now();
-        let mut projections = self.lock();
+        let mut projections = self.projections.lock();
         let watched = projections.entry(projection).or_default();
         for (partition, next) in positions.iter() {
             watched.observe(partition, *next, ends, now);
@@ -83,16 +76,10 @@ impl Stalls {
     }
 
     pub(crate) fn is_stalled(&self, projection: Projection) -> bool {
-        let projections = self.lock();
+        let projections = self.projections.lock();
         projections
             .get(&projection)
             .is_some_and(|watched| watched.is_stalled)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Projection, Watched>> {
-        self.projections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use message_store::{ChangeKind, GroupHead, ReadTx, Shard, Sink};
+use message_store::{GroupHead, ReadTx, Shard, Sink};
 use problem::Problem;
-use schemas::{ChangeSeq, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId};
+use schemas::{
+    ChangeSeq, ConversationId, GroupId, Mid, NextOffset, PerDevice, UserId, proto::ChangeKind,
+};
 
 use crate::{
     after::{RequiredWatermarks, Watermarks},

@@ -38,14 +38,14 @@ pub enum ColumnValue<K: 'static> {
     Flag(fn(&K) -> bool),
 }
 
-impl<K> Column<K> {
-    /// A column of this name, meaning and value.
-    #[must_use]
-    pub const fn new(name: &'static str, meaning: &'static str, value: ColumnValue<K>) -> Self {
-        Self {
-            name,
-            meaning,
-            value,
-        }
-    }
+/// A table of columns: each its name, its type and value, and its meaning.
+#[macro_export]
+macro_rules! columns {
+    ($($name:ident: $kind:ident($value:expr), $meaning:literal;)*) => {
+        &[$($crate::Column {
+            name: stringify!($name),
+            meaning: $meaning,
+            value: $crate::ColumnValue::$kind($value),
+        }),*]
+    };
 }

@@ -120,19 +120,28 @@ impl Body {
         })
     }
 
-    /// The name of the kind of event, for exports and reports.
+    /// All that [`Self::label`] returns.
+    pub const LABELS: [&str; 8] = [
+        "message",
+        "read_position",
+        "control",
+        "progress",
+        "message_change",
+        "contact_change",
+        "group_change",
+        "profile",
+    ];
+
+    /// The name of the kind of event, in metrics, exports and reports.
     #[must_use]
     pub fn label(&self) -> &'static str {
-        match self {
-            Self::Message(_) => "message",
-            Self::ReadPosition(_) => "read_position",
-            Self::Control(_) => "control",
-            Self::MessageChange(_) => "message_change",
-            Self::ContactChange(_) => "contact_change",
-            Self::GroupChange(_) => "group_change",
-            Self::Profile(_) => "profile",
-            Self::Progress => "progress",
-        }
+        self.kind().map_or("progress", EventKind::label)
+    }
+
+    /// What its texts and lists take, bytes.
+    #[must_use]
+    pub fn extra_bytes(&self) -> usize {
+        self.kind().map_or(0, EventKind::extra_bytes)
     }
 
     /// The scope in which the id of the event's command is unique; `None` for progress, which has no command.

@@ -256,11 +256,13 @@ impl Command {
     }
 }
 
-/// Gives this process what the others leave of the processors. Threads have the priority of the thread that makes them, so this comes first.
+/// Gives this process what the others leave of the processors: a thread of theirs that wakes runs at once. Threads have the policy of the thread that
+/// makes them, so this comes first.
 fn give_way() {
-    const LOWEST: i32 = 19;
-    // A system that refuses leaves the usual priority.
-    let _ = rustix::process::setpriority_process(None, LOWEST);
+    const THIS_THREAD: libc::pid_t = 0;
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads the struct and keeps nothing. A system that refuses leaves the usual policy.
+    unsafe { libc::sched_setscheduler(THIS_THREAD, libc::SCHED_IDLE, &raw const priority) };
 }
 
 /// Commands print their own results: of the libraries only errors are logged, unless RUST_LOG asks for more.

@@ -1,11 +1,8 @@
 //! Rate limits per caller.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::Mutex;
 use schemas::UserId;
 use service_runtime::Rate;
 use tokio::time::Instant;
@@ -78,7 +75,7 @@ impl Limits {
                 Some(limits) => (Subject::Service(service.id.clone()), limits),
             },
         };
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         table.make_space(&subject, self.max_callers, now)?;
         let spent = table.spent.entry(subject).or_insert(Spent {
             requests: now,
@@ -201,7 +198,7 @@ mod tests {
     #[test]
     fn the_table_is_bounded_and_idle_callers_make_space() {
         let (limits, start) = (Limits::new(RATE, 10), Instant::now());
-        let len = || limits.table.lock().unwrap().spent.len();
+        let len = || limits.table.lock().spent.len();
         for uid in 1..=10 {
             assert!(limits.charge(&user(uid), Unit::Requests, 1, start).is_ok());
         }

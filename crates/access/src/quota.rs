@@ -1,11 +1,8 @@
 //! A capacity that all callers share, with a limit for each user.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
+use parking_lot::Mutex;
 use schemas::UserId;
 use tokio::sync::oneshot;
 
@@ -66,7 +63,7 @@ impl CallerQuota {
     #[must_use]
     pub fn try_acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> Option<QuotaPermit> {
         let user = user_of(caller);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let fits = self.has_share(&state.taken, user, amount) && self.has(&state.taken, amount);
         fits.then(|| self.take(&mut state.taken, user, amount))
     }
@@ -77,7 +74,7 @@ impl CallerQuota {
         loop {
             let (granted, permit) = oneshot::channel();
             let waiter = Waiter { amount, granted };
-            self.state().queue.push(user_of(caller), waiter);
+            self.state.lock().queue.push(user_of(caller), waiter);
             self.serve();
             // An error would mean that the sender was dropped, which happens only if the caller has gone.
             if let Ok(permit) = permit.await {
@@ -95,7 +92,7 @@ impl CallerQuota {
     }
 
     fn next(self: &Arc<Self>) -> Option<(oneshot::Sender<QuotaPermit>, QuotaPermit)> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let State { taken, queue } = &mut *state;
         let has_share = |user, amount| self.has_share(taken, user, amount);
         let has = |amount| self.has(taken, amount);
@@ -131,10 +128,6 @@ impl CallerQuota {
             since: Instant::now(),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn user_of(caller: &Caller) -> Option<UserId> {
@@ -146,7 +139,7 @@ fn user_of(caller: &Caller) -> Option<UserId> {
 
 impl Drop for QuotaPermit {
     fn drop(&mut self) {
-        let mut state = self.quota.state();
+        let mut state = self.quota.state.lock();
         let State { taken, queue } = &mut *state;
         taken.all -= self.amount;
         if let Some(uid) = self.user {
@@ -233,7 +226,7 @@ mod tests {
         let second = quota.try_acquire(&user(1), 1).unwrap();
         drop(second);
         drop(first);
-        assert!(quota.state().taken.by_users.is_empty());
-        assert_eq!(quota.state().taken.all, 0);
+        assert!(quota.state.lock().taken.by_users.is_empty());
+        assert_eq!(quota.state.lock().taken.all, 0);
     }
 }

@@ -4,8 +4,10 @@ use std::{
     fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::source_status::SourceStatus;
 
@@ -55,13 +57,13 @@ impl<T> ReloadedFile<T> {
     }
 
     pub(crate) fn get(&self) -> Arc<T> {
-        Arc::clone(&self.lock().value)
+        Arc::clone(&self.current.lock().value)
     }
 
     /// Reads the file again, and keeps the last content if that fails.
     pub(crate) fn refresh(&self) {
         let read = read(&self.path);
-        let mut current = self.lock();
+        let mut current = self.current.lock();
         let text = match read {
             Ok(text) => text,
             Err(problem) => return current.status.failed(&problem),
@@ -79,10 +81,6 @@ impl<T> ReloadedFile<T> {
             Err(problem) => current.status.failed(&problem),
         }
         current.text = text;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Current<T>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -125,7 +123,7 @@ mod tests {
                 None => fs::remove_file(&path).unwrap(),
             }
             reloaded.refresh();
-            let is_good = reloaded.lock().status.last_read_succeeded();
+            let is_good = reloaded.current.lock().status.last_read_succeeded();
             (*reloaded.get(), is_good)
         };
         assert_eq!(after(Some("2")), (2, true));

@@ -1,13 +1,10 @@
 //! A JWKS with a URL: cached, fetched again periodically and when a token names an unknown key.
 
-use std::{
-    error::Error,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use jsonwebtoken::DecodingKey;
+use parking_lot::Mutex;
 use reqwest::{Client, StatusCode, redirect::Policy};
 use service_runtime::Shutdown;
 use tokio::time::{Instant, sleep};
@@ -97,7 +94,7 @@ impl RemoteKeys {
                 () = self.fetch_now() => {}
                 () = shutdown.soft().cancelled() => return,
             }
-            let pause = if self.lock().status.last_read_succeeded() {
+            let pause = if self.current.lock().status.last_read_succeeded() {
                 self.refresh
             } else {
                 self.retry
@@ -116,12 +113,12 @@ impl RemoteKeys {
     }
 
     fn known(&self, kid: &str, algorithm: Algorithm) -> Option<DecodingKey> {
-        self.lock().keys.as_ref()?.get(kid, algorithm)
+        self.current.lock().keys.as_ref()?.get(kid, algorithm)
     }
 
     /// Why a key is not known: it does not exist if the cached set is current, and otherwise that cannot be decided.
     fn reason_of_absence(&self) -> Refusal {
-        let current = self.lock();
+        let current = self.current.lock();
         if current.keys.is_some() && current.status.last_read_succeeded() {
             Refusal::UnknownKey
         } else {
@@ -133,7 +130,7 @@ impl RemoteKeys {
     async fn fetch(&self) {
         let fetched = self.download().await;
         let parsed = fetched.and_then(|text| KeySet::parse(&text));
-        let mut current = self.lock();
+        let mut current = self.current.lock();
         match parsed {
             Ok(keys) => {
                 current.keys = Some(keys);
@@ -161,10 +158,6 @@ impl RemoteKeys {
             }
         }
         String::from_utf8(text).map_err(|_| "is not UTF-8; must be a JWKS".to_owned())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,6 @@
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rdkafka::{
     ClientContext,
     config::RDKafkaLogLevel,
@@ -41,7 +39,7 @@ const EXPECTED: &str = "enable.gapless.guarantee is experimental";
 /// Takes a line of librdkafka's log. Only the log says why a broker refused a client; the calls time out.
 pub(crate) fn log(client: &str, level: RDKafkaLogLevel, message: &str) {
     if let Some(hint) = refusal_hint(message) {
-        *refusal() = Some((Instant::now(), hint));
+        *REFUSAL.lock() = Some((Instant::now(), hint));
     }
     match level {
         _ if message.contains(EXPECTED) => tracing::debug!(client, "librdkafka: {message}"),
@@ -125,12 +123,8 @@ const RECENT: Duration = Duration::from_secs(60);
 /// The last refusal of a client of this process: all clients have the same settings.
 static REFUSAL: Mutex<Option<(Instant, &str)>> = Mutex::new(None);
 
-fn refusal() -> std::sync::MutexGuard<'static, Option<(Instant, &'static str)>> {
-    REFUSAL.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn recent_refusal() -> Option<&'static str> {
-    let (when, hint) = (*refusal())?;
+    let (when, hint) = (*REFUSAL.lock())?;
     (when.elapsed() < RECENT).then_some(hint)
 }
 

@@ -7,6 +7,7 @@ use rdkafka::{
     Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
+    message::BorrowedMessage,
 };
 use schemas::{NextOffset, Partition, PartitionMap, topics::Topic};
 
@@ -21,7 +22,10 @@ use crate::{
 /// How long a broker may take to return the offset range of a partition; the polling thread waits for it.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a broker may hold a long poll back. A partition that is added waits for the answer to the request before, so no longer than this.
-const LONG_POLL: Duration = Duration::from_millis(250);
+pub(crate) const LONG_POLL: Duration = Duration::from_millis(500);
+/// A consumer's first long poll may name only some of the partitions that are added together, and the others wait for its answer. For so long the intervals
+/// go on beside it.
+const WARM_UP: Duration = LONG_POLL.saturating_add(Duration::from_millis(50));
 /// The shortest time between two rounds of such queries.
 const QUERY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -75,9 +79,11 @@ type Consumer = ReconnectingClient<BaseConsumer<NamedContext>>;
 /// Reads partitions of one topic from given offsets, without a group: by long polls while records come one by one, once each
 /// [`KafkaConfig::fetch_wait_ms`] while many come. One thread polls, starts, stops, pauses and resumes.
 pub struct Fetcher {
-    /// One for each way of asking, since librdkafka's settings are for good. Only that of `asking` has partitions.
+    /// One for each way of asking, since librdkafka's settings are for good. That of `asking` has the partitions.
     consumers: [Consumer; 2],
     asking: Asking,
+    /// Since when the consumer of long polls has them, too, and is not polled yet.
+    warming_up: Option<Instant>,
     pace: Pace,
     topic: String,
     reading: PartitionMap<Reading>,
@@ -115,6 +121,7 @@ impl Fetcher {
                 consumer("1000000", interval.as_millis())?,
             ],
             asking: pace.asking(),
+            warming_up: None,
             pace,
             topic: config.topic(topic),
             reading: PartitionMap::new(),
@@ -159,6 +166,7 @@ impl Fetcher {
         if std::mem::replace(&mut reading.paused, true) {
             return Ok(());
         }
+        self.stop_warming_up()?;
         let list = self.positions(|of| of == partition);
         self.consumer()
             .incremental_unassign(&list)
@@ -204,7 +212,15 @@ impl Fetcher {
             self.choose()
                 .map_err(|fault| FetchError::Fatal(fault.to_string()))?;
         }
-        match self.consumers[self.asking as usize].poll(timeout) {
+        let consumer = &self.consumers[self.asking as usize];
+        let polled = loop {
+            match consumer.poll(timeout) {
+                // The other consumer had it, while this one warmed up.
+                Some(Ok(message)) if is_behind(&self.reading, &message) => {}
+                polled => break polled,
+            }
+        };
+        match polled {
             None => Ok(None),
             Some(Ok(message)) => {
                 self.pace.took(waits);
@@ -294,7 +310,7 @@ impl Fetcher {
     }
 
     fn choose(&mut self) -> Result<(), EventLogError> {
-        if self.pace.choose(Instant::now()) {
+        if self.pace.choose(Instant::now()) && self.warming_up.is_none() {
             // It has no partitions, but tells of connections.
             let other = 1 - self.asking as usize;
             while self.consumers[other].poll(Duration::ZERO).is_some() {}
@@ -302,19 +318,45 @@ impl Fetcher {
         self.ask(self.pace.asking())
     }
 
-    /// Lets the consumer for this way of asking read on, unless a position has to be checked first.
+    /// Lets the consumer for this way of asking read on, that of long polls once it is warm, and none while a position has to be checked.
     fn ask(&mut self, asking: Asking) -> Result<(), EventLogError> {
-        if asking == self.asking || !self.suspect.is_empty() {
+        if !self.suspect.is_empty() {
             return Ok(());
         }
-        let positions = self.positions(|partition| !self.reading[partition].paused);
-        let next = &self.consumers[asking as usize];
-        self.consumer()
-            .incremental_unassign(&positions)
-            .and_then(|()| next.incremental_assign(&positions))
-            .map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))?;
+        match (asking, self.warming_up) {
+            _ if asking == self.asking => return self.stop_warming_up(),
+            (Asking::LongPolls, None) => {
+                self.warming_up = Some(Instant::now());
+                return self.assign_to(Asking::LongPolls);
+            }
+            (Asking::LongPolls, Some(since)) if since.elapsed() < WARM_UP => return Ok(()),
+            (Asking::LongPolls, Some(_)) => self.warming_up = None,
+            (Asking::Intervals, _) => self.assign_to(Asking::Intervals)?,
+        }
+        self.unassign_from(self.asking)?;
         self.asking = asking;
         Ok(())
+    }
+
+    fn stop_warming_up(&mut self) -> Result<(), EventLogError> {
+        match self.warming_up.take() {
+            Some(_) => self.unassign_from(Asking::LongPolls),
+            None => Ok(()),
+        }
+    }
+
+    fn assign_to(&self, asking: Asking) -> Result<(), EventLogError> {
+        let positions = self.positions(|partition| !self.reading[partition].paused);
+        let done = self.consumers[asking as usize].incremental_assign(&positions);
+        done.map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))
+    }
+
+    fn unassign_from(&self, asking: Asking) -> Result<(), EventLogError> {
+        let consumer = &self.consumers[asking as usize];
+        let done = consumer
+            .assignment()
+            .and_then(|all| consumer.incremental_unassign(&all));
+        done.map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))
     }
 
     fn consumer(&self) -> &Consumer {
@@ -336,4 +378,11 @@ impl Fetcher {
         }
         list
     }
+}
+
+/// Whether the record was read already.
+fn is_behind(reading: &PartitionMap<Reading>, message: &BorrowedMessage<'_>) -> bool {
+    let record = RecordRef::of_message(message);
+    let reading = reading.get(record.partition);
+    reading.is_some_and(|reading| record.offset < reading.next.get())
 }

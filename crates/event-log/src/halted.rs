@@ -1,9 +1,7 @@
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use metrics::Gauge;
+use parking_lot::Mutex;
 use schemas::{NextOffset, Partition, PartitionMap};
 
 use crate::KafkaConfig;
@@ -32,10 +30,7 @@ impl HaltedPartitions {
     #[must_use]
     pub fn new(config: &KafkaConfig, group: &str) -> Self {
         const HALTED: &str = "tidemark_halted_partitions";
-        metrics::describe_gauge!(
-            HALTED,
-            "Partitions that wait for an operator; /readyz names the command"
-        );
+        metrics::describe_gauge! { HALTED, "Partitions that wait for an operator; /readyz names the command" }
         let gauge = metrics::gauge!(HALTED, "consumergroup" => config.group(group));
         gauge.set(0.0);
         let halts = Arc::default();
@@ -44,7 +39,7 @@ impl HaltedPartitions {
 
     /// Halts a partition. `why` says what has to be done. With `blocked_at`, it stays halted until the record at that offset is passed.
     pub fn halt(&self, partition: Partition, blocked_at: Option<NextOffset>, why: String) {
-        let mut halts = self.lock();
+        let mut halts = self.halts.lock();
         let was = halts.insert(partition, Halt { blocked_at, why });
         let why = &halts[partition].why;
         if was.is_none_or(|was| was.why != *why) {
@@ -55,7 +50,7 @@ impl HaltedPartitions {
 
     /// The partition is read from `next` on: it is no longer halted, unless the record that blocks it is yet to come.
     pub fn resumed(&self, partition: Partition, next: NextOffset) {
-        let mut halts = self.lock();
+        let mut halts = self.halts.lock();
         let passed = |halt: &Halt| halt.blocked_at.is_none_or(|at| at < next);
         if halts.get(partition).is_some_and(passed) {
             halts.remove(partition);
@@ -66,7 +61,7 @@ impl HaltedPartitions {
 
     /// The partition is no longer this member's.
     pub fn release(&self, partition: Partition) {
-        let mut halts = self.lock();
+        let mut halts = self.halts.lock();
         halts.remove(partition);
         self.count(&halts);
     }
@@ -81,7 +76,7 @@ impl HaltedPartitions {
     /// Which partitions are halted and why, if any is.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
-        let halts = self.lock();
+        let halts = self.halts.lock();
         let named: Vec<String> = halts
             .iter()
             .take(NAMED)
@@ -96,10 +91,6 @@ impl HaltedPartitions {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]
     fn count(&self, halts: &PartitionMap<Halt>) {
         self.gauge.set(halts.len() as f64);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PartitionMap<Halt>> {
-        self.halts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -19,6 +19,7 @@ mod properties;
 mod reader;
 mod reconnect;
 mod record;
+mod reporting;
 mod scan;
 mod sequenced;
 #[cfg(feature = "test-topics")]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::fetcher::LONG_POLL;
+
 /// A way to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asking {
@@ -24,8 +26,8 @@ pub(crate) struct Pace {
     seen: u32,
 }
 
-/// A window is at least this long, and so many intervals.
-const SHORTEST_WINDOW: Duration = Duration::from_millis(200);
+/// A window is at least this long, and so many intervals. By then the long poll before a change has its answer, and holds up no partition.
+const SHORTEST_WINDOW: Duration = LONG_POLL;
 const WINDOW_INTERVALS: u32 = 8;
 
 impl Pace {

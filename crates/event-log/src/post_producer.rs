@@ -1,11 +1,6 @@
 //! Appending records whose callers wait for each: single posts.
 
-use std::{
-    future::pending,
-    path::Path,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::Duration,
-};
+use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
 use krafka::{
     Compression, Kafka, KrafkaError, Record,
@@ -13,6 +8,7 @@ use krafka::{
     error::ErrorCode,
     producer::{DeliveryHandle, Producer, RecordMetadata},
 };
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use tokio::{
     runtime::Handle,
@@ -84,7 +80,7 @@ impl<H: Send + Sync + 'static> PostProducer<H> {
     /// Why there is no connection to Kafka, if the last attempt failed. Of librdkafka that is not known.
     pub fn connection_error(&self) -> Option<String> {
         match &self.0 {
-            Client::Krafka(producer) => producer.read().as_ref().err().cloned().flatten(),
+            Client::Krafka(producer) => producer.current.read().as_ref().err().cloned().flatten(),
             Client::Librdkafka(_) => None,
         }
     }
@@ -182,12 +178,12 @@ impl KrafkaProducer {
 
     /// Waits for Kafka if it does not answer, or does not let this client in.
     async fn connected(&self) -> Arc<Connected> {
-        if let Ok(connected) = &*self.read() {
+        if let Ok(connected) = &*self.current.read() {
             return Arc::clone(connected);
         }
         let _alone = self.connecting.lock().await;
         loop {
-            if let Ok(connected) = &*self.read() {
+            if let Ok(connected) = &*self.current.read() {
                 return Arc::clone(connected);
             }
             let (state, wait) = match self.connect().await {
@@ -203,7 +199,7 @@ impl KrafkaProducer {
                     (Err(Some(error.to_string())), Some(REFUSED_INTERVAL))
                 }
             };
-            *self.write() = state;
+            *self.current.write() = state;
             if let Some(wait) = wait {
                 sleep(wait).await;
             }
@@ -216,19 +212,11 @@ impl KrafkaProducer {
         if old.since.elapsed() < REPLACE_INTERVAL {
             return;
         }
-        let mut current = self.write();
+        let mut current = self.current.write();
         if matches!(&*current, Ok(current) if Arc::ptr_eq(current, old)) {
             *current = Err(None);
             self.replaced.notify_one();
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Result<Arc<Connected>, Option<String>>> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Result<Arc<Connected>, Option<String>>> {
-        self.current.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn timeout(&self) -> Duration {

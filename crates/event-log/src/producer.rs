@@ -5,12 +5,13 @@ use rdkafka::{
     config::RDKafkaLogLevel,
     error::{KafkaError, RDKafkaErrorCode},
     message::{Header, OwnedHeaders},
-    producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer},
+    producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext},
 };
 use schemas::{Partition, TimestampMs};
 
 use crate::{
     EventLogError, KafkaConfig, config::OwnSettings as _, context, reconnect::ReconnectingClient,
+    reporting::ReportingProducer,
 };
 
 /// The settings in which Tidemark's producers differ.
@@ -55,7 +56,7 @@ pub enum DeliveryFailure {
 /// may not know its offset any more.
 pub type Delivery = Result<Option<i64>, DeliveryFailure>;
 
-/// Takes the outcome of one append. Called on the producer's polling thread, so it must not block.
+/// Takes the outcome of one append. Called on the thread that reports for the producer, so it must not block.
 pub trait OnDelivery: Send + Sync + 'static {
     /// The outcome is known.
     fn delivered(self, outcome: Delivery);
@@ -150,7 +151,7 @@ fn classify(error: &KafkaError) -> DeliveryFailure {
 /// An idempotent producer with acks=all that appends to explicit partitions. Within one partition its records keep
 /// their order.
 pub struct LogProducer<D: OnDelivery> {
-    inner: ReconnectingClient<ThreadedProducer<Context<D>>>,
+    inner: ReconnectingClient<ReportingProducer<Context<D>>>,
 }
 
 impl<D: OnDelivery> LogProducer<D> {
@@ -182,6 +183,7 @@ impl<D: OnDelivery> LogProducer<D> {
             .own("compression.type", "lz4");
         let inner = client
             .create_with_context(Context(PhantomData))
+            .and_then(ReportingProducer::new)
             .map(|producer| ReconnectingClient::new(producer, &config.brokers))
             .map_err(|e| EventLogError::new("creating a producer", e))?;
         Ok(Self { inner })

@@ -1,11 +1,12 @@
 use std::{
     iter,
     ops::{ControlFlow, Range},
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rdkafka::{
     Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
@@ -276,7 +277,7 @@ impl LogReader {
         } else {
             (&self.large_scans, None)
         };
-        let mut made = scanner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = scanner.lock();
         let (consumer, known) = match &mut *made {
             Some(made) => made,
             none => none.insert((consumer(&self.config, bytes)?, Vec::new())),

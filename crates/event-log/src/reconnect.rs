@@ -6,22 +6,19 @@
 //! more brings it back.
 
 use std::{
-    collections::BTreeMap,
-    ffi::CString,
-    ops::Deref,
-    ptr,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
-    thread,
-    time::Duration,
+    collections::BTreeMap, ffi::CString, ops::Deref, ptr, sync::OnceLock, thread, time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use rdkafka::{
     ClientContext,
     admin::AdminClient,
     bindings::{rd_kafka_brokers_add, rd_kafka_controllerid, rd_kafka_t},
     consumer::{BaseConsumer, Consumer as _, ConsumerContext},
-    producer::{Producer as _, ProducerContext, ThreadedProducer},
+    producer::{Producer as _, ProducerContext},
 };
+
+use crate::reporting::ReportingProducer;
 
 /// How often clients are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -37,7 +34,7 @@ impl<C: ConsumerContext> Native for BaseConsumer<C> {
     }
 }
 
-impl<C: ProducerContext + 'static> Native for ThreadedProducer<C> {
+impl<C: ProducerContext + 'static> Native for ReportingProducer<C> {
     fn native(&self) -> *mut rd_kafka_t {
         self.client().native_ptr()
     }
@@ -127,21 +124,20 @@ impl Drop for Registration {
 
 fn registry() -> MutexGuard<'static, Registry> {
     static REGISTRY: OnceLock<Mutex<Registry>> = OnceLock::new();
-    let lock = |registry: &'static Mutex<Registry>| {
-        registry.lock().unwrap_or_else(PoisonError::into_inner)
-    };
-    lock(REGISTRY.get_or_init(|| {
-        thread::Builder::new()
-            .name("kafka-brokers".to_owned())
-            .spawn(|| {
-                loop {
-                    thread::sleep(CHECK_INTERVAL);
-                    check_all();
-                }
-            })
-            .expect("the system has a thread to spare at start");
-        Mutex::default()
-    }))
+    REGISTRY
+        .get_or_init(|| {
+            thread::Builder::new()
+                .name("kafka-brokers".to_owned())
+                .spawn(|| {
+                    loop {
+                        thread::sleep(CHECK_INTERVAL);
+                        check_all();
+                    }
+                })
+                .expect("the system has a thread to spare at start");
+            Mutex::default()
+        })
+        .lock()
 }
 
 fn check_all() {

@@ -329,8 +329,11 @@ async fn a_fetcher_can_be_restarted_anywhere_and_reports_a_position_out_of_range
 /// Records that come one by one for a while, then many at once, then one by one again: a fetcher asks by long polls and at intervals in turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetcher_reads_each_record_once_however_it_asks() {
-    const ROUNDS: i64 = 3;
+    const ROUNDS: i64 = 2;
     const BURST: i64 = 300;
+    // Longer than a window of `Pace` and the warming up of long polls.
+    const ONE_BY_ONE: i64 = 17;
+    const APART: Duration = Duration::from_millis(100);
     let log = Log::new().await;
     let config = log.config();
     let (read, paused) = (partition(1), partition(2));
@@ -346,7 +349,7 @@ async fn a_fetcher_reads_each_record_once_however_it_asks() {
             if let Fetched::Record(record) = fetched.unwrap() {
                 assert_eq!(record.partition, read, "the other is paused");
                 offsets.send(record.offset).unwrap();
-                return record.offset + 1 == ROUNDS * (1 + BURST);
+                return record.offset + 1 == ROUNDS * (1 + BURST + 2 * ONE_BY_ONE);
             }
             false
         });
@@ -367,11 +370,13 @@ async fn a_fetcher_reads_each_record_once_however_it_asks() {
             for _ in 0..burst {
                 log.append_all(read, &["one"]).await;
             }
-            for _ in 0..burst {
+            for _ in 0..ONE_BY_ONE {
+                log.append_all(read, &["one"]).await;
+                sleep(APART).await;
+            }
+            for _ in 0..burst + ONE_BY_ONE {
                 assert_eq!(positions.recv().await, expected.next());
             }
-            // Longer than two windows of `Pace`: it asks by long polls then.
-            sleep(Duration::from_millis(500)).await;
         }
     }
     reading.await.unwrap();

@@ -43,14 +43,14 @@ impl MessageStore {
         let table_of = |row: &DeviceRow| TableNumber::of_user(row.uid);
         let sorted = by_table(self, shard, sorted, table_of, |row| (row.uid.get(), 0))?;
         let mut statements = Vec::new();
-        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+        for (n, rows) in sorted {
             let insert = Insert {
-                table: &self.names().table(Table::Device, rows[0].0),
+                table: &self.names().table(Table::Device, n),
                 columns: "uid, device, class, name, token, seen_at",
                 tail: include_str!("../sql/write/merge_device.sql"),
                 sizes: Preparation::Once,
             };
-            statements.extend(insert.statements(rows, |arguments, (_, row)| {
+            statements.extend(insert.statements(&rows, |arguments, row| {
                 Ok(arguments
                     .with(row.uid.get())
                     .with(row.device.as_str())

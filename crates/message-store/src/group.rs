@@ -127,6 +127,19 @@ pub struct GroupMemberRow {
 }
 
 impl GroupMemberRow {
+    /// The row of a user whom an event leaves outside of the group.
+    #[must_use]
+    pub fn new(gid: GroupId, uid: UserId, event_offset: i64) -> Self {
+        Self {
+            gid,
+            uid,
+            role: None,
+            muted: false,
+            join_mid: Mid::ZERO,
+            event_offset,
+        }
+    }
+
     /// Merges a later row or change of the same user.
     pub fn merge(&mut self, later: Self) {
         let join_mid = self.join_mid.max(later.join_mid);

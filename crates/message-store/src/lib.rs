@@ -36,7 +36,7 @@ pub use difference::{HowRowsDiffer, RowDifference, TableDifference};
 pub use error::StoreError;
 pub use group::{GroupDelta, GroupHead, GroupMemberRow, GroupRow, Membership, SettingsAt};
 pub use layout::{Layout, Shard};
-pub use message::{ChangeKind, ChangeRow, MessageRow, MessageState, StoredChange};
+pub use message::{ChangeRow, MessageRow, MessageState, StoredChange};
 pub use read::{ReadTx, UNREAD_LIMIT};
 pub use read_row::{ReadRow, StoredRead};
 pub use resume::{OffsetUpdate, Sink, StoredOffset};

@@ -1,8 +1,6 @@
-use std::fmt;
-
 use schemas::{
     Change, ChangeSeq, ClientMsgId, ConversationId, MessageChange, Mid, Ordinal, Reactions,
-    Recipient, TimestampMs, UserId, event::Message,
+    Recipient, TimestampMs, UserId, event::Message, proto::ChangeKind,
 };
 
 /// A row of `chat_msg_<n>` or `group_msg_<n>`.
@@ -179,7 +177,7 @@ impl StoredChange {
             change_seq: row.change_seq,
             mid: row.mid,
             by: row.by,
-            kind: ChangeKind::of(&row.change),
+            kind: row.change.kind_in_proto(),
             ts: row.ts,
             id: row.id,
             msg: None,
@@ -190,91 +188,5 @@ impl StoredChange {
     #[must_use]
     pub fn number(&self) -> i64 {
         number(self.change_seq, self.id)
-    }
-}
-
-/// What kind of change a row of `msg_change_<n>` is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChangeKind {
-    /// See [`Change::Recall`].
-    Recall,
-    /// See [`Change::Delete`].
-    Delete,
-    /// See [`Change::Edit`].
-    Edit,
-    /// See [`Change::Hide`].
-    Hide,
-    /// See [`Change::Clear`].
-    Clear,
-    /// See [`Change::React`].
-    React,
-}
-
-impl ChangeKind {
-    const ALL: [Self; 6] = [
-        Self::Recall,
-        Self::Delete,
-        Self::Edit,
-        Self::Hide,
-        Self::Clear,
-        Self::React,
-    ];
-
-    /// The kind of a change.
-    #[must_use]
-    pub fn of(change: &Change) -> Self {
-        match change {
-            Change::Recall => Self::Recall,
-            Change::Delete => Self::Delete,
-            Change::Edit(_) => Self::Edit,
-            Change::Hide => Self::Hide,
-            Change::Clear => Self::Clear,
-            Change::React(_) => Self::React,
-        }
-    }
-
-    /// As [`Change::kind`].
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Recall => "recall",
-            Self::Delete => "delete",
-            Self::Edit => "edit",
-            Self::Hide => "hide",
-            Self::Clear => "clear",
-            Self::React => "react",
-        }
-    }
-
-    pub(crate) fn from_column(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_named_as_in_the_log() {
-        let edit = Change::Edit("text".to_owned());
-        for change in [
-            Change::Recall,
-            Change::Delete,
-            edit,
-            Change::Hide,
-            Change::Clear,
-            Change::React("👍".to_owned()),
-        ] {
-            let kind = ChangeKind::of(&change);
-            assert_eq!(kind.as_str(), change.kind());
-            assert_eq!(ChangeKind::from_column(change.kind()), Some(kind));
-        }
     }
 }

@@ -1,9 +1,6 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use sqlx::MySqlPool;
 
 use crate::{
@@ -92,22 +89,15 @@ impl MessageStore {
 
     /// The first month that a database keeps, as last read from it.
     pub(crate) fn known_kept_from(&self, shard: Shard) -> Option<Month> {
-        self.kept_from_cache().get(&shard).copied()
+        self.inner.kept_from_cache.lock().get(&shard).copied()
     }
 
     pub(crate) fn learn_kept_from(&self, shard: Shard, kept_from: Option<Month>) {
         if let Some(month) = kept_from {
-            let mut cache = self.kept_from_cache();
+            let mut cache = self.inner.kept_from_cache.lock();
             let known = cache.entry(shard).or_insert(month);
             *known = month.max(*known);
         }
-    }
-
-    fn kept_from_cache(&self) -> MutexGuard<'_, BTreeMap<Shard, Month>> {
-        self.inner
-            .kept_from_cache
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn names(&self) -> &Names {

@@ -150,15 +150,14 @@ impl StoredUnresolvedRead {
 }
 
 /// The statements that store the unresolved reads of contacts.
-pub(crate) fn statements(
+pub(crate) fn statements<'a>(
     names: &Names,
     shard: Shard,
-    rows: &[(TableNumber, &ContactDelta)],
+    rows: impl Iterator<Item = &'a &'a ContactDelta>,
     updates: &[OffsetUpdate],
 ) -> Result<Vec<MultiRow>, StoreError> {
     let open: Vec<UnresolvedRead> = rows
-        .iter()
-        .flat_map(|(_, row)| UnresolvedRead::of(row, updates))
+        .flat_map(|row| UnresolvedRead::of(row, updates))
         .collect();
     let insert = Insert {
         table: &names.unresolved_read(shard),

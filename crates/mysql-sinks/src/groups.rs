@@ -50,8 +50,6 @@ pub(crate) fn change(rows: &mut ConversationRows, event_offset: i64, change: &Gr
     });
     for member in &change.members {
         let row = GroupMemberRow {
-            gid,
-            uid: member.uid,
             role: member.role,
             muted: member.muted,
             join_mid: if member.joined {
@@ -59,7 +57,7 @@ pub(crate) fn change(rows: &mut ConversationRows, event_offset: i64, change: &Gr
             } else {
                 Mid::ZERO
             },
-            event_offset,
+            ..GroupMemberRow::new(gid, member.uid, event_offset)
         };
         let known = rows.members.entry((gid, member.uid)).or_insert(row);
         if known.event_offset < event_offset {

@@ -15,24 +15,11 @@ const CIRCUIT_OPEN: &str = "tidemark_mysql_databases_circuit_open";
 
 /// Describes the metrics of the sinks.
 pub fn describe() {
-    metrics::describe_counter!(ROWS, "Rows written to MySQL, merged ones too");
-    metrics::describe_counter!(
-        BATCHES,
-        "Transactions of rows and resume offsets that were committed"
-    );
-    metrics::describe_histogram!(
-        SECONDS,
-        metrics::Unit::Seconds,
-        "Time of one such transaction"
-    );
-    metrics::describe_counter!(
-        FAILURES,
-        "Transactions that failed and are repeated or rewound"
-    );
-    metrics::describe_gauge!(
-        CIRCUIT_OPEN,
-        "1 where contacts are written without a database: its circuit breaker is open, or it is being caught up"
-    );
+    metrics::describe_counter! { ROWS, "Rows written to MySQL, merged ones too" }
+    metrics::describe_counter! { BATCHES, "Transactions of rows and resume offsets that were committed" }
+    metrics::describe_histogram! { SECONDS, metrics::Unit::Seconds, "Time of one such transaction" }
+    metrics::describe_counter! { FAILURES, "Transactions that failed and are repeated or rewound" }
+    metrics::describe_gauge! { CIRCUIT_OPEN, "1 where contacts are written without a database: its circuit breaker is open, or it is being caught up" }
 }
 
 /// Awaits a transaction of `rows` rows, and counts them.

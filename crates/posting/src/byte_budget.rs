@@ -3,12 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use access::Caller;
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout_at},
@@ -65,7 +66,7 @@ impl ByteBudget {
             Account::Service(_) => (&self.others, self.others.capacity_bytes.div_ceil(2)),
             Account::Anyone => (&self.others, self.others.capacity_bytes),
         };
-        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut accounts = self.accounts.lock();
         let own = accounts.get(&account).and_then(Weak::upgrade);
         let own = own.unwrap_or_else(|| {
             accounts.retain(|_, own| own.strong_count() > 0);
@@ -273,7 +274,7 @@ mod tests {
         for uid in 2..100 {
             drop(budget.of(&user(uid)));
         }
-        assert_eq!(budget.accounts.lock().unwrap().len(), 2);
+        assert_eq!(budget.accounts.lock().len(), 2);
         assert!(budget.of(&user(1)).try_acquire(41).is_none());
         drop(held);
         assert!(budget.of(&user(1)).try_acquire(41).is_some());

@@ -6,11 +6,12 @@
 use std::{
     cmp::Reverse,
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use access::Caller;
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -182,7 +183,7 @@ impl FairPool {
         amount: usize,
     ) -> Result<PoolPermit, Full> {
         let account = Account::from(caller);
-        self.state().take(&account, amount, &self.limits)?;
+        self.state.lock().take(&account, amount, &self.limits)?;
         Ok(self.permit(account, amount, None))
     }
 
@@ -196,7 +197,7 @@ impl FairPool {
             progressed: Instant::now(),
             taken_away: taken_away.clone(),
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.take(&account, amount, &self.limits)?;
         let id = state.next_id;
         state.next_id += 1;
@@ -223,7 +224,7 @@ impl FairPool {
     pub async fn drained(&self) {
         loop {
             let given_back = self.given_back.notified();
-            if self.state().close_if_empty() {
+            if self.state.lock().close_if_empty() {
                 return;
             }
             given_back.await;
@@ -232,11 +233,7 @@ impl FairPool {
 
     /// How much is held.
     pub fn used(&self) -> usize {
-        self.state().held.total().all
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().held.total().all
     }
 }
 
@@ -403,7 +400,7 @@ impl PoolPermit {
         let Some((id, _)) = &self.unfinished else {
             unreachable!("only what is unfinished grows");
         };
-        let mut state = self.pool.state();
+        let mut state = self.pool.state.lock();
         // So that it does not yield to itself.
         let mut own = state.unfinished.remove(id).ok_or(Full::TakenAway)?;
         let change = Change {
@@ -424,7 +421,7 @@ impl PoolPermit {
     /// Notes progress of something unfinished.
     pub fn progressed(&self) {
         if let Some((id, _)) = &self.unfinished
-            && let Some(own) = self.pool.state().unfinished.get_mut(id)
+            && let Some(own) = self.pool.state.lock().unfinished.get_mut(id)
         {
             own.progressed = Instant::now();
         }
@@ -441,7 +438,7 @@ impl PoolPermit {
     /// From here on it is not taken away; refused if it was.
     pub fn finish(&mut self) -> Result<(), Full> {
         if let Some((id, _)) = &self.unfinished {
-            let own = self.pool.state().unfinished.remove(id);
+            let own = self.pool.state.lock().unfinished.remove(id);
             own.ok_or(Full::TakenAway)?;
             self.unfinished = None;
         }
@@ -451,7 +448,7 @@ impl PoolPermit {
 
 impl Drop for PoolPermit {
     fn drop(&mut self) {
-        let mut state = self.pool.state();
+        let mut state = self.pool.state.lock();
         if let Some((id, _)) = &self.unfinished
             && state.unfinished.remove(id).is_none()
         {
@@ -611,7 +608,7 @@ mod tests {
                         }
                     }
                 }
-                let state = pool.state();
+                let state = pool.state.lock();
                 let by_account = &state.held.by_account;
                 let held: usize = by_account.values().sum();
                 prop_assert_eq!(held, state.held.total().all);
@@ -620,7 +617,7 @@ mod tests {
                 prop_assert!(by_account.values().all(|one| (1..=30).contains(one)));
             }
             drop(permits);
-            let state = pool.state();
+            let state = pool.state.lock();
             prop_assert!(state.held.by_account.is_empty() && state.unfinished.is_empty());
             prop_assert_eq!(state.held.total().large, 0);
         }

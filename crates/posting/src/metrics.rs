@@ -25,21 +25,10 @@ impl PostMetrics {
     /// Registers them, for the posts of ingest or of another service of the same process.
     #[must_use]
     pub fn register(service: &'static str) -> Self {
-        metrics::describe_counter!(ACCEPTED, "Events that are on the log, by kind");
-        metrics::describe_counter!(
-            REJECTED,
-            "Events that were answered with a problem, by its type"
-        );
-        metrics::describe_histogram!(
-            DELIVERY,
-            Unit::Seconds,
-            "Time from an append to its delivery report; of batches every 64th line"
-        );
-        metrics::describe_gauge!(
-            IN_FLIGHT,
-            Unit::Bytes,
-            "Bytes of the budgets in use, sampled once a second"
-        );
+        metrics::describe_counter! { ACCEPTED, "Events that are on the log, by kind" }
+        metrics::describe_counter! { REJECTED, "Events that were answered with a problem, by its type" }
+        metrics::describe_histogram! { DELIVERY, Unit::Seconds, "Time from an append to its delivery report; of batches every 64th line" }
+        metrics::describe_gauge! { IN_FLIGHT, Unit::Bytes, "Bytes of the budgets in use, sampled once a second" }
         let of_singles = if service == "ingest" {
             "single"
         } else {

@@ -3,11 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::Duration,
 };
 
 use metrics::{Counter, Gauge};
+use parking_lot::RwLock;
 use problem::Problem;
 use schemas::WordVerdict;
 use service_runtime::{ConfigError, Shutdown, ValueError};
@@ -41,15 +42,9 @@ impl Words {
     /// # Errors
     /// The file cannot be read, or is not a dictionary.
     pub fn open(path: &Path) -> Result<(Self, String), ConfigError> {
-        metrics::describe_counter!(
-            CHECKED,
-            "Texts with words of the dictionary, by what was done"
-        );
-        metrics::describe_gauge!(
-            CURRENT,
-            "1 where the dictionary in use is that of the file, 0 where the file cannot be read"
-        );
-        metrics::describe_gauge!(WORDS, "Words of the dictionary in use");
+        metrics::describe_counter! { CHECKED, "Texts with words of the dictionary, by what was done" }
+        metrics::describe_gauge! { CURRENT, "1 where the dictionary in use is that of the file, 0 where the file cannot be read" }
+        metrics::describe_gauge! { WORDS, "Words of the dictionary in use" }
         let (filter, text) = read_filter(path)?;
         let words = Self {
             path: path.to_owned(),
@@ -102,7 +97,7 @@ impl Words {
     }
 
     fn get(&self) -> Arc<WordFilter> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read())
     }
 
     fn show(&self) {
@@ -122,7 +117,7 @@ impl Words {
         let filter = text.map_err(String::clone).and_then(filter);
         match filter {
             Ok(filter) => {
-                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(filter);
+                *self.current.write() = Arc::new(filter);
                 self.show();
             }
             Err(problem) => {

@@ -1,9 +1,11 @@
 //! Whether the brokers answer, for operators: librdkafka retries by itself for as long as it takes.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// How often a fault that lasts is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
@@ -29,7 +31,7 @@ impl Brokers {
 
     /// Returns whether to log it.
     fn record_fault(&self, why: String, now: Instant) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.fault = Some((why, now));
         let is_due = state
             .warned
@@ -42,18 +44,14 @@ impl Brokers {
 
     /// The brokers answered a request that was sent at `asked`: earlier faults are over.
     pub(crate) fn answered(&self, asked: Instant) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.fault.as_ref().is_some_and(|(_, at)| *at <= asked) {
             state.fault = None;
         }
     }
 
     pub(crate) fn fault(&self) -> Option<String> {
-        self.lock().fault.as_ref().map(|(why, _)| why.clone())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().fault.as_ref().map(|(why, _)| why.clone())
     }
 }
 

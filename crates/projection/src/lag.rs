@@ -66,10 +66,7 @@ async fn still_running(stored: &mut watch::Receiver<StoredOffsets>) -> bool {
 /// for how long it holds events.
 pub(crate) fn events_counter(kafka: &KafkaConfig, group: &str) -> Counter {
     const EVENTS: &str = "tidemark_projection_events_total";
-    metrics::describe_counter!(
-        EVENTS,
-        "Events that a projection took in, written or not, repeats of a start too"
-    );
+    metrics::describe_counter! { EVENTS, "Events that a projection took in, written or not, repeats of a start too" }
     metrics::counter!(EVENTS, "consumergroup" => kafka.group(group))
 }
 

@@ -4,9 +4,10 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// ConnectionSlots beyond `http.max_connections`: probes are answered there, and all other requests are refused.
@@ -73,7 +74,7 @@ impl ConnectionSlots {
 
     /// A free slot, or that of a connection that gives way; `None` if the service works on all connections.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<Slot> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.held.len() >= self.max_busy + FOR_PROBES {
             let (_, _, number) = state.yielding.pop_first()?;
             let held = state.held.remove(&number)?;
@@ -92,10 +93,6 @@ impl ConnectionSlots {
             activity: Activity { slots, number },
             is_evicted,
         })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,14 +141,14 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let Activity { slots, number } = &self.activity;
-        slots.state().remove(*number);
+        slots.state.lock().remove(*number);
     }
 }
 
 impl Activity {
     /// Begins a request. `None` if the slot is taken, or if as many requests are handled as may be and this is not a probe.
     pub(crate) fn begin_request(&self, is_probe: bool) -> Option<Busy> {
-        let mut state = self.slots.state();
+        let mut state = self.slots.state.lock();
         if state.busy >= self.slots.max_busy && !is_probe {
             return None;
         }
@@ -172,20 +169,20 @@ impl Activity {
 
     /// Notes that the request waits for the client. Returns whether the connection still has its slot.
     pub(crate) fn stall(&self) -> bool {
-        let mut state = self.slots.state();
+        let mut state = self.slots.state.lock();
         state.change(self.number, &[Phase::Busy], Phase::Stalled);
         state.held.contains_key(&self.number)
     }
 
     /// Notes that the request no longer waits for the client. Returns whether the connection still has its slot.
     pub(crate) fn go_on(&self) -> bool {
-        let mut state = self.slots.state();
+        let mut state = self.slots.state.lock();
         state.change(self.number, &[Phase::Stalled], Phase::Busy);
         state.held.contains_key(&self.number)
     }
 
     fn phase(&self) -> Option<Phase> {
-        let state = self.slots.state();
+        let state = self.slots.state.lock();
         state.held.get(&self.number).map(|held| held.phase)
     }
 }
@@ -194,7 +191,7 @@ impl Drop for Busy {
     fn drop(&mut self) {
         let Activity { slots, number } = &self.0;
         let from = [Phase::Busy, Phase::Stalled];
-        slots.state().change(*number, &from, Phase::Idle);
+        slots.state.lock().change(*number, &from, Phase::Idle);
     }
 }
 
@@ -251,7 +248,7 @@ mod tests {
             .collect();
         assert!(slots.acquire().is_none());
         drop((busy, all.pop()));
-        assert_eq!(slots.state().busy, 0);
+        assert_eq!(slots.state.lock().busy, 0);
         assert!(slots.acquire().is_some());
         assert!(!all.iter().any(is_evicted));
     }

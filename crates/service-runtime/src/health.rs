@@ -1,7 +1,8 @@
 //! Readiness: the checks behind `/readyz`, and liveness behind `/livez`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 use utoipa::ToSchema;
@@ -69,7 +70,7 @@ impl Health {
         };
         metrics::describe_gauge!(READY, "1 where a check of /readyz passes");
         check.publish();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.checks.push(check);
         ReadinessCheck {
             health: self.clone(),
@@ -79,25 +80,21 @@ impl Health {
 
     /// Marks the process as unable to recover by itself: `/livez` answers 503 from now on, so that it gets restarted.
     pub fn fail(&self, reason: impl Into<String>) {
-        self.lock().failing = Some(reason.into());
+        self.state.lock().failing = Some(reason.into());
     }
 
     /// Why the process cannot recover by itself, if [`Health::fail`] was called.
     pub fn failing(&self) -> Option<String> {
-        self.lock().failing.clone()
+        self.state.lock().failing.clone()
     }
 
     /// The current state of all checks.
     pub fn readiness(&self) -> Readiness {
-        let state = self.lock();
+        let state = self.state.lock();
         Readiness {
             ready: state.failing.is_none() && state.checks.iter().all(|check| check.ready),
             checks: state.checks.clone(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,7 +111,7 @@ impl ReadinessCheck {
 
     /// Shows what an operator should change, or removes the warning; independent of whether the check passes.
     pub fn warn(&self, warning: Option<String>) {
-        let mut state = self.health.lock();
+        let mut state = self.health.state.lock();
         let check = &mut state.checks[self.index];
         if check.warning == warning {
             return;
@@ -128,7 +125,7 @@ impl ReadinessCheck {
 
     /// Logs a change once, not every repetition of it.
     fn change(&self, reason: Option<String>) {
-        let mut state = self.health.lock();
+        let mut state = self.health.state.lock();
         let check = &mut state.checks[self.index];
         if check.reason == reason {
             return;

@@ -49,10 +49,6 @@ fn install() -> PrometheusHandle {
 }
 
 fn describe() {
-    metrics::describe_counter!(HTTP_REQUESTS, "HTTP requests answered");
-    metrics::describe_histogram!(
-        HTTP_DURATION,
-        metrics::Unit::Seconds,
-        "Time from an HTTP request's headers to those of its response"
-    );
+    metrics::describe_counter! { HTTP_REQUESTS, "HTTP requests answered" }
+    metrics::describe_histogram! { HTTP_DURATION, metrics::Unit::Seconds, "Time from an HTTP request's headers to those of its response" }
 }

@@ -24,7 +24,7 @@ use tracing::{debug, warn};
 
 use crate::answers::Answers;
 use crate::connection_slots::{Activity, ConnectionSlots, Slot};
-use crate::limited_reads::LimitedReads;
+use crate::read_pace::ReadPace;
 use crate::tls::ServerTls;
 use crate::watched_stream::WatchedStream;
 use crate::{HttpConfig, Listener, Shutdown, allow_origins};
@@ -126,29 +126,16 @@ impl Server {
     /// Serves a connection, after the TLS handshake if there is one.
     async fn serve(&self, stream: TcpStream, activity: Activity) {
         let Some(tls) = &self.tls else {
-            return self.serve_limited(stream, activity).await;
+            return self.serve_http(stream, activity).await;
         };
         let shaken = tokio::select! {
             shaken = timeout(tls.handshake_timeout, tls.acceptor.accept(stream)) => shaken,
             () = self.shutdown.soft().cancelled() => return,
         };
         match shaken {
-            Ok(Ok(stream)) => self.serve_limited(stream, activity).await,
+            Ok(Ok(stream)) => self.serve_http(stream, activity).await,
             Ok(Err(error)) => debug!(%error, "TLS handshake failed"),
             Err(_elapsed) => debug!("TLS handshake timed out"),
-        }
-    }
-
-    async fn serve_limited<S>(&self, stream: S, activity: Activity)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        match self.read_bytes_per_s {
-            Some(limit) => {
-                let stream = LimitedReads::new(stream, limit);
-                self.serve_http(stream, activity).await;
-            }
-            None => self.serve_http(stream, activity).await,
         }
     }
 
@@ -158,7 +145,8 @@ impl Server {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let answers = Answers::new(self.router.clone(), activity.clone(), self.max_connections);
-        let stream = WatchedStream::new(stream, activity, answers.requests());
+        let pace = self.read_bytes_per_s.map(ReadPace::new);
+        let stream = WatchedStream::new(stream, pace, activity, answers.requests());
         let connection = self
             .builder
             .serve_connection(TokioIo::new(stream), answers)

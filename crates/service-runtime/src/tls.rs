@@ -4,9 +4,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once, PoisonError, RwLock};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
@@ -189,21 +190,21 @@ impl Certificate {
     fn reload(&self) -> Result<bool, TlsError> {
         let content = self.files.read()?;
         let is_known = {
-            let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+            let shown = self.shown.read();
             shown.content == content
         };
         if is_known {
             return Ok(false);
         }
         let key = self.files.certified(&content)?;
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown { content, key };
+        *self.shown.write() = Shown { content, key };
         Ok(true)
     }
 }
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let shown = self.shown.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.shown.read();
         Some(Arc::clone(&shown.key))
     }
 }

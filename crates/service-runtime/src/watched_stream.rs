@@ -15,6 +15,7 @@ use tokio::{
 
 use crate::{
     connection_slots::Activity,
+    read_pace::ReadPace,
     request_heads::{RequestHeads, Requests},
 };
 
@@ -25,6 +26,7 @@ const TAKES_NOTHING_FOR: Duration = Duration::from_secs(30);
 
 pub(crate) struct WatchedStream<S> {
     stream: S,
+    pace: Option<ReadPace>,
     activity: Activity,
     heads: RequestHeads,
     requests: Arc<Requests>,
@@ -37,9 +39,15 @@ pub(crate) struct WatchedStream<S> {
 }
 
 impl<S> WatchedStream<S> {
-    pub(crate) fn new(stream: S, activity: Activity, requests: Arc<Requests>) -> Self {
+    pub(crate) fn new(
+        stream: S,
+        pace: Option<ReadPace>,
+        activity: Activity,
+        requests: Arc<Requests>,
+    ) -> Self {
         Self {
             stream,
+            pace,
             activity,
             heads: RequestHeads::default(),
             requests,
@@ -98,7 +106,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         let this = &mut *self;
         if this.closed.is_none() {
             let before = buffer.filled().len();
-            let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+            let polled = match &mut this.pace {
+                Some(pace) => pace.poll_read(&mut this.stream, context, buffer),
+                None => Pin::new(&mut this.stream).poll_read(context, buffer),
+            };
             this.owe(polled.is_pending() && this.heads.is_in_body());
             ready!(polled)?;
             let read = &buffer.filled()[before..];

@@ -1,10 +1,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use event_log::LogReader;
 use message_store::{ContactRow, MessageStore, ReadTx, Shard, Sink};
+use parking_lot::Mutex;
 use schemas::{LogPosition, Partition, PartitionMap, TableNumber, UserId, topics::Topic};
 
 use crate::{UnreadRebuildError, backoff::Backoff};
@@ -82,9 +83,8 @@ impl Barrier {
 
     /// The reason of a timeout: the last error, or [`UnreadRebuildError::TimedOut`] if the rows only lag.
     pub(crate) fn timeout_reason(&self) -> UnreadRebuildError {
-        let last_error = self.last_error.lock();
-        let last_error = last_error.unwrap_or_else(PoisonError::into_inner);
-        last_error.clone().unwrap_or(UnreadRebuildError::TimedOut)
+        let last_error = self.last_error.lock().clone();
+        last_error.unwrap_or(UnreadRebuildError::TimedOut)
     }
 
     /// The current ends of the log. Must be read after the rebuilds have begun, never before.
@@ -159,10 +159,7 @@ impl Barrier {
     }
 
     fn set_last_error(&self, error: Option<UnreadRebuildError>) {
-        *self
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = error;
+        *self.last_error.lock() = error;
     }
 }
 

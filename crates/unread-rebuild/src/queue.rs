@@ -1,10 +1,7 @@
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, future::join_all, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use schemas::{TableNumber, UserId};
 use tokio::{
     sync::Notify,
@@ -60,7 +57,7 @@ impl RebuildQueue {
 
     /// Adds users whose rebuild is requested in Redis.
     pub fn push(&self, uids: &[UserId]) {
-        let mut tables = self.lock();
+        let mut tables = self.tables.lock();
         for uid in uids {
             tables.of(*uid).push(*uid);
         }
@@ -88,7 +85,7 @@ impl RebuildQueue {
                 (uid, rebuilder.rebuild(&[uid], deadline).await)
             }));
             tokio::select! {
-                Some((uid, outcome)) = under_way.next() => self.lock().of(uid).finish(uid, outcome),
+                Some((uid, outcome)) = under_way.next() => self.tables.lock().of(uid).finish(uid, outcome),
                 () = self.added.notified() => {}
             }
         }
@@ -96,7 +93,7 @@ impl RebuildQueue {
 
     /// Takes the users that can be rebuilt now.
     fn take(&self) -> Vec<UserId> {
-        let mut tables = self.lock();
+        let mut tables = self.tables.lock();
         tables.0.iter_mut().flat_map(Table::take).collect()
     }
 
@@ -105,7 +102,7 @@ impl RebuildQueue {
         let slots = redis.store().slots().len();
         let mut interval = POLL_INTERVAL;
         loop {
-            if self.lock().lack_users_of(slot, slots) {
+            if self.tables.lock().lack_users_of(slot, slots) {
                 let read = requests_in(redis, slot, REQUESTS_PER_READ / slots);
                 interval = match read.await {
                     Ok(requests) if requests.is_empty() => POLL_INTERVAL,
@@ -124,7 +121,7 @@ impl RebuildQueue {
 
     /// Adds requests that were read from Redis. Returns whether any was new and could be queued.
     fn push_requested(&self, requests: &[UserId]) -> bool {
-        let mut tables = self.lock();
+        let mut tables = self.tables.lock();
         let mut added = false;
         for uid in requests {
             let table = tables.of(*uid);
@@ -135,10 +132,6 @@ impl RebuildQueue {
         drop(tables);
         self.added.notify_one();
         added
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -232,7 +225,7 @@ mod tests {
         let taken = queue.take();
         assert_eq!(taken.len(), UNDER_WAY_OF_TABLE + 1);
         assert_eq!(taken.last(), users([1]).last());
-        let left = queue.lock().0.iter().map(|t| t.queued.len()).sum::<usize>();
+        let left: usize = queue.tables.lock().0.iter().map(|t| t.queued.len()).sum();
         assert_eq!(left, QUEUED_OF_TABLE - UNDER_WAY_OF_TABLE);
         assert_eq!(queue.take(), []);
     }
@@ -246,7 +239,7 @@ mod tests {
         assert_eq!(queue.take(), users([1, 3]));
         assert_eq!(queue.take(), []);
         let [two] = users([2])[..] else { panic!() };
-        queue.lock().of(two).finish(two, Ok(()));
+        queue.tables.lock().of(two).finish(two, Ok(()));
         assert_eq!(queue.take(), users([2]));
     }
 
@@ -259,7 +252,7 @@ mod tests {
         queue.push(&[one]);
         queue.take();
         let failed = Err(UnreadRebuildError::TimedOut);
-        queue.lock().of(one).finish(one, failed);
+        queue.tables.lock().of(one).finish(one, failed);
         assert!(queue.push_requested(&[one, other]));
         assert_eq!(queue.take(), [other]);
         // No other user can be queued now: the requests are read again later.

@@ -1,10 +1,8 @@
 //! At most one rebuild of a user at a time in this process, for any number of callers that wait for it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use schemas::UserId;
 use tokio::{sync::watch, time::Instant};
 
@@ -36,7 +34,7 @@ pub(crate) struct Waiter(OutcomeReceiver);
 impl SingleFlight {
     /// Joins the rebuild that is under way, or begins one: then the caller has to finish it.
     pub(crate) fn join(self: &Arc<Self>, uid: UserId) -> (Waiter, Option<PendingRebuild>) {
-        let mut pending = self.lock();
+        let mut pending = self.pending.lock();
         if let Some(outcome) = pending.get(&uid) {
             return (Waiter(outcome.clone()), None);
         }
@@ -49,10 +47,6 @@ impl SingleFlight {
             flight: Arc::clone(self),
         };
         (Waiter(receiver), Some(rebuild))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<UserId, OutcomeReceiver>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,7 +70,7 @@ impl PendingRebuild {
 
 impl Drop for PendingRebuild {
     fn drop(&mut self) {
-        self.flight.lock().remove(&self.uid);
+        self.flight.pending.lock().remove(&self.uid);
     }
 }
 

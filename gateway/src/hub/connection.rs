@@ -1,10 +1,8 @@
 //! A device's connection, as the hub sees it: what waits to be written, and below which offsets nothing is sent.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
+use parking_lot::Mutex;
 use schemas::{
     DeviceClass, DeviceId, InboundPosition, NextOffset, PartitionMap, SyncToken, UserId,
 };
@@ -129,7 +127,7 @@ impl Connection {
 
     /// What to write next.
     pub(crate) fn next(&self) -> Next {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(end) = state.ends {
             return Next::Close(end);
         }
@@ -148,12 +146,12 @@ impl Connection {
 
     /// Adds a frame for this connection alone.
     pub(crate) fn push_encoded(&self, frame: Encoded) {
-        self.push(&mut self.state(), Outgoing::Frame(frame));
+        self.push(&mut self.state.lock(), Outgoing::Frame(frame));
     }
 
     /// Adds a frame if it fits after what waits. Returns whether it was added.
     pub(crate) fn push_if_it_fits(&self, frame: Encoded) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let fits = state.queue.has_room_for(frame.len());
         if fits {
             self.push(&mut state, Outgoing::Frame(frame));
@@ -163,24 +161,24 @@ impl Connection {
 
     /// How many sends have no outcome yet.
     pub(crate) fn sends_under_way(&self) -> usize {
-        self.state().sends.len()
+        self.state.lock().sends.len()
     }
 
     /// A send waits for its outcome.
     pub(super) fn begin_send(&self, at: InboundPosition) {
-        self.state().sends.insert(at);
+        self.state.lock().sends.insert(at);
     }
 
     /// The outcome of a send.
     pub(super) fn end_send(&self, at: InboundPosition, answer: Answer) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.sends.remove(&at);
         self.push(&mut state, Outgoing::Answer(Box::new(answer)));
     }
 
     /// Takes the sends without an outcome; afterwards there are none.
     pub(super) fn take_sends(&self) -> BTreeSet<InboundPosition> {
-        std::mem::take(&mut self.state().sends)
+        std::mem::take(&mut self.state.lock().sends)
     }
 
     /// The stream begins: `missed` waits before what has waited.
@@ -190,7 +188,7 @@ impl Connection {
         since: &SyncToken,
         missed: Queue,
     ) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.ahead = read_to
             .into_iter()
             .map(|(partition, read)| (partition, since.get(partition), read))
@@ -206,7 +204,7 @@ impl Connection {
 
     /// Adds an event, without waking the task that writes unless much waits. Returns whether this is the first since [`Self::wake_for_events`].
     pub(super) fn push_event(&self, event: &Arc<RingEvent>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(ahead) = state.ahead.get(event.at.partition).copied() {
             if event.at.offset < ahead.get() {
                 return false;
@@ -222,12 +220,12 @@ impl Connection {
 
     /// Has the task write the events that were added.
     pub(super) fn wake_for_events(&self) {
-        self.state().has_unwoken_events = false;
+        self.state.lock().has_unwoken_events = false;
         self.wake();
     }
 
     pub(super) fn ping(&self, epoch: u32, read_to: &PartitionMap<NextOffset>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let ahead = |partition| state.ahead.get(partition).copied().unwrap_or_default();
         let covered = PartitionMap::full(|p| read_to[p].max(ahead(p)));
         let token = SyncToken::new(epoch, &covered).to_string();
@@ -245,20 +243,16 @@ impl Connection {
     }
 
     fn end(&self, why: End) {
-        self.state().ends.get_or_insert(why);
+        self.state.lock().ends.get_or_insert(why);
         self.changed.notify_one();
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.state().ends.is_some()
+        self.state.lock().ends.is_some()
     }
 
     fn push(&self, state: &mut State, item: Outgoing) {
         state.add(item);
         self.changed.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,11 +3,12 @@
 use std::{
     collections::{HashSet, VecDeque},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::future::join;
+use parking_lot::{Mutex, MutexGuard};
 use schemas::UserId;
 use tokio::{
     sync::{Notify, watch},
@@ -67,7 +68,7 @@ impl Slot {
     }
 
     pub(super) fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 
     /// Somebody here looks at a user's presence, which may have changed.
@@ -235,7 +236,7 @@ impl Slot {
 
     /// Queues notices for other gateways. What exceeds the queue they learn by reading again.
     fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
-        let mut pending_notices = self.pending_notices();
+        let mut pending_notices = self.pending_notices.lock();
         let room = MAX_PENDING.saturating_sub(pending_notices.len());
         pending_notices.extend(notices.into_iter().take(room));
     }
@@ -244,7 +245,7 @@ impl Slot {
     async fn publish(&self) -> Result<(), UnreadError> {
         loop {
             let notices: Vec<Notice> = {
-                let mut pending_notices = self.pending_notices();
+                let mut pending_notices = self.pending_notices.lock();
                 let count = pending_notices.len().min(BATCH);
                 pending_notices.drain(..count).collect()
             };
@@ -257,12 +258,6 @@ impl Slot {
                 return published;
             }
         }
-    }
-
-    fn pending_notices(&self) -> MutexGuard<'_, VecDeque<Notice>> {
-        self.pending_notices
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn end(&self) -> Result<(), UnreadError> {

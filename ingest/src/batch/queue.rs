@@ -1,12 +1,10 @@
 //! The results of one batch, as an ordered queue: the reader of the body adds an entry for every line, delivery reports complete them in
 //! any order, and the response takes completed ones from the front.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use event_log::DeliveryFailure;
+use parking_lot::Mutex;
 use posting::{AccountBudget, BytePermit, MadeId, PostMetrics};
 use problem::ProblemKind;
 use schemas::{Partition, kind::Retry};
@@ -122,7 +120,7 @@ impl ResultQueue {
         made: Option<MadeId>,
         permit: BytePermit,
     ) -> u32 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.pending += 1;
         let detail = made.map(Detail::Made);
         state.push(Entry::Pending { line, partition }, detail, permit)
@@ -130,7 +128,7 @@ impl ResultQueue {
 
     /// Adds a line that was refused; `permit` is for [`held_bytes`].
     pub(crate) fn add_refused(&self, line: u32, refusal: Detail, permit: BytePermit) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.summary.rejected += 1;
         let index = state.push(Entry::Refused { line }, Some(refusal), permit);
         let is_first = state.entries.first_index() == index;
@@ -143,7 +141,7 @@ impl ResultQueue {
     /// Says that no more lines will come; `final_result` is the result of the line at which the reader stopped, if it stopped early. Only
     /// the first call counts.
     pub(crate) fn finish(&self, final_result: Option<Box<[u8]>>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.is_finished {
             state.is_finished = true;
             state.summary.rejected += u64::from(final_result.is_some());
@@ -154,12 +152,12 @@ impl ResultQueue {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.lock().is_finished
+        self.state.lock().is_finished
     }
 
     /// Drops all results that the client did not take. `final_result`, given the first line of them, is sent instead.
     pub(crate) fn replace_untaken(&self, final_result: impl FnOnce(u32) -> Box<[u8]>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(first) = state.entries.first() {
             state.drop_entries();
             state.is_finished = true;
@@ -173,7 +171,7 @@ impl ResultQueue {
     pub(crate) async fn take(&self) -> Vec<LineResult> {
         loop {
             let ready = self.ready.notified();
-            let taken = self.lock().take();
+            let taken = self.state.lock().take();
             if !taken.is_empty() {
                 return taken;
             }
@@ -182,12 +180,12 @@ impl ResultQueue {
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        self.lock().progress()
+        self.state.lock().progress()
     }
 
     /// Since when the client could have taken a result and did not, if there is one.
     pub(crate) fn untaken_since(&self) -> Option<Instant> {
-        let state = self.lock();
+        let state = self.state.lock();
         match state.progress() {
             Progress::Ready { last_taken } => Some(last_taken.max(state.first_ready)),
             Progress::AwaitsReports | Progress::Done => None,
@@ -202,7 +200,7 @@ impl ResultQueue {
     /// The client has gone, or has everything.
     pub(crate) fn close(&self) {
         self.client_gone.cancel();
-        self.lock().drop_entries();
+        self.state.lock().drop_entries();
     }
 
     /// Completes an entry of [`Self::add_pending`] with the outcome of its append.
@@ -210,7 +208,7 @@ impl ResultQueue {
         if let Err(failure) = &outcome {
             self.count_failure(failure);
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let is_first = state.entries.first_index() == index;
         state.complete(index, retry, &outcome);
         if is_first {
@@ -234,10 +232,6 @@ impl ResultQueue {
                 self.metrics.rejected(ProblemKind::UnknownOutcome);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -375,7 +369,7 @@ mod tests {
         }
 
         fn take(&self) -> Vec<String> {
-            self.queue.lock().take().iter().map(shown).collect()
+            self.queue.state.lock().take().iter().map(shown).collect()
         }
     }
 

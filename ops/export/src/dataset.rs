@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use schemas::{
-    Change, ChangeSeq, Column, ColumnValue as Value, ContactChange, ConversationId, GroupChange,
-    GroupMember, MessageChange, Mid, Partition, Profile, UserId,
+    Change, ChangeSeq, Column, ContactChange, ConversationId, GroupChange, MessageChange, Mid,
+    Partition, Profile, UserId,
     event::{Body, Event, Message, ReadPosition},
 };
 
@@ -136,14 +136,7 @@ impl Row {
 
     /// About how many bytes it takes until it is written.
     pub(crate) fn bytes(&self) -> usize {
-        let text = match &self.event.body {
-            Body::Message(message) => message.msg.len(),
-            Body::MessageChange(change) => change.change.msg().map_or(0, str::len),
-            Body::GroupChange(change) => change.members.len() * size_of::<GroupMember>(),
-            Body::Profile(profile) => profile.extra.as_ref().map_or(0, String::len),
-            _ => 0,
-        };
-        size_of::<Self>() + text
+        size_of::<Self>() + self.event.body.extra_bytes()
     }
 
     /// Takes a later change to the same message.
@@ -181,91 +174,32 @@ pub(crate) struct MessageState {
 }
 
 /// The columns of messages besides the kind's own.
-pub(crate) const STATE_COLUMNS: &[Column<Row>] = &[
-    Column::new(
-        "edited",
-        "the text was edited",
-        Value::Flag(|row| row.state.edited),
-    ),
-    Column::new(
-        "recalled",
-        "recall or delete if the message was; null otherwise",
-        Value::Word(|row| row.state.recalled),
-    ),
-    Column::new(
-        "chg",
-        "the number of the newest change to the message among the changes of the conversation; null if there is none",
-        Value::Number(|row| Some(row.state.change_seq.get()).filter(|chg| *chg > 0)),
-    ),
-    Column::new(
-        "reaction_uids",
-        "the users whose reactions stand",
-        Value::Users(|row| row.state.reactions.iter().map(|(uid, _)| *uid).collect()),
-    ),
-    Column::new(
-        "reactions",
-        "their emojis, in the same order",
-        Value::Words(|row| {
-            row.state
-                .reactions
-                .iter()
-                .map(|(_, emoji)| emoji.as_str())
-                .collect()
-        }),
-    ),
-    Column::new(
-        "words",
-        "what the word filter did with the text as it was sent: masked or flagged; null if nothing",
-        Value::Word(|row| {
-            row.event
-                .words
-                .map(|words| if words.masked { "masked" } else { "flagged" })
-        }),
-    ),
-];
+pub(crate) const STATE_COLUMNS: &[Column<Row>] = schemas::columns! {
+    edited: Flag(|row| row.state.edited), "the text was edited";
+    recalled: Word(|row| row.state.recalled), "recall or delete if the message was; null otherwise";
+    chg: Number(|row| Some(row.state.change_seq.get()).filter(|chg| *chg > 0)),
+        "the number of the newest change to the message among the changes of the conversation; null if there is none";
+    reaction_uids: Users(|row| row.state.reactions.iter().map(|(uid, _)| *uid).collect()), "the users whose reactions stand";
+    reactions: Words(|row| row.state.reactions.iter().map(|(_, emoji)| emoji.as_str()).collect()),
+        "their emojis, in the same order";
+    words: Word(|row| row.event.words.map(|words| if words.masked { "masked" } else { "flagged" })),
+        "what the word filter did with the text as it was sent: masked or flagged; null if nothing";
+};
 
 /// The columns of all events.
-pub(crate) const EVENT_COLUMNS: &[Column<Row>] = &[
-    Column::new(
-        "kind",
-        "message, message_change, read_position, contact_change, group_change, profile, control or progress",
-        Value::Word(|row| Some(row.event.body.label())),
-    ),
-    Column::new(
-        "author",
-        "the user whose command it answers; null of control and progress",
-        Value::User(|row| row.event.body.scope()?.author),
-    ),
-    Column::new(
-        "peer",
-        "the other user of the conversation; null otherwise",
-        Value::User(|row| row.event.body.scope()?.to?.uid_or_gid().0),
-    ),
-    Column::new(
-        "gid",
-        "the group; null otherwise",
-        Value::Group(|row| row.event.body.scope()?.to?.uid_or_gid().1),
-    ),
-    Column::new(
-        "command_id",
-        "the id by which a repeat of the command is recognised: the client_msg_id of a message; null if there is none",
-        Value::ChosenId(|row| match &row.event.body {
-            Body::Message(message) => Some(message.client_msg_id.as_str()),
-            _ => row
-                .event
-                .command
-                .as_ref()
-                .map(|command| command.id.as_str()),
-        }),
-    ),
-    Column::new(
-        "inbound_epoch",
-        "the epoch of the record of chat.inbound that caused it",
-        Value::Number(|row| Some(row.event.src.offset.epoch.into())),
-    ),
-    Column::new(
-        "inbound_offset",
-        "the offset of that record, in the same partition; -1 is before the first",
-        Value::Number(|row| Some(row.event.src.offset.offset)),
-    ),
-];
+pub(crate) const EVENT_COLUMNS: &[Column<Row>] = schemas::columns! {
+    kind: Word(|row| Some(row.event.body.label())),
+        "message, message_change, read_position, contact_change, group_change, profile, control or progress";
+    author: User(|row| row.event.body.scope()?.author), "the user whose command it answers; null of control and progress";
+    peer: User(|row| row.event.body.scope()?.to?.uid_or_gid().0), "the other user of the conversation; null otherwise";
+    gid: Group(|row| row.event.body.scope()?.to?.uid_or_gid().1), "the group; null otherwise";
+    command_id: ChosenId(|row| match &row.event.body {
+        Body::Message(message) => Some(message.client_msg_id.as_str()),
+        _ => row.event.command.as_ref().map(|command| command.id.as_str()),
+    }),
+        "the id by which a repeat of the command is recognised: the client_msg_id of a message; null if there is none";
+    inbound_epoch: Number(|row| Some(row.event.src.offset.epoch.into())),
+        "the epoch of the record of chat.inbound that caused it";
+    inbound_offset: Number(|row| Some(row.event.src.offset.offset)),
+        "the offset of that record, in the same partition; -1 is before the first";
+};

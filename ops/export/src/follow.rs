@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
     panic::resume_unwind,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use event_log::{GroupEvent, GroupMember, LogReader};
+use parking_lot::Mutex;
 use schemas::{NextOffset, OffsetRange, Partition, topics::Topic};
 use tokio::{
     runtime::Handle,
@@ -113,7 +114,7 @@ impl Export {
             for gap in gaps {
                 export.fill(&reader, &handle, &gap, &written, &|_| {})?;
             }
-            Ok(written.into_inner().unwrap_or_else(PoisonError::into_inner))
+            Ok(written.into_inner())
         });
         match filled
             .await

@@ -2,11 +2,12 @@
 
 use std::{
     ops::{ControlFlow, Range},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use event_log::{KafkaConfig, LogReader};
 use futures::{TryStreamExt as _, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use schemas::{
     OffsetRange, Partition, PartitionMap, SourceWatermark,
     event::{ReadError, SourceOffset},
@@ -128,7 +129,7 @@ impl Export {
                 let handle = Handle::current();
                 tokio::task::spawn_blocking(move || {
                     let reader = LogReader::new(&export.kafka)?;
-                    let next = || lock(&queue).next();
+                    let next = || queue.lock().next();
                     while let Some(gap) = next() {
                         export.fill(&reader, &handle, &gap, &written, &*progress)?;
                     }
@@ -140,7 +141,7 @@ impl Export {
             .map_err(|panic| std::panic::resume_unwind(panic.into_panic()))
             .try_for_each(std::future::ready)
             .await?;
-        Ok(*lock(&written))
+        Ok(*written.lock())
     }
 
     /// The plan of the same export, if one was interrupted, or a new one; and what of it has no files.
@@ -318,7 +319,7 @@ impl Export {
         };
         let size = bytes.len() as u64;
         self.lake.write(self.dataset, &path, bytes).await?;
-        let mut written = lock(written);
+        let mut written = written.lock();
         written.rows += entry.rows;
         written.files += 1;
         written.bytes += size;
@@ -368,8 +369,4 @@ pub(crate) fn check_retained(
             start: log[gap.partition].start,
         }),
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use message_store::{ChangeKind, GroupMemberRow, GroupRow, Membership, MessageRow, MessageState};
+use message_store::{GroupMemberRow, GroupRow, Membership, MessageRow, MessageState};
 use schemas::{
     Change, DeviceClass, GroupChange, GroupChangeKind, GroupId, GroupMember, GroupRole,
     GroupSettings, MessageChange, Mid, Ordinal, PerDevice, Recipient, TableNumber, UserId,
     event::{Body, Message, ReadPosition},
+    proto::ChangeKind,
 };
 use sqlx::AssertSqlSafe;
 

@@ -1,13 +1,10 @@
 //! Log readers for calls: few of them, each used by one call at a time, which reads a bounded number of records.
 
-use std::{
-    ops::ControlFlow,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
 
 use access::{Caller, CallerQuota};
 use event_log::{EventLogError, KafkaConfig, LogReader};
+use parking_lot::Mutex;
 use schemas::event::UnknownRules;
 
 use crate::{deadline::Deadline, error::QueryError};
@@ -86,16 +83,12 @@ impl ReaderPool {
     }
 
     fn take(&self) -> Result<LogReader, EventLogError> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
+        let idle = self.idle.lock().pop();
         idle.map_or_else(|| LogReader::new(&self.kafka), Ok)
     }
 
     fn put_back(&self, reader: LogReader) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.push(reader);
     }
 }

@@ -3,9 +3,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use access::Caller;
 use api::{ChangeItem, ChangesAfter, ChangesPage, utc};
 use axum::Json;
-use message_store::{ChangeKind, GroupHead, MessageState, ReadTx, Sink, StoredChange};
+use message_store::{GroupHead, MessageState, ReadTx, Sink, StoredChange};
 use problem::{Path, Query};
-use schemas::{ChangeSeq, ConversationId, Mid, Reactions, UserId};
+use schemas::{ChangeSeq, ConversationId, Mid, Reactions, UserId, proto::ChangeKind};
 
 use crate::{
     after::{AsOf, RequiredWatermarks, Watermarks},

@@ -78,12 +78,9 @@ impl Group {
     pub fn join(&mut self, uid: UserId, role: GroupRole) {
         let (event_offset, join_mid) = (next_id(), self.last_mid());
         let row = GroupMemberRow {
-            gid: self.gid,
-            uid,
             role: Some(role),
-            muted: false,
             join_mid,
-            event_offset,
+            ..GroupMemberRow::new(self.gid, uid, event_offset)
         };
         self.members.insert(uid, row);
         let row = self.membership(uid);

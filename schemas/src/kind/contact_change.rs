@@ -1,7 +1,7 @@
 //! What a user says about a contact.
 
 use crate::{
-    Column, ColumnValue as Value, DirectConversation, Mid, Ordinal, Recipient, UserId,
+    Column, DirectConversation, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, read_ack::ReadPosition,
     },
@@ -125,44 +125,18 @@ impl ContactChange {
 
 impl ContactChange {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new(
-            "uid",
-            "the user who has the contact",
-            Value::User(|c| Some(c.uid)),
-        ),
-        Column::new("peer", "the other user", Value::User(|c| Some(c.peer))),
-        Column::new(
-            "favourite",
-            "marked as a favourite from here on",
-            Value::Flag(|c| c.flags.favourite),
-        ),
-        Column::new(
-            "pinned",
-            "at the top of the list from here on",
-            Value::Flag(|c| c.flags.pinned),
-        ),
-        Column::new(
-            "muted",
-            "without notifications from here on",
-            Value::Flag(|c| c.flags.muted),
-        ),
-        Column::new(
-            "blocked",
-            "the peer cannot send from here on",
-            Value::Flag(|c| c.flags.blocked),
-        ),
-        Column::new(
-            "deleted_mid",
-            "the newest message when the contact was deleted; null if it was not",
-            Value::Number(|c| Some(c.deleted?.mid.get())),
-        ),
-        Column::new(
-            "deleted_n",
-            "how many messages the peer had sent up to deleted_mid; null if the contact was not deleted",
-            Value::Number(|c| Some(c.deleted?.ordinal.get())),
-        ),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        uid: User(|c| Some(c.uid)), "the user who has the contact";
+        peer: User(|c| Some(c.peer)), "the other user";
+        favourite: Flag(|c| c.flags.favourite), "marked as a favourite from here on";
+        pinned: Flag(|c| c.flags.pinned), "at the top of the list from here on";
+        muted: Flag(|c| c.flags.muted), "without notifications from here on";
+        blocked: Flag(|c| c.flags.blocked), "the peer cannot send from here on";
+        deleted_mid: Number(|c| Some(c.deleted?.mid.get())),
+            "the newest message when the contact was deleted; null if it was not";
+        deleted_n: Number(|c| Some(c.deleted?.ordinal.get())),
+            "how many messages the peer had sent up to deleted_mid; null if the contact was not deleted";
+    };
 }
 
 impl TryFrom<proto::ChangeContact> for ChangeContact {
@@ -285,12 +259,20 @@ impl CommandKind for ChangeContact {
 }
 
 impl EventKind for ContactChange {
+    fn label(&self) -> &'static str {
+        "contact_change"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_conversation(self.uid, Recipient::User(self.peer))
     }
 
     fn is_for_author(&self) -> bool {
         true
+    }
+
+    fn extra_bytes(&self) -> usize {
+        0
     }
 
     /// A user who deletes a contact has read everything in the conversation.

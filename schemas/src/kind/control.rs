@@ -225,11 +225,19 @@ impl CommandKind for Control {
 }
 
 impl EventKind for Rules {
+    fn label(&self) -> &'static str {
+        "control"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::CONTROL
     }
 
     fn is_for_author(&self) -> bool {
         true
+    }
+
+    fn extra_bytes(&self) -> usize {
+        0
     }
 }

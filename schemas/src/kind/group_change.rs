@@ -4,7 +4,7 @@ mod gid;
 mod wire;
 
 use crate::{
-    Column, ColumnValue as Value, GroupId, Mid, Recipient, UserId,
+    Column, GroupId, Mid, Recipient, UserId,
     kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
     malformed::Malformed,
     proto,
@@ -311,92 +311,27 @@ pub struct GroupChange {
 
 impl GroupChange {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new("gid", "the group", Value::Group(|c| Some(c.gid))),
-        Column::new("by", "the user who changed it", Value::User(|c| Some(c.by))),
-        Column::new(
-            "kind",
-            "create, add, remove, join, leave, role, rename, mute, unmute, options or dissolve",
-            Value::Word(|c| Some(c.kind.as_str())),
-        ),
-        Column::new(
-            "name",
-            "the name from here on",
-            Value::Name(|c| Some(&c.settings.name)),
-        ),
-        Column::new(
-            "owner",
-            "the owner from here on",
-            Value::User(|c| Some(c.settings.owner)),
-        ),
-        Column::new(
-            "open",
-            "anybody may join from here on",
-            Value::Flag(|c| c.settings.open),
-        ),
-        Column::new(
-            "whole_history",
-            "members see what was sent before they joined",
-            Value::Flag(|c| c.settings.whole_history),
-        ),
-        Column::new(
-            "muted",
-            "only admins and the owner send from here on",
-            Value::Flag(|c| c.settings.muted),
-        ),
-        Column::new(
-            "dissolved",
-            "the group has ended",
-            Value::Flag(|c| c.settings.dissolved),
-        ),
-        Column::new(
-            "member_count",
-            "how many members there are from here on",
-            Value::Number(|c| Some(c.member_count)),
-        ),
-        Column::new(
-            "last_mid",
-            "the newest message; who joins has read up to it",
-            Value::Number(|c| Some(c.last_mid.get())),
-        ),
-        Column::new(
-            "members",
-            "the users whom the change concerns",
-            Value::Users(|c| c.members.iter().map(|one| one.uid).collect()),
-        ),
-        Column::new(
-            "roles",
-            "the roles of these users from here on, in the same order: member, admin, owner; none if one is no longer a member",
-            Value::Words(|c| {
-                c.members
-                    .iter()
-                    .map(|one| one.role.map_or("none", GroupRole::as_str))
-                    .collect()
-            }),
-        ),
-        Column::new(
-            "joined",
-            "those of them who were no members before",
-            Value::Users(|c| {
-                c.members
-                    .iter()
-                    .filter(|one| one.joined)
-                    .map(|one| one.uid)
-                    .collect()
-            }),
-        ),
-        Column::new(
-            "muted_members",
-            "those of them who may not send from here on",
-            Value::Users(|c| {
-                c.members
-                    .iter()
-                    .filter(|one| one.muted)
-                    .map(|one| one.uid)
-                    .collect()
-            }),
-        ),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        gid: Group(|c| Some(c.gid)), "the group";
+        by: User(|c| Some(c.by)), "the user who changed it";
+        kind: Word(|c| Some(c.kind.as_str())),
+            "create, add, remove, join, leave, role, rename, mute, unmute, options or dissolve";
+        name: Name(|c| Some(&c.settings.name)), "the name from here on";
+        owner: User(|c| Some(c.settings.owner)), "the owner from here on";
+        open: Flag(|c| c.settings.open), "anybody may join from here on";
+        whole_history: Flag(|c| c.settings.whole_history), "members see what was sent before they joined";
+        muted: Flag(|c| c.settings.muted), "only admins and the owner send from here on";
+        dissolved: Flag(|c| c.settings.dissolved), "the group has ended";
+        member_count: Number(|c| Some(c.member_count)), "how many members there are from here on";
+        last_mid: Number(|c| Some(c.last_mid.get())), "the newest message; who joins has read up to it";
+        members: Users(|c| c.members.iter().map(|one| one.uid).collect()), "the users whom the change concerns";
+        roles: Words(|c| c.members.iter().map(|one| one.role.map_or("none", GroupRole::as_str)).collect()),
+            "the roles of these users from here on, in the same order: member, admin, owner; none if one is no longer a member";
+        joined: Users(|c| c.members.iter().filter(|one| one.joined).map(|one| one.uid).collect()),
+            "those of them who were no members before";
+        muted_members: Users(|c| c.members.iter().filter(|one| one.muted).map(|one| one.uid).collect()),
+            "those of them who may not send from here on";
+    };
 }
 
 /// The kinds of [`GroupChange`].
@@ -533,11 +468,19 @@ impl CommandKind for ChangeGroup {
 }
 
 impl EventKind for GroupChange {
+    fn label(&self) -> &'static str {
+        "group_change"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_conversation(self.by, Recipient::Group(self.gid))
     }
 
     fn is_for_author(&self) -> bool {
         false
+    }
+
+    fn extra_bytes(&self) -> usize {
+        self.settings.name.len() + size_of_val(self.members.as_slice())
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    ChangeSeq, Column, ColumnValue as Value, ConversationId, Mid, Ordinal, Recipient, UserId,
+    ChangeSeq, Column, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, both_users_or_author, first_unequal,
         read_ack::ReadPosition, recipient_field,
     },
     malformed::{Malformed, mid, ordinal_between_users, text, uid},
-    proto,
+    proto::{self, ChangeKind},
 };
 
 /// What happens to a message, or to one user's view of a conversation.
@@ -36,16 +36,22 @@ pub type Reactions = BTreeMap<UserId, String>;
 pub const MAX_EMOJI_BYTES: usize = 32;
 
 impl Change {
-    /// `recall`, `delete`, `edit`, `hide`, `clear` or `react`, as in JSON and in MySQL.
+    /// As [`ChangeKind::as_str`].
     #[must_use]
     pub fn kind(&self) -> &'static str {
+        self.kind_in_proto().as_str()
+    }
+
+    /// The kind as in the `.proto` file.
+    #[must_use]
+    pub fn kind_in_proto(&self) -> ChangeKind {
         match self {
-            Self::Recall => "recall",
-            Self::Delete => "delete",
-            Self::Edit(_) => "edit",
-            Self::Hide => "hide",
-            Self::Clear => "clear",
-            Self::React(_) => "react",
+            Self::Recall => ChangeKind::Recall,
+            Self::Delete => ChangeKind::Delete,
+            Self::Edit(_) => ChangeKind::Edit,
+            Self::Hide => ChangeKind::Hide,
+            Self::Clear => ChangeKind::Clear,
+            Self::React(_) => ChangeKind::React,
         }
     }
 
@@ -132,34 +138,49 @@ impl Change {
     }
 
     pub(crate) fn from_proto(kind: i32, msg: String) -> Result<Self, Malformed> {
-        let kind = match proto::ChangeKind::try_from(kind) {
-            Ok(proto::ChangeKind::React) => return Self::react("msg", msg),
-            Ok(proto::ChangeKind::Recall) => "recall",
-            Ok(proto::ChangeKind::Delete) => "delete",
-            Ok(proto::ChangeKind::Edit) => "edit",
-            Ok(proto::ChangeKind::Hide) => "hide",
-            Ok(proto::ChangeKind::Clear) => "clear",
-            Ok(proto::ChangeKind::Unspecified) | Err(_) => {
+        match ChangeKind::try_from(kind) {
+            Ok(ChangeKind::React) => Self::react("msg", msg),
+            Ok(ChangeKind::Unspecified) | Err(_) => {
                 let wrong = format!(
                     "is {kind}; must be 1 (recall), 2 (delete), 3 (edit), 4 (hide), 5 (clear) or 6 (react)"
                 );
-                return Err(Malformed::new("kind", wrong));
+                Err(Malformed::new("kind", wrong))
             }
-        };
-        Self::new(kind, Some(msg).filter(|msg| !msg.is_empty()))
+            Ok(kind) => Self::new(kind.as_str(), Some(msg).filter(|msg| !msg.is_empty())),
+        }
     }
 
     /// The kind in the `.proto` file, and the text of an edit or the emoji of a reaction.
     #[must_use]
-    pub fn into_proto(self) -> (proto::ChangeKind, String) {
+    pub fn into_proto(self) -> (ChangeKind, String) {
+        let kind = self.kind_in_proto();
         match self {
-            Self::React(emoji) => (proto::ChangeKind::React, emoji),
-            Self::Recall => (proto::ChangeKind::Recall, String::new()),
-            Self::Delete => (proto::ChangeKind::Delete, String::new()),
-            Self::Edit(msg) => (proto::ChangeKind::Edit, msg),
-            Self::Hide => (proto::ChangeKind::Hide, String::new()),
-            Self::Clear => (proto::ChangeKind::Clear, String::new()),
+            Self::Edit(text) | Self::React(text) => (kind, text),
+            Self::Recall | Self::Delete | Self::Hide | Self::Clear => (kind, String::new()),
         }
+    }
+}
+
+impl ChangeKind {
+    /// `recall`, `delete`, `edit`, `hide`, `clear` or `react`, as in JSON and in MySQL.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unspecified => "",
+            Self::Recall => "recall",
+            Self::Delete => "delete",
+            Self::Edit => "edit",
+            Self::Hide => "hide",
+            Self::Clear => "clear",
+            Self::React => "react",
+        }
+    }
+
+    /// The kind of this name, as [`Self::as_str`] has it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = (1..).map_while(|number| Self::try_from(number).ok());
+        all.find(|kind| kind.as_str() == name)
     }
 }
 
@@ -229,53 +250,19 @@ impl MessageChange {
 
 impl MessageChange {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new(
-            "by",
-            "the user who made the change",
-            Value::User(|c| Some(c.by)),
-        ),
-        Column::new(
-            "peer",
-            "the other user; null in a group",
-            Value::User(|c| c.to.uid_or_gid().0),
-        ),
-        Column::new(
-            "gid",
-            "the group; null between two users",
-            Value::Group(|c| c.to.uid_or_gid().1),
-        ),
-        Column::new(
-            "mid",
-            "the message; up to which message, of a clear",
-            Value::Number(|c| Some(c.mid.get())),
-        ),
-        Column::new(
-            "kind",
-            "recall, delete, edit, hide, clear or react",
-            Value::Word(|c| Some(c.change.kind())),
-        ),
-        Column::new(
-            "msg",
-            "the text of an edit; null of other kinds",
-            Value::Text(|c| c.change.msg()),
-        ),
-        Column::new(
-            "emoji",
-            "the emoji of a reaction, empty if one is taken back; null of other kinds",
-            Value::Word(|c| c.change.emoji()),
-        ),
-        Column::new(
-            "chg",
-            "the number among the changes of the conversation: 1, 2, 3 …; null of a hide or a clear",
-            Value::Number(|c| Some(c.change_seq.get()).filter(|chg| *chg > 0)),
-        ),
-        Column::new(
-            "n",
-            "of a clear: how many messages the other user had sent up to mid; null if that was no longer known, and in a group",
-            Value::Number(|c| c.ordinal.map(Ordinal::get)),
-        ),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        by: User(|c| Some(c.by)), "the user who made the change";
+        peer: User(|c| c.to.uid_or_gid().0), "the other user; null in a group";
+        gid: Group(|c| c.to.uid_or_gid().1), "the group; null between two users";
+        mid: Number(|c| Some(c.mid.get())), "the message; up to which message, of a clear";
+        kind: Word(|c| Some(c.change.kind())), "recall, delete, edit, hide, clear or react";
+        msg: Text(|c| c.change.msg()), "the text of an edit; null of other kinds";
+        emoji: Word(|c| c.change.emoji()), "the emoji of a reaction, empty if one is taken back; null of other kinds";
+        chg: Number(|c| Some(c.change_seq.get()).filter(|chg| *chg > 0)),
+            "the number among the changes of the conversation: 1, 2, 3 …; null of a hide or a clear";
+        n: Number(|c| c.ordinal.map(Ordinal::get)),
+            "of a clear: how many messages the other user had sent up to mid; null if that was no longer known, and in a group";
+    };
 }
 
 fn change_seq(value: i64, change: &Change) -> Result<ChangeSeq, Malformed> {
@@ -423,12 +410,20 @@ impl CommandKind for ChangeMessage {
 }
 
 impl EventKind for MessageChange {
+    fn label(&self) -> &'static str {
+        "message_change"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_conversation(self.by, self.to)
     }
 
     fn is_for_author(&self) -> bool {
         self.change.is_for_one()
+    }
+
+    fn extra_bytes(&self) -> usize {
+        self.change.content().len()
     }
 
     /// A user who clears a history has read it.
@@ -502,7 +497,7 @@ mod tests {
 
     #[test]
     fn only_what_concerns_its_author_alone_has_no_number() {
-        let changed = |kind: proto::ChangeKind, change_seq| {
+        let changed = |kind: ChangeKind, change_seq| {
             MessageChange::try_from(proto::MessageChanged {
                 by: 1001,
                 peer: 1000,
@@ -513,10 +508,10 @@ mod tests {
             })
         };
         for (kind, may_lack_it) in [
-            (proto::ChangeKind::Hide, true),
-            (proto::ChangeKind::Clear, true),
-            (proto::ChangeKind::Recall, false),
-            (proto::ChangeKind::Delete, false),
+            (ChangeKind::Hide, true),
+            (ChangeKind::Clear, true),
+            (ChangeKind::Recall, false),
+            (ChangeKind::Delete, false),
         ] {
             assert!(!changed(kind, 1).unwrap().is_own());
             assert_eq!(changed(kind, 0).is_ok_and(|own| own.is_own()), may_lack_it);
@@ -532,7 +527,7 @@ mod tests {
                 peer: 1000,
                 gid: 0,
                 mid: 3,
-                kind: proto::ChangeKind::Recall.into(),
+                kind: ChangeKind::Recall.into(),
                 msg: String::new(),
             };
             edit(&mut change);

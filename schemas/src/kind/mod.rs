@@ -76,11 +76,17 @@ pub trait CommandKind {
 
 /// What depends on the kind of an event.
 pub trait EventKind {
+    /// The name of the kind in metrics, exports and reports; one of [`Body::LABELS`](crate::event::Body::LABELS).
+    fn label(&self) -> &'static str;
+
     /// The author and the conversation of the command that led to it.
     fn scope(&self) -> CommandScope;
 
     /// Whether the event concerns its author alone: only the author's devices receive it.
     fn is_for_author(&self) -> bool;
+
+    /// What its texts and lists take, bytes.
+    fn extra_bytes(&self) -> usize;
 
     /// The read positions between two users that the event raises, unless they are higher already.
     fn read_positions(&self) -> [Option<ReadPosition>; 2] {

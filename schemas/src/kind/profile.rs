@@ -1,7 +1,7 @@
 //! What others see of a user.
 
 use crate::{
-    Column, ColumnValue as Value, TimestampMs, UserId,
+    Column, TimestampMs, UserId,
     kind::{CommandKind, CommandScope, EventKind, Redrive, first_unequal},
     malformed::{Malformed, uid},
     proto,
@@ -53,24 +53,12 @@ impl Profile {
 
 impl Profile {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new("uid", "the user", Value::User(|p| Some(p.uid))),
-        Column::new(
-            "nick",
-            "the name that others see",
-            Value::Name(|p| Some(&p.nick)),
-        ),
-        Column::new(
-            "avatar",
-            "a URL, or null",
-            Value::Name(|p| p.avatar.as_deref()),
-        ),
-        Column::new(
-            "extra",
-            "a JSON object, or null",
-            Value::Name(|p| p.extra.as_deref()),
-        ),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        uid: User(|p| Some(p.uid)), "the user";
+        nick: Name(|p| Some(&p.nick)), "the name that others see";
+        avatar: Name(|p| p.avatar.as_deref()), "a URL, or null";
+        extra: Name(|p| p.extra.as_deref()), "a JSON object, or null";
+    };
 }
 
 /// A profile as the stores have it.
@@ -223,12 +211,21 @@ impl CommandKind for Profile {
 }
 
 impl EventKind for Profile {
+    fn label(&self) -> &'static str {
+        "profile"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_user(self.uid)
     }
 
     fn is_for_author(&self) -> bool {
         true
+    }
+
+    fn extra_bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_deref().map_or(0, str::len);
+        self.nick.len() + length(&self.avatar) + length(&self.extra)
     }
 }
 

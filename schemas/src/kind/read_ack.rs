@@ -1,7 +1,7 @@
 //! A read-ack, and the read position that it moves up.
 
 use crate::{
-    Column, ColumnValue as Value, ConversationId, DeviceClass, Mid, Ordinal, Recipient, UserId,
+    Column, ConversationId, DeviceClass, Mid, Ordinal, Recipient, UserId,
     device::device_class,
     kind::{CommandKind, CommandScope, EventKind, Redrive, Retry, first_unequal, recipient_field},
     malformed::{Malformed, mid, ordinal_between_users, uid},
@@ -64,34 +64,15 @@ impl ReadPosition {
 
 impl ReadPosition {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new("uid", "the reader", Value::User(|p| Some(p.uid))),
-        Column::new(
-            "peer",
-            "the other user; null in a group",
-            Value::User(|p| p.to.uid_or_gid().0),
-        ),
-        Column::new(
-            "gid",
-            "the group; null between two users",
-            Value::Group(|p| p.to.uid_or_gid().1),
-        ),
-        Column::new(
-            "device",
-            "pc or mobile",
-            Value::Word(|p| Some(p.device.as_str())),
-        ),
-        Column::new(
-            "mid",
-            "the newest message read",
-            Value::Number(|p| Some(p.mid.get())),
-        ),
-        Column::new(
-            "n",
-            "how many messages the other user had sent up to it; null if that was no longer known, and in a group",
-            Value::Number(|p| p.ordinal.map(Ordinal::get)),
-        ),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        uid: User(|p| Some(p.uid)), "the reader";
+        peer: User(|p| p.to.uid_or_gid().0), "the other user; null in a group";
+        gid: Group(|p| p.to.uid_or_gid().1), "the group; null between two users";
+        device: Word(|p| Some(p.device.as_str())), "pc or mobile";
+        mid: Number(|p| Some(p.mid.get())), "the newest message read";
+        n: Number(|p| p.ordinal.map(Ordinal::get)),
+            "how many messages the other user had sent up to it; null if that was no longer known, and in a group";
+    };
 }
 
 impl TryFrom<proto::ReadAck> for ReadAck {
@@ -186,12 +167,20 @@ impl CommandKind for ReadAck {
 }
 
 impl EventKind for ReadPosition {
+    fn label(&self) -> &'static str {
+        "read_position"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_conversation(self.uid, self.to)
     }
 
     fn is_for_author(&self) -> bool {
         true
+    }
+
+    fn extra_bytes(&self) -> usize {
+        0
     }
 
     fn read_positions(&self) -> [Option<ReadPosition>; 2] {

@@ -1,7 +1,7 @@
 //! A message: the command that sends it, and the event that gives it its number.
 
 use crate::{
-    ClientMsgId, Column, ColumnValue as Value, ConversationId, Mid, Ordinal, Recipient, UserId,
+    ClientMsgId, Column, ConversationId, Mid, Ordinal, Recipient, UserId,
     kind::{
         CommandKind, CommandScope, EventKind, Redrive, Retry, both_users_or_author, first_unequal,
         recipient_field,
@@ -81,35 +81,16 @@ impl Message {
 
 impl Message {
     /// The columns of its table.
-    pub const COLUMNS: &[Column<Self>] = &[
-        Column::new("srcid", "the sender", Value::User(|m| Some(m.srcid))),
-        Column::new(
-            "destid",
-            "the receiver; null in a group",
-            Value::User(|m| m.to.uid_or_gid().0),
-        ),
-        Column::new(
-            "gid",
-            "the group; null between two users",
-            Value::Group(|m| m.to.uid_or_gid().1),
-        ),
-        Column::new(
-            "mid",
-            "the number in the conversation: 1, 2, 3 …",
-            Value::Number(|m| Some(m.mid.get())),
-        ),
-        Column::new(
-            "n",
-            "the number among the sender's messages of the conversation: 1, 2, 3 …; null in a group",
-            Value::Number(|m| Some(m.ordinal.get()).filter(|n| *n > 0)),
-        ),
-        Column::new(
-            "client_msg_id",
-            "the sender's own id of the send",
-            Value::ChosenId(|m| Some(m.client_msg_id.as_str())),
-        ),
-        Column::new("msg", "the text", Value::Text(|m| Some(&m.msg))),
-    ];
+    pub const COLUMNS: &[Column<Self>] = crate::columns! {
+        srcid: User(|m| Some(m.srcid)), "the sender";
+        destid: User(|m| m.to.uid_or_gid().0), "the receiver; null in a group";
+        gid: Group(|m| m.to.uid_or_gid().1), "the group; null between two users";
+        mid: Number(|m| Some(m.mid.get())), "the number in the conversation: 1, 2, 3 …";
+        n: Number(|m| Some(m.ordinal.get()).filter(|n| *n > 0)),
+            "the number among the sender's messages of the conversation: 1, 2, 3 …; null in a group";
+        client_msg_id: ChosenId(|m| Some(m.client_msg_id.as_str())), "the sender's own id of the send";
+        msg: Text(|m| Some(&m.msg)), "the text";
+    };
 }
 
 impl TryFrom<proto::SendMessage> for SendMessage {
@@ -216,11 +197,19 @@ impl CommandKind for SendMessage {
 }
 
 impl EventKind for Message {
+    fn label(&self) -> &'static str {
+        "message"
+    }
+
     fn scope(&self) -> CommandScope {
         CommandScope::of_conversation(self.srcid, self.to)
     }
 
     fn is_for_author(&self) -> bool {
         false
+    }
+
+    fn extra_bytes(&self) -> usize {
+        self.msg.len() + self.client_msg_id.as_str().len()
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Totals(BTreeMap<&'static str, u64>);
 impl Totals {
     /// Adds what a shell has done since `before`.
     pub(super) fn add(&mut self, before: &Counts, now: &Counts) {
-        for ((name, was), (_, is)) in named(before).into_iter().zip(named(now)) {
+        for ((name, was), (_, is)) in before.by_outcome().zip(now.by_outcome()) {
             *self.0.entry(name).or_default() += is - was;
         }
     }
@@ -43,21 +43,4 @@ impl Totals {
         }
         self.0.clone()
     }
-}
-
-fn named(counts: &Counts) -> [(&'static str, u64); 12] {
-    [
-        ("message", counts.messages),
-        ("read_position", counts.read_positions),
-        ("control", counts.controls),
-        ("progress", counts.progress),
-        ("message_change", counts.message_changes),
-        ("contact_change", counts.contact_changes),
-        ("group_change", counts.group_changes),
-        ("profile", counts.profiles),
-        ("repeat", counts.repeats),
-        ("idle_read_ack", counts.no_op_read_acks),
-        ("idle_change", counts.no_op_changes),
-        ("dead_letter", counts.dead_letters),
-    ]
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use schemas::event::{Body, Event, Source};
+use schemas::event::{Event, Source};
 
 use super::{DeadLetter, HaltReason, OutputId, ShellConfig, ShellEffects};
 
@@ -57,7 +57,7 @@ impl Outbox {
 
     /// Queues an event.
     pub(super) fn push_event(&mut self, event: Event) -> OutputId {
-        let bytes = event_bytes(&event);
+        let bytes = RECORD_BYTES + event.body.extra_bytes();
         self.push(bytes, Output::Append(event))
     }
 
@@ -194,22 +194,6 @@ impl Outbox {
 
 /// The size of a record without its texts, in memory and on the log.
 const RECORD_BYTES: usize = 128;
-
-fn event_bytes(event: &Event) -> usize {
-    let texts = match &event.body {
-        Body::Message(message) => message.msg.len() + message.client_msg_id.as_str().len(),
-        Body::MessageChange(change) => change.change.content().len(),
-        Body::GroupChange(change) => {
-            change.settings.name.len() + size_of_val(change.members.as_slice())
-        }
-        Body::Profile(profile) => {
-            let length = |text: &Option<String>| text.as_deref().map_or(0, str::len);
-            profile.nick.len() + length(&profile.avatar) + length(&profile.extra)
-        }
-        Body::ReadPosition(_) | Body::Control(_) | Body::Progress | Body::ContactChange(_) => 0,
-    };
-    RECORD_BYTES + texts
-}
 
 fn dead_letter_bytes(letter: &DeadLetter) -> usize {
     let record = &letter.record;

@@ -12,33 +12,34 @@ use super::{
 };
 use crate::core::{Decision, Inbound, NoOp, State, snapshot::Snapshot, step};
 
-/// How many records of each kind a shell has processed since it started.
+/// What becomes of a record beside an event.
+const REPEAT: &str = "repeat";
+const IDLE_READ_ACK: &str = "idle_read_ack";
+const IDLE_CHANGE: &str = "idle_change";
+const DEAD_LETTER: &str = "dead_letter";
+const OTHER_OUTCOMES: [&str; 4] = [REPEAT, IDLE_READ_ACK, IDLE_CHANGE, DEAD_LETTER];
+
+/// How many records a shell has processed since it started, by outcome: the kind of event, or another outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Messages sequenced.
-    pub messages: u64,
-    /// Read positions moved.
-    pub read_positions: u64,
-    /// Control records applied.
-    pub controls: u64,
-    /// Progress records.
-    pub progress: u64,
-    /// Changes to messages.
-    pub message_changes: u64,
-    /// Changes to contacts.
-    pub contact_changes: u64,
-    /// Changes to groups and their members.
-    pub group_changes: u64,
-    /// Profiles set.
-    pub profiles: u64,
-    /// Sends whose client_msg_id is already sequenced.
-    pub repeats: u64,
-    /// Read-acks that advanced no position.
-    pub no_op_read_acks: u64,
-    /// Changes that changed nothing.
-    pub no_op_changes: u64,
-    /// Records written to the dead-letter topic.
-    pub dead_letters: u64,
+pub struct Counts([u64; Body::LABELS.len() + OTHER_OUTCOMES.len()]);
+
+impl Counts {
+    fn add(&mut self, outcome: &str) {
+        let mut counts = self.0.iter_mut().zip(Self::outcomes());
+        let (count, _) = counts
+            .find(|(_, name)| *name == outcome)
+            .expect("every outcome is listed");
+        *count += 1;
+    }
+
+    /// The outcomes with their counts.
+    pub fn by_outcome(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Self::outcomes().zip(self.0)
+    }
+
+    fn outcomes() -> impl Iterator<Item = &'static str> {
+        Body::LABELS.into_iter().chain(OTHER_OUTCOMES)
+    }
 }
 
 /// The decisions for one owned partition, without I/O.
@@ -292,7 +293,7 @@ impl PartitionShell {
         match step(&self.state, self.partition, &inbound) {
             Decision::Emit(event) => self.emit(event, now_ms),
             Decision::DeadLetter(refusal) => {
-                self.counts.dead_letters += 1;
+                self.counts.add(DEAD_LETTER);
                 let record = record.to_record();
                 self.outbox.push_dead_letter(DeadLetter { record, refusal });
             }
@@ -306,16 +307,7 @@ impl PartitionShell {
     }
 
     fn emit(&mut self, event: Event, now_ms: u64) {
-        match &event.body {
-            Body::Message(_) => self.counts.messages += 1,
-            Body::ReadPosition(_) => self.counts.read_positions += 1,
-            Body::Control(_) => self.counts.controls += 1,
-            Body::Progress => self.counts.progress += 1,
-            Body::MessageChange(_) => self.counts.message_changes += 1,
-            Body::ContactChange(_) => self.counts.contact_changes += 1,
-            Body::GroupChange(_) => self.counts.group_changes += 1,
-            Body::Profile(_) => self.counts.profiles += 1,
-        }
+        self.counts.add(event.body.label());
         self.state.apply(&event);
         self.snapshots.changed();
         self.progress.output(now_ms);
@@ -325,18 +317,16 @@ impl PartitionShell {
     }
 
     fn count_no_op(&mut self, no_op: NoOp) {
-        match no_op {
-            NoOp::Repeat => self.counts.repeats += 1,
+        self.counts.add(match no_op {
+            NoOp::Repeat => REPEAT,
             NoOp::PositionNotAdvanced { .. } | NoOp::UnknownConversation | NoOp::NoteToSelf => {
-                self.counts.no_op_read_acks += 1;
+                IDLE_READ_ACK
             }
             NoOp::AlreadyRecalled
             | NoOp::AlreadyCleared
             | NoOp::ContactUnchanged
-            | NoOp::GroupUnchanged => {
-                self.counts.no_op_changes += 1;
-            }
-        }
+            | NoOp::GroupUnchanged => IDLE_CHANGE,
+        });
     }
 
     fn appended(
@@ -361,7 +351,7 @@ impl PartitionShell {
         if !may_go || !self.progress.is_due(now_ms) {
             return;
         }
-        self.counts.progress += 1;
+        self.counts.add(Body::Progress.label());
         self.progress.queued(now_ms);
         self.last_emitted = self.stepped;
         self.ends_with_repeat = false;

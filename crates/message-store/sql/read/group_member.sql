@@ -1,2 +1,2 @@
-SELECT gid, uid, role, muted, join_mid, pos FROM {table}
+SELECT {columns} FROM {table}
 WHERE gid = ? AND uid = ?

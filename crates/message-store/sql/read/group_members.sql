@@ -1,3 +1,3 @@
-SELECT gid, uid, role, muted, join_mid, pos FROM {table}
+SELECT {columns} FROM {table}
 WHERE gid = ? AND uid > ? AND role > 0
 ORDER BY uid LIMIT ?

@@ -1,4 +1,3 @@
-SELECT gid, name, owner, open, whole_history, muted, dissolved, member_count,
-    last_mid, last_ts, last_srcid, preview, last_chg, last_state, chg, pos
+SELECT {columns}
 FROM {table}
 WHERE gid IN ({gids})

@@ -1,3 +1,3 @@
-SELECT gid, uid, role, muted, join_mid, pos FROM {table}
+SELECT {columns} FROM {table}
 WHERE (gid = {gid} AND uid > {uid}) OR gid > {gid}
 ORDER BY gid, uid LIMIT {limit}

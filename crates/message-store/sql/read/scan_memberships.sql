@@ -1,3 +1,3 @@
-SELECT uid, gid, join_pos, left_pos, join_mid, own_last_mid, pc_read_mid, mobile_read_mid, clear_mid, own_pos, pos FROM {table}
+SELECT {columns} FROM {table}
 WHERE (uid = {uid} AND gid > {gid}) OR uid > {uid}
 ORDER BY uid, gid LIMIT {limit}

@@ -8,16 +8,6 @@ use crate::{ContactCursor, ContactRow, StoreError, arguments::Arguments, datetim
 /// The last millisecond that a DATETIME has.
 const END_OF_TIME: TimestampMs = TimestampMs(253_402_300_799_999);
 
-/// What is read of a contact; see `decode::contact`.
-const COLUMNS: &str = "uid, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
-    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, \
-    chg, own_pos, pos, last_chg, last_state, favourite, pinned, muted, blocked, deleted_mid, clear_mid";
-
-/// Fills in the `{columns}` of a statement that reads contacts.
-pub(super) fn with_columns(sql: &str) -> String {
-    sql.replace("{columns}", COLUMNS)
-}
-
 impl ReadTx {
     /// One contact.
     pub async fn contact(
@@ -27,7 +17,7 @@ impl ReadTx {
     ) -> Result<Option<ContactRow>, StoreError> {
         let table = self.contact_table(uid)?;
         let arguments = Arguments::default().with(uid.get()).with(peer.get());
-        let sql = with_columns(include_str!("../../sql/read/contact.sql"));
+        let sql = include_str!("../../sql/read/contact.sql").replace("{columns}", decode::CONTACT);
         Ok(self
             .fetch(&sql, &table, arguments, decode::contact)
             .await?
@@ -46,7 +36,8 @@ impl ReadTx {
             by_table.entry(number).or_default().push(pair);
         }
         let sql = |tx: &Self, (number, pairs): (TableNumber, Vec<String>)| {
-            Ok(with_columns(include_str!("../../sql/read/contacts.sql"))
+            Ok(include_str!("../../sql/read/contacts.sql")
+                .replace("{columns}", decode::CONTACT)
                 .replace("{table}", &tx.table(Table::Contact, number)?)
                 .replace("{pairs}", &pairs.join(" OR ")))
         };
@@ -70,7 +61,8 @@ impl ReadTx {
             .chain(behind)
             .map(|uid| uid.to_string())
             .collect();
-        let sql = with_columns(include_str!("../../sql/read/contacts_of.sql"))
+        let sql = include_str!("../../sql/read/contacts_of.sql")
+            .replace("{columns}", decode::CONTACT)
             .replace("{uids}", &behind.join(", "))
             .replace("{uid}", &uid.to_string())
             .replace("{peer}", &peer.to_string())
@@ -90,7 +82,8 @@ impl ReadTx {
         let table = self.contact_table(uid)?;
         let hidden = self.table(Table::Hidden, TableNumber::of_user(uid))?;
         let since: Vec<String> = Partition::all().map(|p| since(p).to_string()).collect();
-        let sql = with_columns(include_str!("../../sql/read/contacts_since.sql"))
+        let sql = include_str!("../../sql/read/contacts_since.sql")
+            .replace("{columns}", decode::CONTACT)
             .replace("{hidden}", &hidden)
             .replace("{uid}", &uid.to_string())
             .replace("{partition}", &partition.to_string())
@@ -124,7 +117,8 @@ impl ReadTx {
             .with(pinned)
             .with(limit);
         let hidden = self.table(Table::Hidden, TableNumber::of_user(uid))?;
-        let sql = with_columns(include_str!("../../sql/read/contact_page.sql"))
+        let sql = include_str!("../../sql/read/contact_page.sql")
+            .replace("{columns}", decode::CONTACT)
             .replace("{hidden}", &hidden);
         self.fetch(&sql, &table, arguments, decode::listed_contact)
             .await

@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, fmt::Display};
 use schemas::{
     ChangeSeq, ContactFlags, ConversationId, DirectConversation, GroupRole, GroupSettings,
     LogPosition, Mid, NextOffset, Ordinal, Partition, PartitionMap, PerDevice, Profile, Reactions,
-    Recipient, StoredProfile, TimestampMs, UserId, event::SourceOffset,
+    Recipient, StoredProfile, TimestampMs, UserId, event::SourceOffset, proto::ChangeKind,
 };
 use sqlx::{Row as _, mysql::MySqlRow, types::time::PrimitiveDateTime};
 
 use crate::{
-    ChangeKind, ContactDelta, ContactRow, FlagsAt, GroupHead, GroupMemberRow, GroupRow,
-    LastMessage, Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange,
+    ContactDelta, ContactRow, FlagsAt, GroupHead, GroupMemberRow, GroupRow, LastMessage,
+    Membership, MessageRow, MessageState, ReadRow, ReadUpTo, StoreError, StoredChange,
     StoredOffset, StoredRead, conversation::Kind, datetime,
 };
 
@@ -115,7 +115,7 @@ pub(super) fn change(row: &MySqlRow) -> Result<StoredChange, StoreError> {
         change_seq,
         mid: number(row, "mid")?,
         by: number(row, "uid")?,
-        kind: ChangeKind::from_column(&kind)
+        kind: ChangeKind::named(&kind)
             .ok_or_else(|| refused("change_kind", format!("there is no {kind:?}")))?,
         ts: timestamp(row, "ts")?,
         id,
@@ -134,6 +134,10 @@ fn conversation(row: &MySqlRow) -> Result<ConversationId, StoreError> {
     }
     Ok(DirectConversation::new(lo, hi).into())
 }
+
+/// The columns of a group that reads select.
+pub(super) const GROUP: &str = "gid, name, owner, open, whole_history, muted, dissolved, member_count, \
+    last_mid, last_ts, last_srcid, preview, last_chg, last_state, chg, pos";
 
 pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
     let settings = match row.try_get::<i64, _>("owner")? {
@@ -157,6 +161,8 @@ pub(super) fn group(row: &MySqlRow) -> Result<GroupRow, StoreError> {
     })
 }
 
+pub(super) const GROUP_MEMBER: &str = "gid, uid, role, muted, join_mid, pos";
+
 pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError> {
     Ok(GroupMemberRow {
         gid: number(row, "gid")?,
@@ -168,7 +174,12 @@ pub(super) fn group_member(row: &MySqlRow) -> Result<GroupMemberRow, StoreError>
     })
 }
 
-/// A row of a group with that of a member.
+/// The columns of a group `g` with a member `m`.
+pub(super) fn group_head_columns() -> String {
+    let of_group = GROUP.replace(", ", ", g.");
+    format!("g.{of_group}, m.role AS member_role, m.muted AS member_muted, m.join_mid")
+}
+
 pub(super) fn group_head(row: &MySqlRow) -> Result<GroupHead, StoreError> {
     let group = group(row)?;
     Ok(GroupHead {
@@ -195,6 +206,9 @@ fn role(row: &MySqlRow, column: &str) -> Result<Option<GroupRole>, StoreError> {
     }
 }
 
+pub(super) const MEMBERSHIP: &str = "uid, gid, join_pos, left_pos, join_mid, own_last_mid, \
+    pc_read_mid, mobile_read_mid, clear_mid, own_pos, pos";
+
 pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
     Ok(Membership {
         uid: number(row, "uid")?,
@@ -213,6 +227,10 @@ pub(super) fn membership(row: &MySqlRow) -> Result<Membership, StoreError> {
         event_offset: row.try_get("pos")?,
     })
 }
+
+pub(super) const CONTACT: &str = "uid, peer, last_mid, last_ts, last_srcid, preview, peer_n, own_n, \
+    pc_read_mid, pc_read_n, mobile_read_mid, mobile_read_n, \
+    chg, own_pos, pos, last_chg, last_state, favourite, pinned, muted, blocked, deleted_mid, clear_mid";
 
 pub(super) fn contact(row: &MySqlRow) -> Result<ContactRow, StoreError> {
     let event_offset = row.try_get("pos")?;

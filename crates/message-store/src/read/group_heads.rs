@@ -31,6 +31,7 @@ impl ReadTx {
             let partition = i64::from(number.get()).try_into();
             let partition = partition.map_err(StoreError::fatal)?;
             Ok(include_str!("../../sql/read/group_heads.sql")
+                .replace("{columns}", &decode::group_head_columns())
                 .replace("{table}", &tx.table(Table::Group, number)?)
                 .replace("{members}", &tx.table(Table::GroupMember, number)?)
                 .replace("{uid}", &uid.to_string())
@@ -69,9 +70,10 @@ impl ReadTx {
     ) -> Result<Option<Membership>, StoreError> {
         let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
         let arguments = Arguments::default().with(uid.get()).with(gid.get());
-        let sql = include_str!("../../sql/read/membership.sql");
+        let sql =
+            include_str!("../../sql/read/membership.sql").replace("{columns}", decode::MEMBERSHIP);
         Ok(self
-            .fetch(sql, &table, arguments, decode::membership)
+            .fetch(&sql, &table, arguments, decode::membership)
             .await?
             .pop())
     }

@@ -15,6 +15,7 @@ impl ReadTx {
         let ids = gids.iter().map(|gid| (gid.partition().into(), gid.get()));
         let sql = |tx: &Self, number, gids: &str| {
             Ok(include_str!("../../sql/read/groups.sql")
+                .replace("{columns}", decode::GROUP)
                 .replace("{table}", &tx.table(Table::Group, number)?)
                 .replace("{gids}", gids))
         };
@@ -29,9 +30,10 @@ impl ReadTx {
     ) -> Result<Option<GroupMemberRow>, StoreError> {
         let table = self.group_table(Table::GroupMember, gid)?;
         let arguments = Arguments::default().with(gid.get()).with(uid.get());
-        let sql = include_str!("../../sql/read/group_member.sql");
+        let sql = include_str!("../../sql/read/group_member.sql")
+            .replace("{columns}", decode::GROUP_MEMBER);
         Ok(self
-            .fetch(sql, &table, arguments, decode::group_member)
+            .fetch(&sql, &table, arguments, decode::group_member)
             .await?
             .pop())
     }
@@ -48,8 +50,9 @@ impl ReadTx {
             .with(gid.get())
             .with(after.map_or(0, UserId::get))
             .with(limit);
-        let sql = include_str!("../../sql/read/group_members.sql");
-        self.fetch(sql, &table, arguments, decode::group_member)
+        let sql = include_str!("../../sql/read/group_members.sql")
+            .replace("{columns}", decode::GROUP_MEMBER);
+        self.fetch(&sql, &table, arguments, decode::group_member)
             .await
     }
 
@@ -65,8 +68,10 @@ impl ReadTx {
             .with(uid.get())
             .with(after.map_or(0, GroupId::get))
             .with(limit);
-        let sql = include_str!("../../sql/read/memberships.sql");
-        self.fetch(sql, &table, arguments, decode::membership).await
+        let sql =
+            include_str!("../../sql/read/memberships.sql").replace("{columns}", decode::MEMBERSHIP);
+        self.fetch(&sql, &table, arguments, decode::membership)
+            .await
     }
 
     /// Up to `limit` memberships of a user after `after`, by partition and gid, also of groups that the user has left.
@@ -83,8 +88,10 @@ impl ReadTx {
             .with(partition.get())
             .with(gid)
             .with(limit);
-        let sql = include_str!("../../sql/read/memberships_by_partition.sql");
-        self.fetch(sql, &table, arguments, decode::membership).await
+        let sql = include_str!("../../sql/read/memberships_by_partition.sql")
+            .replace("{columns}", decode::MEMBERSHIP);
+        self.fetch(&sql, &table, arguments, decode::membership)
+            .await
     }
 }
 
@@ -96,9 +103,10 @@ impl ReadTx {
         after: Option<GroupId>,
         limit: u32,
     ) -> Result<Vec<GroupRow>, StoreError> {
-        let sql = include_str!("../../sql/read/scan_groups.sql");
+        let sql =
+            include_str!("../../sql/read/scan_groups.sql").replace("{columns}", decode::GROUP);
         let key = [("after", after.map_or(0, GroupId::get))];
-        self.scan(sql, (Table::Group, number), &key, limit, decode::group)
+        self.scan(&sql, (Table::Group, number), &key, limit, decode::group)
             .await
     }
 
@@ -110,10 +118,11 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<GroupMemberRow>, StoreError> {
         let (gid, uid) = after.map_or((0, 0), |(gid, uid)| (gid.get(), uid.get()));
-        let sql = include_str!("../../sql/read/scan_group_members.sql");
+        let sql = include_str!("../../sql/read/scan_group_members.sql")
+            .replace("{columns}", decode::GROUP_MEMBER);
         let key = [("gid", gid), ("uid", uid)];
         self.scan(
-            sql,
+            &sql,
             (Table::GroupMember, number),
             &key,
             limit,
@@ -130,10 +139,11 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<Membership>, StoreError> {
         let (uid, gid) = after.map_or((0, 0), |(uid, gid)| (uid.get(), gid.get()));
-        let sql = include_str!("../../sql/read/scan_memberships.sql");
+        let sql = include_str!("../../sql/read/scan_memberships.sql")
+            .replace("{columns}", decode::MEMBERSHIP);
         let key = [("uid", uid), ("gid", gid)];
         self.scan(
-            sql,
+            &sql,
             (Table::Membership, number),
             &key,
             limit,

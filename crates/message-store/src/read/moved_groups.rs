@@ -37,6 +37,7 @@ impl ReadTx {
         }
         let sql = |tx: &Self, partition| {
             Ok(include_str!("../../sql/read/moved_groups.sql")
+                .replace("{columns}", &decode::group_head_columns())
                 .replace("{table}", &tx.table(Table::Group, partition)?)
                 .replace("{members}", &tx.table(Table::GroupMember, partition)?)
                 .replace("{uid}", &uid.to_string())
@@ -112,6 +113,7 @@ impl ReadTx {
         let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
         let since: Vec<String> = Partition::all().map(|p| since(p).to_string()).collect();
         let sql = include_str!("../../sql/read/memberships_since.sql")
+            .replace("{columns}", decode::MEMBERSHIP)
             .replace("{uid}", &uid.to_string())
             .replace("{since}", &since.join(", "))
             .replace("{limit}", &limit.to_string());
@@ -130,6 +132,7 @@ impl ReadTx {
         let table = self.table(Table::Membership, TableNumber::of_user(uid))?;
         let gids: Vec<String> = gids.iter().map(ToString::to_string).collect();
         let sql = include_str!("../../sql/read/memberships_of.sql")
+            .replace("{columns}", decode::MEMBERSHIP)
             .replace("{uid}", &uid.to_string())
             .replace("{gids}", &gids.join(", "));
         self.fetch_once(&sql, &table, decode::membership).await

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use schemas::{ConversationId, GroupId, Mid, TableNumber, UserId};
 use sqlx::{Row as _, mysql::MySqlRow};
 
-use super::{ReadTx, contacts, decode};
+use super::{ReadTx, decode};
 use crate::{
     ContactRow, MessageRow, Sink, StoreError, StoredChange, StoredRead,
     conversation::{Kind, lo_and_hi},
@@ -165,7 +165,8 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<ContactRow>, StoreError> {
         let (uid, peer) = after.map_or((0, 0), |(uid, peer)| (uid.get(), peer.get()));
-        let sql = contacts::with_columns(include_str!("../../sql/read/scan_contacts.sql"));
+        let sql =
+            include_str!("../../sql/read/scan_contacts.sql").replace("{columns}", decode::CONTACT);
         let key = [("uid", uid), ("peer", peer)];
         self.scan(&sql, (Table::Contact, number), &key, limit, decode::contact)
             .await

@@ -59,17 +59,15 @@ impl MessageStore {
         let memberships = by_table(self, shard, memberships, table_of, sort_key)?;
         let table_of = |row: &ContactDelta| TableNumber::of_user(row.uid);
         let sort_key = |row: &ContactDelta| (row.uid.get(), row.peer.get());
-        let sorted = by_table(self, shard, contacts, table_of, sort_key)?;
+        let contacts = by_table(self, shard, contacts, table_of, sort_key)?;
         let table_of = |row: &StoredProfile| TableNumber::of_user(row.profile.uid);
         let sort_key = |row: &StoredProfile| (row.profile.uid.get(), 0);
         let profiles = by_table(self, shard, profiles, table_of, sort_key)?;
         let mut statements = Vec::new();
-        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-            let n = rows[0].0;
-            let rows: Vec<&ContactDelta> = rows.iter().map(|(_, row)| *row).collect();
-            let table = self.names().table(Table::Contact, n);
-            statements.extend(merge_changes(&table, &rows)?);
-            statements.extend(merge(&table, &rows)?);
+        for (n, rows) in &contacts {
+            let table = self.names().table(Table::Contact, *n);
+            statements.extend(merge_changes(&table, rows)?);
+            statements.extend(merge(&table, rows)?);
             let hidden = rows.iter().flat_map(|row| {
                 let conversation: ConversationId =
                     DirectConversation::new(row.uid, row.peer).into();
@@ -77,30 +75,27 @@ impl MessageStore {
                     .iter()
                     .map(move |mid| (row.uid, conversation, *mid))
             });
-            statements.extend(hide(&self.names().table(Table::Hidden, n), hidden)?);
+            statements.extend(hide(&self.names().table(Table::Hidden, *n), hidden)?);
         }
-        for rows in memberships.chunk_by(|(a, _), (b, _)| a == b) {
-            let n = rows[0].0;
-            let rows: Vec<&Membership> = rows.iter().map(|(_, row)| *row).collect();
-            let table = self.names().table(Table::Membership, n);
-            statements.extend(groups::merge_memberships(&table, &rows)?);
+        for (n, rows) in &memberships {
+            let table = self.names().table(Table::Membership, *n);
+            statements.extend(groups::merge_memberships(&table, rows)?);
             let hidden = rows.iter().flat_map(|row| {
                 let conversation = ConversationId::Group(row.gid);
                 row.hidden
                     .iter()
                     .map(move |mid| (row.uid, conversation, *mid))
             });
-            statements.extend(hide(&self.names().table(Table::Hidden, n), hidden)?);
+            statements.extend(hide(&self.names().table(Table::Hidden, *n), hidden)?);
         }
-        for rows in profiles.chunk_by(|(a, _), (b, _)| a == b) {
-            let table = self.names().table(Table::User, rows[0].0);
-            let rows: Vec<&StoredProfile> = rows.iter().map(|(_, row)| *row).collect();
-            statements.extend(profiles::merge(&table, &rows)?);
+        for (n, rows) in &profiles {
+            let table = self.names().table(Table::User, *n);
+            statements.extend(profiles::merge(&table, rows)?);
         }
         statements.extend(unresolved_read::statements(
             self.names(),
             shard,
-            &sorted,
+            contacts.values().flatten(),
             updates,
         )?);
         let target = (Sink::Contacts, topic);

@@ -92,9 +92,9 @@ type Dated<'a> = (TableNumber, Month, &'a MessageRow);
 /// Rows by table, in the order in which every writer locks them.
 struct Batch<'a> {
     messages: Vec<Dated<'a>>,
-    changes: Vec<(TableNumber, &'a ChangeRow)>,
-    groups: Vec<(TableNumber, (i64, &'a GroupDelta))>,
-    members: Vec<(TableNumber, &'a GroupMemberRow)>,
+    changes: BTreeMap<TableNumber, Vec<&'a ChangeRow>>,
+    groups: BTreeMap<TableNumber, Vec<(i64, &'a GroupDelta)>>,
+    members: BTreeMap<TableNumber, Vec<&'a GroupMemberRow>>,
     updates: &'a [OffsetUpdate],
 }
 
@@ -106,29 +106,32 @@ impl<'a> Batch<'a> {
         updates: &'a [OffsetUpdate],
     ) -> Result<Self, StoreError> {
         let table_of = |row: &MessageRow| row.conversation().partition().into();
-        let messages = by_table(store, shard, &rows.messages, table_of, |row| {
+        let by_number = by_table(store, shard, &rows.messages, table_of, |row| {
             let (kind, is_changed) = columns_of(row);
             (
                 i64::from(kind.to_column()) * 2 + i64::from(is_changed),
                 row.id,
             )
         })?;
+        let mut messages = Vec::with_capacity(rows.messages.len());
+        for (n, rows) in by_number {
+            for row in rows {
+                messages.push((n, Month::of(row.ts)?, row));
+            }
+        }
         let table_of = |row: &ChangeRow| row.conversation.partition().into();
         let changes = by_table(store, shard, &rows.changes, table_of, |row| {
             (Kind::of(row.conversation).to_column().into(), row.id)
         })?;
-        let groups = rows.groups.iter();
-        let mut groups: Vec<(TableNumber, (i64, &GroupDelta))> = groups
-            .map(|(gid, row)| (gid.partition().into(), (gid.get(), row)))
-            .collect();
-        groups.sort_unstable_by_key(|(n, (gid, _))| (*n, *gid));
+        let mut groups: BTreeMap<TableNumber, Vec<_>> = BTreeMap::new();
+        for (gid, row) in &rows.groups {
+            let of_table = groups.entry(gid.partition().into()).or_default();
+            of_table.push((gid.get(), row));
+        }
         let table_of = |row: &GroupMemberRow| row.gid.partition().into();
         let sort_key = |row: &GroupMemberRow| (row.gid.get(), row.uid.get());
         Ok(Self {
-            messages: messages
-                .into_iter()
-                .map(|(n, row)| Ok((n, Month::of(row.ts)?, row)))
-                .collect::<Result<_, StoreError>>()?,
+            messages,
             changes,
             groups,
             members: by_table(store, shard, rows.members.values(), table_of, sort_key)?,
@@ -147,16 +150,14 @@ impl<'a> Batch<'a> {
         let (mut statements, mut removals) = (Vec::new(), Vec::new());
         self.add_messages(store, kept_from, &mut statements, &mut removals)?;
         self.add_changes(store, kept_from, &mut statements, &mut removals)?;
-        for rows in self.groups.chunk_by(|(a, _), (b, _)| a == b) {
-            let table = store.names().table(Table::Group, rows[0].0);
-            let rows: Vec<(i64, &GroupDelta)> = rows.iter().map(|(_, row)| *row).collect();
-            statements.extend(groups::merge_settings(&table, &rows)?);
-            statements.extend(groups::merge_last(&table, &rows)?);
+        for (n, rows) in &self.groups {
+            let table = store.names().table(Table::Group, *n);
+            statements.extend(groups::merge_settings(&table, rows)?);
+            statements.extend(groups::merge_last(&table, rows)?);
         }
-        for rows in self.members.chunk_by(|(a, _), (b, _)| a == b) {
-            let table = store.names().table(Table::GroupMember, rows[0].0);
-            let rows: Vec<&GroupMemberRow> = rows.iter().map(|(_, row)| *row).collect();
-            statements.extend(groups::merge_members(&table, &rows)?);
+        for (n, rows) in &self.members {
+            let table = store.names().table(Table::GroupMember, *n);
+            statements.extend(groups::merge_members(&table, rows)?);
         }
         let transaction = Transaction::new(store, shard, target, self.updates, statements)?;
         Ok(transaction.replacing(removals))
@@ -195,16 +196,16 @@ impl<'a> Batch<'a> {
         statements: &mut Vec<MultiRow>,
         removals: &mut Vec<Removal>,
     ) -> Result<(), StoreError> {
-        let group = |(n, row): &(TableNumber, &ChangeRow)| (*n, Kind::of(row.conversation));
-        for rows in self.changes.chunk_by(|a, b| group(a) == group(b)) {
-            let (n, kind) = group(&rows[0]);
-            let rows: Vec<&ChangeRow> = rows.iter().map(|(_, row)| *row).collect();
-            let table = store.names().table(Table::MsgChange, n);
-            let (inserts, keys) = changes::inserts(&table, &rows, kept_from)?;
-            statements.extend(inserts);
-            removals.extend(self.removal(n, table, keys));
-            let messages = store.names().table(kind.messages(), n);
-            statements.extend(changes::updates(&messages, &rows)?);
+        let kind_of = |row: &&ChangeRow| Kind::of(row.conversation);
+        for (n, rows) in &self.changes {
+            for rows in rows.chunk_by(|a, b| kind_of(a) == kind_of(b)) {
+                let table = store.names().table(Table::MsgChange, *n);
+                let (inserts, keys) = changes::inserts(&table, rows, kept_from)?;
+                statements.extend(inserts);
+                removals.extend(self.removal(*n, table, keys));
+                let messages = store.names().table(kind_of(&rows[0]).messages(), *n);
+                statements.extend(changes::updates(&messages, rows)?);
+            }
         }
         Ok(())
     }

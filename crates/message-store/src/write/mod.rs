@@ -11,6 +11,8 @@ mod profiles;
 mod reads;
 mod transaction;
 
+use std::collections::BTreeMap;
+
 pub use contacts::UserRows;
 pub use hidden::ClearedCursors;
 pub use messages::ConversationRows;
@@ -37,25 +39,26 @@ impl MessageStore {
     }
 }
 
-/// Rows with the number of their table, in the order in which every writer locks them.
+/// Rows by the number of their table, in the order in which every writer locks them.
 pub(crate) fn by_table<'a, R>(
     store: &MessageStore,
     shard: Shard,
     rows: impl IntoIterator<Item = &'a R>,
     table_of: impl Fn(&R) -> TableNumber,
     sort_key: impl Fn(&R) -> (i64, i64),
-) -> Result<Vec<(TableNumber, &'a R)>, StoreError> {
-    let mut sorted: Vec<(TableNumber, &R)> =
-        rows.into_iter().map(|row| (table_of(row), row)).collect();
-    if let Some((number, _)) = sorted
-        .iter()
-        .find(|(n, _)| store.layout().shard_of(*n) != shard)
-    {
-        return Err(StoreError::fatal(format!(
-            "a row of table {number} does not belong into database {}",
-            store.names().database(shard)
-        )));
+) -> Result<BTreeMap<TableNumber, Vec<&'a R>>, StoreError> {
+    let mut tables: BTreeMap<TableNumber, Vec<&R>> = BTreeMap::new();
+    for row in rows {
+        tables.entry(table_of(row)).or_default().push(row);
     }
-    sorted.sort_by_key(|(number, row)| (*number, sort_key(row)));
-    Ok(sorted)
+    for (number, rows) in &mut tables {
+        if store.layout().shard_of(*number) != shard {
+            return Err(StoreError::fatal(format!(
+                "a row of table {number} does not belong into database {}",
+                store.names().database(shard)
+            )));
+        }
+        rows.sort_by_key(|row| sort_key(row));
+    }
+    Ok(tables)
 }

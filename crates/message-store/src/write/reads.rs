@@ -1,9 +1,6 @@
-use schemas::TableNumber;
-
 use super::{by_table, transaction::Transaction};
 use crate::{
     MessageStore, OffsetUpdate, ReadRow, Shard, Sink, StoreError,
-    arguments::Arguments,
     multi_row::{Insert, Preparation},
     names::Table,
 };
@@ -24,30 +21,25 @@ impl MessageStore {
         let sort_key = |row: &ReadRow| (row.uid.get(), row.conversation.lo().get());
         let sorted = by_table(self, shard, rows, table_of, sort_key)?;
         let mut statements = Vec::new();
-        for rows in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+        for (n, rows) in sorted {
             let insert = Insert {
-                table: &self.names().table(Table::ReadChatMid, rows[0].0),
+                table: &self.names().table(Table::ReadChatMid, n),
                 columns: "uid, sessionId, pcMid, mobileMid, hashvalue",
                 tail: include_str!("../../sql/write/merge_read.sql"),
                 sizes: Preparation::Once,
             };
-            statements.extend(insert.statements(rows, bind_row)?);
+            statements.extend(insert.statements(&rows, |arguments, row| {
+                Ok(arguments
+                    .with(row.uid.get())
+                    .with(row.conversation.to_string())
+                    .with(row.mids.pc.get())
+                    .with(row.mids.mobile.get())
+                    .with(n.get()))
+            })?);
         }
         let target = (Sink::Reads, topic);
         Transaction::new(self, shard, target, updates, statements)?
             .commit(self)
             .await
     }
-}
-
-fn bind_row(
-    arguments: Arguments,
-    (n, row): &(TableNumber, &ReadRow),
-) -> Result<Arguments, StoreError> {
-    Ok(arguments
-        .with(row.uid.get())
-        .with(row.conversation.to_string())
-        .with(row.mids.pc.get())
-        .with(row.mids.mobile.get())
-        .with(n.get()))
 }

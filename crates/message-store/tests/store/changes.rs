@@ -1,13 +1,13 @@
 //! Changes to messages and contacts.
 
 use message_store::{
-    ChangeKind, ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage,
-    Membership, MessageRow, MessageState, StoredChange, UserRows,
+    ChangeRow, ClearedCursors, ContactDelta, ContactRow, FlagsAt, LastMessage, Membership,
+    MessageRow, MessageState, StoredChange, UserRows,
 };
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use schemas::{
     Change, ChangeSeq, ContactFlags, ConversationId, Mid, Reactions, TableNumber, TimestampMs,
-    UserId,
+    UserId, proto::ChangeKind,
 };
 use sqlx::{AssertSqlSafe, Row as _};
 

@@ -3,7 +3,7 @@
 use message_store::{ConversationRows, GroupDelta, GroupMemberRow, SettingsAt};
 use schemas::{GroupId, GroupRole, GroupSettings, UserId};
 
-use crate::support::{Fixture, group, mid};
+use crate::support::{Fixture, group};
 
 /// What an event of the group says: its name and the role of a user. The event's offset decides.
 fn rows_of(
@@ -31,12 +31,8 @@ fn rows_of(
         ..GroupDelta::default()
     };
     let member = GroupMemberRow {
-        gid,
-        uid,
         role,
-        muted: false,
-        join_mid: mid(0),
-        event_offset,
+        ..GroupMemberRow::new(gid, uid, event_offset)
     };
     ConversationRows {
         groups: [(gid, delta)].into(),

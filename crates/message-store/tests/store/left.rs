@@ -42,12 +42,8 @@ async fn store(fixture: &Fixture, gid: GroupId, all: &[Someone]) {
             .write_user_rows(shard, &fixture.topic, rows, &[]);
         written.await.unwrap();
         let member = GroupMemberRow {
-            gid,
-            uid: *uid,
             role: membership.is_member().then_some(GroupRole::Member),
-            muted: false,
-            join_mid: mid(0),
-            event_offset: membership.event_offset,
+            ..GroupMemberRow::new(gid, *uid, membership.event_offset)
         };
         in_group.members.insert((gid, *uid), member);
     }

@@ -6,9 +6,9 @@ mod tests;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError};
 use tokio::time::timeout;
@@ -147,7 +147,7 @@ impl Supervisor {
             let _ = ended.send((id, outcome));
         });
         if let Err(error) = started {
-            self.running().remove(&id);
+            self.running.lock().remove(&id);
             return Err(error);
         }
         Ok(())
@@ -209,7 +209,7 @@ impl Supervisor {
 
     /// Receives endings until no worker is left; keeps the first failure, and logs all.
     async fn collect(&mut self, first: &mut Result<(), WorkerFailed>) {
-        while !self.running().is_empty() {
+        while !self.running.lock().is_empty() {
             let (worker, outcome) = self.next_ending().await;
             if let Err(failed) = outcome.while_stopping(worker) {
                 let failed = self.logged(failed);
@@ -226,7 +226,7 @@ impl Supervisor {
             .recv()
             .await
             .expect("the supervisor itself holds a sender");
-        let worker = self.running().remove(&id);
+        let worker = self.running.lock().remove(&id);
         (worker.map_or_else(String::new, |w| w.name), outcome)
     }
 
@@ -237,24 +237,22 @@ impl Supervisor {
     }
 
     fn register(&self, name: String, abort: Option<AbortHandle>) -> WorkerId {
-        let mut running = self.running();
+        let mut running = self.running.lock();
         let id = running.last_key_value().map_or(0, |(last, _)| last + 1);
         running.insert(id, Running { name, abort });
         id
     }
 
     fn abort_tasks(&self) {
-        for abort in self.running().values().filter_map(|w| w.abort.as_ref()) {
+        let running = self.running.lock();
+        for abort in running.values().filter_map(|w| w.abort.as_ref()) {
             abort.abort();
         }
     }
 
     fn names(&self) -> Vec<String> {
-        self.running().values().map(|w| w.name.clone()).collect()
-    }
-
-    fn running(&self) -> MutexGuard<'_, BTreeMap<WorkerId, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        let running = self.running.lock();
+        running.values().map(|w| w.name.clone()).collect()
     }
 }
 

@@ -11,8 +11,12 @@ use schemas::{
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{
-    dedup::Lookup, expected::Expected, inbound::first_version, repeat_key::RepeatKey,
-    routing::belongs_to, state_before::StateBefore,
+    dedup::Lookup,
+    expected::Expected,
+    inbound::first_version,
+    repeat_key::RepeatKey,
+    routing::{belongs_to, scope_of},
+    state_before::StateBefore,
 };
 
 /// The expected outcome of a record if its id alone decides: the id repeats an earlier command, is not valid, or is another command's.
@@ -94,17 +98,4 @@ fn content(key: &HashKey, scope: CommandScope, id: &str, command: &Command) -> u
     let mut hasher = SipHasher13::new_with_key(key.bytes());
     hasher.write(&parts.concat());
     hasher.finish128().h1 as u32
-}
-
-fn scope_of(command: &Command) -> CommandScope {
-    let (author, to) = match command {
-        Command::Send(send) => (Some(send.srcid), Some(send.to)),
-        Command::ReadAck(ack) => (Some(ack.uid), Some(ack.to)),
-        Command::ChangeMessage(asked) => (Some(asked.by), Some(asked.to)),
-        Command::ChangeContact(asked) => (Some(asked.uid), Some(Recipient::User(asked.peer))),
-        Command::ChangeGroup(asked) => (Some(asked.by), Some(Recipient::Group(asked.gid))),
-        Command::SetProfile(asked) => (Some(asked.uid), None),
-        Command::Control(_) => (None, None),
-    };
-    CommandScope { author, to }
 }

@@ -15,6 +15,7 @@ use super::{
     expected::Expected,
     group::Group,
     recall::expected_by_window,
+    routing::scope_of,
     state_before::StateBefore,
 };
 
@@ -48,7 +49,9 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
             Some(_) => Expected::Event,
             None => Expected::WithoutEffect,
         }),
-        _ => unreachable!("it is of no group"),
+        Command::ChangeContact(_) | Command::SetProfile(_) | Command::Control(_) => {
+            unreachable!("it is of no group")
+        }
     };
     let of_strangers = |reason| told_to(command, reason, before);
     expected.unwrap_or_else(|reason| Expected::Refused(of_strangers(reason)))
@@ -56,12 +59,9 @@ pub(super) fn expected_in_group(command: &Command, before: &StateBefore<'_>) -> 
 
 /// From rule version 4 on a user who is not a member gets one reason for everything (PROTOCOL G12).
 fn told_to(command: &Command, reason: Reason, before: &StateBefore<'_>) -> Reason {
-    let by = match command {
-        Command::Send(send) => send.srcid,
-        Command::ReadAck(ack) => ack.uid,
-        Command::ChangeMessage(asked) => asked.by,
-        Command::ChangeGroup(asked) if !matches!(asked.action, GroupAction::Create(_)) => asked.by,
-        _ => return reason,
+    let creates = matches!(command, Command::ChangeGroup(asked) if matches!(asked.action, GroupAction::Create(_)));
+    let Some(by) = scope_of(command).author.filter(|_| !creates) else {
+        return reason;
     };
     let tells = matches!(
         reason,

@@ -1,30 +1,31 @@
-//! The partition to which a command belongs. It is computed independently of `schemas`, which the sequencer uses.
+//! Whose a command is, and the partition to which it belongs. Both are told independently of `schemas`, which the sequencer uses.
 
-use schemas::{Partition, Recipient, UserId, command::Command};
+use schemas::{CommandScope, Partition, Recipient, command::Command};
+
+/// Who asks, and for which conversation. A control record has neither, a profile no conversation.
+pub(super) fn scope_of(command: &Command) -> CommandScope {
+    let (author, to) = match command {
+        Command::Send(send) => (Some(send.srcid), Some(send.to)),
+        Command::ReadAck(ack) => (Some(ack.uid), Some(ack.to)),
+        Command::ChangeMessage(asked) => (Some(asked.by), Some(asked.to)),
+        Command::ChangeContact(asked) => (Some(asked.uid), Some(Recipient::User(asked.peer))),
+        Command::ChangeGroup(asked) => (Some(asked.by), Some(Recipient::Group(asked.gid))),
+        Command::SetProfile(asked) => (Some(asked.uid), None),
+        Command::Control(_) => (None, None),
+    };
+    CommandScope { author, to }
+}
 
 /// Whether the records of the command's conversation or user are in this partition. Control records are in all.
 pub(super) fn belongs_to(partition: Partition, command: &Command) -> bool {
-    let number = match command {
-        Command::Send(send) => number_with(send.srcid, send.to),
-        Command::ReadAck(ack) => number_with(ack.uid, ack.to),
-        Command::ChangeMessage(asked) => number_with(asked.by, asked.to),
-        Command::ChangeContact(asked) => number_of_users(asked.uid, asked.peer),
-        Command::ChangeGroup(asked) => i128::from(asked.gid.get()) % 64,
-        Command::SetProfile(asked) => i128::from(asked.uid.get()) % 64,
-        Command::Control(_) => return true,
+    let scope = scope_of(command);
+    let Some(author) = scope.author.map(|uid| i128::from(uid.get())) else {
+        return true;
     };
-    number == i128::from(partition.get())
-}
-
-/// The number of the partition of the conversation of `uid` with `to`.
-fn number_with(uid: UserId, to: Recipient) -> i128 {
-    match to {
-        Recipient::User(peer) => number_of_users(uid, peer),
-        Recipient::Group(gid) => i128::from(gid.get()) % 64,
-    }
-}
-
-/// The number of the partition of two users' conversation.
-fn number_of_users(one: UserId, other: UserId) -> i128 {
-    (i128::from(one.get()) + i128::from(other.get())) % 64
+    let sum = match scope.to {
+        Some(Recipient::User(peer)) => author + i128::from(peer.get()),
+        Some(Recipient::Group(gid)) => i128::from(gid.get()),
+        None => author,
+    };
+    sum % 64 == i128::from(partition.get())
 }

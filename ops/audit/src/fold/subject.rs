@@ -19,29 +19,26 @@ pub(crate) enum Subject {
 impl Subject {
     /// The subjects for which an event may change something. A direct conversation is one subject: see [`Self::sides`].
     pub(crate) fn of_event(event: &Event) -> Vec<Self> {
-        let gid = match event.conversation() {
-            Some(ConversationId::Direct(id)) => return vec![Self::Contact(id.lo(), id.hi())],
-            Some(ConversationId::Group(gid)) => gid,
-            None => {
-                let uid = match &event.body {
-                    Body::Profile(profile) => Some(Self::User(profile.uid)),
-                    _ => None,
-                };
-                return uid.into_iter().collect();
-            }
-        };
         let uids = match &event.body {
             Body::Message(message) => vec![message.srcid],
             Body::ReadPosition(position) => vec![position.uid],
             Body::MessageChange(change) => vec![change.by],
+            Body::ContactChange(change) => vec![change.uid],
             Body::GroupChange(change) => {
                 let members = change.members.iter().map(|member| member.uid);
                 [change.by].into_iter().chain(members).collect()
             }
-            _ => Vec::new(),
+            Body::Profile(profile) => vec![profile.uid],
+            Body::Control(_) | Body::Progress => Vec::new(),
         };
-        let members = uids.into_iter().map(|uid| Self::Member(gid, uid));
-        [Self::Group(gid)].into_iter().chain(members).collect()
+        match event.conversation() {
+            Some(ConversationId::Direct(id)) => vec![Self::Contact(id.lo(), id.hi())],
+            Some(ConversationId::Group(gid)) => {
+                let members = uids.into_iter().map(|uid| Self::Member(gid, uid));
+                [Self::Group(gid)].into_iter().chain(members).collect()
+            }
+            None => uids.into_iter().map(Self::User).collect(),
+        }
     }
 
     /// The subject; for a contact also what the peer sees.

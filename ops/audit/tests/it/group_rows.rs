@@ -32,8 +32,6 @@ pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupI
             });
             for member in &change.members {
                 let row = GroupMemberRow {
-                    gid,
-                    uid: member.uid,
                     role: member.role,
                     muted: member.muted,
                     join_mid: if member.joined {
@@ -41,7 +39,7 @@ pub fn absorb(rows: &mut ConversationRows, id: i64, ts: TimestampMs, gid: GroupI
                     } else {
                         Mid::ZERO
                     },
-                    event_offset: id,
+                    ..GroupMemberRow::new(gid, member.uid, id)
                 };
                 let known = rows.members.entry((gid, member.uid)).or_insert(row);
                 known.merge(row);

@@ -1,14 +1,14 @@
-//! A connection of which only a limited number of bytes a second are read. Bytes beyond that wait with the sender.
+//! How fast a connection is read, at most. Bytes beyond that wait with the sender.
 
 use std::{
-    io::{self, IoSlice},
+    io,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, ReadBuf},
     time::{Instant, Sleep, sleep_until},
 };
 
@@ -17,8 +17,7 @@ use crate::Rate;
 /// The pause after which a client may send the full burst at once.
 const BURST: Duration = Duration::from_secs(10);
 
-pub(crate) struct LimitedReads<S> {
-    stream: S,
+pub(crate) struct ReadPace {
     rate: Rate,
     /// When the whole burst is available again.
     spent_until: Instant,
@@ -26,10 +25,9 @@ pub(crate) struct LimitedReads<S> {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> LimitedReads<S> {
-    pub(crate) fn new(stream: S, bytes_per_s: u32) -> Self {
+impl ReadPace {
+    pub(crate) fn new(bytes_per_s: u32) -> Self {
         Self {
-            stream,
             rate: Rate {
                 per_s: bytes_per_s,
                 burst: BURST,
@@ -48,11 +46,11 @@ impl<S> LimitedReads<S> {
             self.pause = Some(Box::pin(sleep_until(now + pause)));
         }
     }
-}
 
-impl<S: AsyncRead + Unpin> AsyncRead for LimitedReads<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
+    /// Reads after the pause, and spends what was read.
+    pub(crate) fn poll_read(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -61,38 +59,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedReads<S> {
             self.pause = None;
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        ready!(Pin::new(stream).poll_read(context, buffer))?;
         self.spend(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedReads<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }
