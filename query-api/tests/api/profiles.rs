@@ -1,7 +1,7 @@
 //! Profiles.
 
 use message_store::{Sink, UserRows};
-use schemas::{Partition, Profile, StoredProfile, UserId, command::Command};
+use schemas::{Partition, Profile, StoredProfile, UserId, command::Command, topics::Topic};
 use serde_json::json;
 
 use crate::{
@@ -193,9 +193,10 @@ async fn lists_and_pages_have_the_profiles_of_the_moment() {
         }
         let wrong = format!("{path}?profiles=1");
         assert_eq!(service.get(&wrong).await.field(), "profiles");
-        // What is waited for may be a profile.
+        // What is waited for may be a profile. Nobody has got as far as a new record.
         let partition = Partition::of_user(chat.peer);
-        let after = format!("after={partition}:63&timeout_ms=300");
+        let appended = deployment.append(Topic::Inbound, partition, b"", None, &[]);
+        let after = format!("after={partition}:{}&timeout_ms=300", appended.await);
         let late = service.get(&format!("{path}?profiles=true&{after}")).await;
         assert_eq!(late.status, 504, "{path}");
     }
