@@ -4,7 +4,7 @@ use std::{
 };
 
 use rdkafka::{
-    Offset, TopicPartitionList,
+    Message as _, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
     message::BorrowedMessage,
@@ -348,7 +348,7 @@ impl Fetcher {
     fn assign_to(&self, asking: Asking) -> Result<(), EventLogError> {
         let positions = self.positions(|partition| !self.reading[partition].paused);
         let done = self.consumers[asking as usize].incremental_assign(&positions);
-        done.map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))
+        done.map_err(|e| self.not_otherwise(e))
     }
 
     fn unassign_from(&self, asking: Asking) -> Result<(), EventLogError> {
@@ -356,7 +356,11 @@ impl Fetcher {
         let done = consumer
             .assignment()
             .and_then(|all| consumer.incremental_unassign(&all));
-        done.map_err(|e| EventLogError::new(format!("reading {} otherwise", self.topic), e))
+        done.map_err(|e| self.not_otherwise(e))
+    }
+
+    fn not_otherwise(&self, error: KafkaError) -> EventLogError {
+        EventLogError::new(format!("reading {} otherwise", self.topic), error)
     }
 
     fn consumer(&self) -> &Consumer {
@@ -382,7 +386,7 @@ impl Fetcher {
 
 /// Whether the record was read already.
 fn is_behind(reading: &PartitionMap<Reading>, message: &BorrowedMessage<'_>) -> bool {
-    let record = RecordRef::of_message(message);
-    let reading = reading.get(record.partition);
-    reading.is_some_and(|reading| record.offset < reading.next.get())
+    let partition = i64::from(message.partition()).try_into().ok();
+    let reading = partition.and_then(|partition| reading.get(partition));
+    reading.is_some_and(|reading| message.offset() < reading.next.get())
 }
