@@ -1,7 +1,8 @@
 //! Events that wait to be applied.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
 use projection::{EventBatch, LogEvent};
 use schemas::{
     LogPosition, Partition, PartitionMap, Recipient, StoredProfile, TableNumber, TimestampMs,
