@@ -46,6 +46,11 @@ pub(crate) enum Failure {
     NotFound(String),
 }
 
+/// The exit code of a command that ran.
+pub(crate) fn code_of_answer(is_positive: bool) -> ExitCode {
+    ExitCode::from(if is_positive { 0 } else { NEGATIVE })
+}
+
 /// Prints why the command failed, unless it is logged already, and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if !error.is::<WorkerFailed>() {

@@ -170,7 +170,7 @@ impl fmt::Display for Table {
 
 /// `count` items `over` a time, as a rate per second.
 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
-pub(crate) fn per_second(count: usize, over: Duration) -> f64 {
+pub(crate) fn per_second(count: u64, over: Duration) -> f64 {
     count as f64 / over.as_secs_f64().max(1e-9)
 }
 

@@ -15,7 +15,7 @@ const SCHEMAS: &str = "#/components/schemas/";
 const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `hello`; a ping is answered with `pong`. \
     Members and types that a device does not know are of a later version, and are passed over. \
     An upgrade is refused as calls of HTTP are, with a problem (RFC 9457): 400, 401, 403, 426, 429, and 503 where this gateway takes no connections. \
-    A send or read with a wrong member is answered with `refused` and `invalid-field`, where its `ref` can be read; what else is no frame with `error`, the eleventh of which in a minute ends the connection, and the first where it answers the first frame. `x-close-codes` has the codes with which the gateway closes.";
+    A wrong member of a frame with a `ref` is answered with `refused` and `invalid-field`, where the `ref` can be read; what else is no frame with `error`, the eleventh of which in a minute ends the connection, and the first where it answers the first frame. `x-close-codes` has the codes with which the gateway closes.";
 
 /// The description of the gateway's WebSocket. Schemas of frames come from the frames' types.
 #[must_use]

@@ -15,46 +15,19 @@ use schemas::{
 };
 use serde::de;
 
-/// Reads the body of `POST /v1/messages`.
-pub(crate) fn message(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
+/// Reads the body of a call that posts one event; `post` makes a post of it.
+pub(crate) fn single<T: de::DeserializeOwned>(
+    body: &[u8],
+    post: impl FnOnce(T) -> Result<Post, Problem>,
+) -> Result<Post, Problem> {
     let Object(body) = parse(body)?;
-    send(body, max_msg_bytes)
-}
-
-/// Reads the body of `POST /v1/read-acks`.
-pub(crate) fn read_ack(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body) = parse(body)?;
-    acknowledge(body)
-}
-
-/// Reads the body of `POST /v1/message-changes`.
-pub(crate) fn message_change(body: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
-    let Object(body) = parse(body)?;
-    change_message(body, max_msg_bytes)
-}
-
-/// Reads the body of `POST /v1/reactions`.
-pub(crate) fn reaction(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body) = parse(body)?;
-    react(body)
-}
-
-/// Reads the body of `POST /v1/contact-changes`.
-pub(crate) fn contact_change(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body) = parse(body)?;
-    change_contact(body)
+    post(body)
 }
 
 /// Reads the body of `PUT /v1/users/{uid}/profile`.
 pub(crate) fn profile(uid: UserId, body: &[u8]) -> Result<Post, Problem> {
     let Object(body): Object<ProfileBody> = parse(body)?;
     set_profile(body.of(uid))
-}
-
-/// Reads the body of `POST /v1/groups`.
-pub(crate) fn group(body: &[u8]) -> Result<Post, Problem> {
-    let Object(body) = parse(body)?;
-    begin_group(body)
 }
 
 /// Reads the body of `POST /v1/groups/{gid}/changes`.
@@ -90,13 +63,13 @@ macro_rules! read_member {
 pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> {
     let Object(body): Object<EventBody> = parse(line)?;
     let read = read_member!(body,
-        message: |body| send(body, max_msg_bytes),
-        read_ack: acknowledge,
-        message_change: |body| change_message(body, max_msg_bytes),
-        reaction: react,
-        contact_change: change_contact,
+        message: |body| message(body, max_msg_bytes),
+        read_ack: read_ack,
+        message_change: |body| message_change(body, max_msg_bytes),
+        reaction: reaction,
+        contact_change: contact_change,
         profile: set_profile,
-        group: begin_group,
+        group: group,
         group_change: change_group,
     );
     let (member, post) = read.map_err(|(count, members)| {
@@ -136,30 +109,33 @@ fn parse<T: de::DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     })
 }
 
-fn send(body: MessageBody, max_msg_bytes: usize) -> Result<Post, Problem> {
+pub(crate) fn message(body: MessageBody, max_msg_bytes: usize) -> Result<Post, Problem> {
     check_length(&body.msg, max_msg_bytes)?;
     let (send, generated) = body.into_command().map_err(invalid_field)?;
     Ok(Post::message(send, generated))
 }
 
-fn acknowledge(mut body: ReadAckBody) -> Result<Post, Problem> {
+pub(crate) fn read_ack(mut body: ReadAckBody) -> Result<Post, Problem> {
     let id = body.command_id.take();
     command(body.into_command(), id)
 }
 
-fn change_message(mut body: MessageChangeBody, max_msg_bytes: usize) -> Result<Post, Problem> {
+pub(crate) fn message_change(
+    mut body: MessageChangeBody,
+    max_msg_bytes: usize,
+) -> Result<Post, Problem> {
     let id = body.command_id.take();
     let change = body.into_command().map_err(invalid_field)?;
     check_length(change.change.msg().unwrap_or_default(), max_msg_bytes)?;
     command(Ok(change), id)
 }
 
-fn react(mut body: ReactionBody) -> Result<Post, Problem> {
+pub(crate) fn reaction(mut body: ReactionBody) -> Result<Post, Problem> {
     let id = body.command_id.take();
     command(body.into_command(), id)
 }
 
-fn change_contact(mut body: ContactChangeBody) -> Result<Post, Problem> {
+pub(crate) fn contact_change(mut body: ContactChangeBody) -> Result<Post, Problem> {
     if body.deleted == Some(false) {
         return Err(Problem::unprocessable_field(
             "deleted",
@@ -176,7 +152,7 @@ fn set_profile(mut body: UserProfileBody) -> Result<Post, Problem> {
     Post::profile(body.into_command())?.with_command_id(id)
 }
 
-fn begin_group(mut body: GroupBody) -> Result<Post, Problem> {
+pub(crate) fn group(mut body: GroupBody) -> Result<Post, Problem> {
     let id = body.command_id.take();
     command(body.into_command(), id)
 }
@@ -231,11 +207,12 @@ mod tests {
     #[test]
     fn a_missing_id_is_generated_and_a_given_one_is_kept() {
         let body = |id: &str| format!(r#"{{"srcid":"1","destid":"2",{id}"msg":"a"}}"#);
-        let post = message(body("").as_bytes(), MAX).unwrap();
+        let post = single(body("").as_bytes(), |body| message(body, MAX)).unwrap();
         let generated = post.generated_id.unwrap();
         assert_eq!(generated.get_version_num(), 7);
         assert_eq!(post.retry_id().client_msg_id, Some(generated.to_string()));
-        let post = message(body(r#""client_msg_id":"mine","#).as_bytes(), MAX).unwrap();
+        let given = body(r#""client_msg_id":"mine","#);
+        let post = single(given.as_bytes(), |body| message(body, MAX)).unwrap();
         assert_eq!(post.generated_id, None);
         assert_eq!(post.retry_id().client_msg_id.as_deref(), Some("mine"));
     }
@@ -411,7 +388,7 @@ mod tests {
             "has several; must be an object with one of message, read_ack, message_change, reaction, contact_change, profile, group, group_change"
         );
         let back = r#"{"uid":"1","peer":"2","deleted":false}"#;
-        let refused = contact_change(back.as_bytes()).unwrap_err();
+        let refused = single(back.as_bytes(), contact_change).unwrap_err();
         assert_eq!(refused.status, 422);
         assert_eq!(
             refused.detail,
@@ -438,7 +415,8 @@ mod tests {
             ("null", None),
         ] {
             let body = format!(r#"{{"uid":"1","peer":"2","device":"mobile","mid":{mid}}}"#);
-            let Command::ReadAck(ack) = read_ack(body.as_bytes()).unwrap().command else {
+            let post = single(body.as_bytes(), read_ack).unwrap();
+            let Command::ReadAck(ack) = post.command else {
                 panic!("a read-ack was posted");
             };
             assert_eq!(ack.mid.map(Mid::get), expected, "{mid}");
@@ -566,7 +544,7 @@ mod tests {
             let body = json!({
                 "srcid": srcid.to_string(), "destid": destid.to_string(), "client_msg_id": id, "msg": msg,
             });
-            let post = message(body.to_string().as_bytes(), 1_000).unwrap();
+            let post = single(body.to_string().as_bytes(), |body| message(body, 1_000)).unwrap();
             let value = post.command.encode();
             let Command::Send(send) = Command::parse(&value).unwrap() else {
                 panic!("a message was posted");

@@ -1,27 +1,11 @@
 //! What the fuzzer has found worth keeping (`fuzz/corpus`), once more and without it.
 
-use std::{fs, path::Path};
-
-fn replay(name: &str, target: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../fuzz/corpus")
-        .join(name);
-    let inputs = fs::read_dir(&folder).expect("the corpus is there");
-    let mut count = 0;
-    for input in inputs {
-        let path = input.expect("an input").path();
-        target(&fs::read(&path).expect("an input can be read"));
-        count += 1;
-    }
-    assert!(count > 0, "{} is empty", folder.display());
-}
-
 #[test]
 fn batches_of_ndjson() {
-    replay("ndjson", ingest::fuzzing::ndjson);
+    dev_stack::replay_corpus("ndjson", ingest::fuzzing::ndjson);
 }
 
 #[test]
 fn batches_of_protobuf() {
-    replay("protobuf", ingest::fuzzing::protobuf);
+    dev_stack::replay_corpus("protobuf", ingest::fuzzing::protobuf);
 }

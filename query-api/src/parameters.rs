@@ -8,15 +8,21 @@ use schemas::{
 use serde::{Deserialize, Deserializer, de};
 use utoipa::IntoParams;
 
-/// The query string of a call as a type: fields of its own, then those that calls share, `timeout_ms` and, with an example, `after`.
+/// The query string of a call as a type: fields of its own, and those that calls share: `uid` of a group's member and `after`, each with an example, and
+/// `timeout_ms`.
 /// They are no type to `flatten`: through that serde takes a single `after=` for no list, and its errors do not name the parameter.
 macro_rules! query_parameters {
-    ($(#[$doc:meta])* struct $name:ident $(, after = $example:literal)? { $($fields:tt)* }) => {
+    ($(#[$doc:meta])* struct $name:ident $(, uid = $uid:tt)? $(, after = $example:literal)? { $($fields:tt)* }) => {
         $(#[$doc])*
         #[derive(Debug, serde::Deserialize, utoipa::IntoParams)]
         #[serde(deny_unknown_fields)]
         #[into_params(parameter_in = Query)]
         pub(crate) struct $name {
+            $(
+                /// The member who asks.
+                #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = $uid)]
+                pub(super) uid: schemas::UserId,
+            )?
             $($fields)*
             $(
                 /// `<partition>:<offset>` of a 202: the answer reflects at least this event; or a device's token, for what that covers. May be repeated, up to 64
@@ -96,6 +102,13 @@ impl<const DEFAULT: u16, const MAX: u16> Limit<DEFAULT, MAX> {
     pub(crate) fn and_one(self) -> u32 {
         u32::from(self.0) + 1
     }
+
+    /// Cuts rows, of which one more was read, to a page. Returns the page's last one if there is a next page.
+    pub(crate) fn cut<T>(self, rows: &mut Vec<T>) -> Option<&T> {
+        let more = rows.len() > self.get();
+        rows.truncate(self.get());
+        rows.last().filter(|_| more)
+    }
 }
 
 impl<const DEFAULT: u16, const MAX: u16> Default for Limit<DEFAULT, MAX> {
@@ -152,7 +165,7 @@ parsed! {
     MidBound(Mid), |text| Mid::try_from(whole_number(text, 0..=i64::MAX)?);
 
     /// `after_chg`: a change's number, or 0.
-    #[derive(Copy)]
+    #[derive(Copy, Default)]
     ChgBound(ChangeSeq), |text| ChangeSeq::try_from(whole_number(text, 0..=i64::MAX)?);
 
     /// `after_own_pos`: an offset in `chat.events`, or 0.

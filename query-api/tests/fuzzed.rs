@@ -1,22 +1,6 @@
 //! What the fuzzer has found worth keeping (`fuzz/corpus`), once more and without it.
 
-use std::{fs, path::Path};
-
-fn replay(name: &str, target: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../fuzz/corpus")
-        .join(name);
-    let inputs = fs::read_dir(&folder).expect("the corpus is there");
-    let mut count = 0;
-    for input in inputs {
-        let path = input.expect("an input").path();
-        target(&fs::read(&path).expect("an input can be read"));
-        count += 1;
-    }
-    assert!(count > 0, "{} is empty", folder.display());
-}
-
 #[test]
 fn cursors() {
-    replay("cursor", query_api::fuzzing::cursor);
+    dev_stack::replay_corpus("cursor", query_api::fuzzing::cursor);
 }

@@ -1,4 +1,5 @@
 use schemas::{Recipient, command::ReadAck};
+use serde_json::json;
 
 use crate::{answers, args::AckArgs, context::CommandContext};
 
@@ -14,10 +15,7 @@ pub(super) async fn run(
         mid: args.mid.up_to(),
     };
     let accepted = context.client()?.post_command(ack).await?;
-    if json {
-        answers::print_json(&accepted);
-    } else {
-        println!("on the log at {}", accepted.position());
-    }
+    let text = format!("on the log at {}", accepted.position());
+    answers::show(json, json!(accepted), text);
     Ok(())
 }

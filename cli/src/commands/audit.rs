@@ -7,6 +7,7 @@ use dev_stack::StackConfig;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
+    answers,
     args::AuditArgs,
     context::CommandContext,
     failure::{self, Failure},
@@ -33,11 +34,7 @@ pub(super) async fn run(
         },
     )
     .await?;
-    if as_json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{report}");
-    }
+    answers::show(as_json, serde_json::to_string(&report)?, &report);
     code(&report)
 }
 

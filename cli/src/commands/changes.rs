@@ -1,7 +1,12 @@
 use client::Query;
 use serde_json::Value;
 
-use crate::{answers, args::ChangesArgs, context::CommandContext, output::Table};
+use crate::{
+    answers::{self, items, text},
+    args::ChangesArgs,
+    context::CommandContext,
+    output::Table,
+};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -14,13 +19,7 @@ pub(super) async fn run(
         .with("after_own_pos", args.after_own_pos)
         .with("limit", args.limit)
         .with("after", &args.after);
-    let answer: Value = context.client()?.get(query.path()).await?;
-    if json {
-        println!("{answer}");
-    } else {
-        answers::print_page(&answer, &table(&answer));
-    }
-    Ok(())
+    answers::ask(&context.client()?, &query, json, table).await
 }
 
 /// The number of a change. A change that only its author learns of has none.
@@ -31,14 +30,13 @@ fn number(item: &Value) -> String {
 
 pub(super) fn table(answer: &Value) -> Table {
     let mut table = Table::new(["chg", "time", "mid", "kind", "text"]).right(&[0, 2]);
-    for item in answer["items"].as_array().into_iter().flatten() {
-        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+    for item in items(answer) {
         table.row([
             number(item),
-            text("ts"),
+            text(item, "ts"),
             item["mid"].to_string(),
-            text("kind"),
-            text("msg"),
+            text(item, "kind"),
+            text(item, "msg"),
         ]);
     }
     table

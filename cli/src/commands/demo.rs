@@ -79,7 +79,7 @@ async fn load(context: &CommandContext, client: &Client, args: &DemoArgs) -> any
     }
     let all = loaded.accepted().count();
     for (stage, at) in super::status::caught_up(context, SETTLE).await? {
-        let rate = per_second(all, at - started);
+        let rate = per_second(all as u64, at - started);
         row(stage.to_owned(), all, rate);
     }
     println!("{table}(a second: up to the last event, measured from the first post)");

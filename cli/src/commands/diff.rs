@@ -11,7 +11,7 @@ use crate::{
     args::DiffArgs,
     commands::{audit, scratch},
     context::CommandContext,
-    failure::{Failure, NEGATIVE},
+    failure::{self, Failure},
     output::grouped,
 };
 
@@ -46,10 +46,7 @@ pub(super) async fn run(
         found.extend(other.differences(&store, shard, NAMED_ROWS).await?);
     }
     report(&found, as_json);
-    Ok(match found.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(NEGATIVE),
-    })
+    Ok(failure::code_of_answer(found.is_empty()))
 }
 
 async fn comparable(context: &CommandContext, name: &str) -> anyhow::Result<ScratchNote> {

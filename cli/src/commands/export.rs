@@ -15,6 +15,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::{
+    answers,
     args::ExportArgs,
     context::CommandContext,
     decided,
@@ -126,23 +127,17 @@ async fn bounds(export: &Export, range: LogRange) -> anyhow::Result<Bounds> {
 
 fn show(written: &Exported, read: Option<(u64, Duration)>, as_json: bool) {
     let Exported { rows, files, bytes } = *written;
-    let rate =
-        read.map(|(read, took)| per_second(usize::try_from(read).unwrap_or(usize::MAX), took));
-    if as_json {
-        let seconds = read.map(|(_, took)| took.as_secs_f64());
-        println!(
-            "{}",
-            json!({"rows": rows, "files": files, "bytes": bytes, "seconds": seconds, "per_second": rate})
-        );
-        return;
-    }
+    let rate = read.map(|(read, took)| per_second(read, took));
+    let seconds = read.map(|(_, took)| took.as_secs_f64());
+    let value = json!({"rows": rows, "files": files, "bytes": bytes, "seconds": seconds, "per_second": rate});
     let (rows, files) = (grouped(rows), grouped(files));
     let reading = read.map_or_else(String::new, |(read, took)| {
         let (read, rate) = (grouped(read), grouped(rate.unwrap_or_default() as u64));
         let seconds = took.as_secs_f64();
         format!("; {read} records read in {seconds:.1} s, {rate} a second")
     });
-    println!("{rows} rows in {files} files, {}{reading}", size(bytes));
+    let text = format!("{rows} rows in {files} files, {}{reading}", size(bytes));
+    answers::show(as_json, value, text);
 }
 
 fn show_estimate(estimate: &Estimate, as_json: bool) {
@@ -152,21 +147,16 @@ fn show_estimate(estimate: &Estimate, as_json: bool) {
         bytes,
         time,
     } = *estimate;
-    if as_json {
-        let seconds = time.as_secs_f64();
-        println!(
-            "{}",
-            json!({"records": records, "rows": rows, "bytes": bytes, "seconds": seconds})
-        );
-        return;
-    }
-    println!(
+    let seconds = time.as_secs_f64();
+    let value = json!({"records": records, "rows": rows, "bytes": bytes, "seconds": seconds});
+    let text = format!(
         "{} records; about {} rows, {}, {:.1} minutes",
         grouped(records),
         grouped(rows),
         size(bytes),
-        time.as_secs_f64() / 60.0
+        seconds / 60.0
     );
+    answers::show(as_json, value, text);
 }
 
 fn size(bytes: u64) -> String {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{changes, history, send};
 use crate::{
-    answers,
+    answers::{self, items, text},
     context::CommandContext,
     failure::Failure,
     group_args::{
@@ -26,15 +26,7 @@ pub(super) async fn run(
     let client = context.client()?;
     let accepted = match request(command)? {
         Request::Post(command) => client.post_command(command).await?,
-        Request::Get(query, table) => {
-            let answer: Value = client.get(query.path()).await?;
-            if json {
-                println!("{answer}");
-            } else {
-                answers::print_page(&answer, &table(&answer));
-            }
-            return Ok(());
-        }
+        Request::Get(query, table) => return answers::ask(&client, &query, json, table).await,
     };
     answers::print_accepted(&accepted, json);
     if let (false, Some(gid)) = (json, accepted.gid) {
@@ -185,14 +177,6 @@ fn of_group(who: &GroupUserArgs, call: &str) -> Query {
     Query::of(format!("/v1/groups/{}{call}", who.gid)).with("uid", [who.uid])
 }
 
-fn items(answer: &Value) -> impl Iterator<Item = &Value> {
-    answer["items"].as_array().into_iter().flatten()
-}
-
-fn text(item: &Value, name: &str) -> String {
-    item[name].as_str().unwrap_or_default().to_owned()
-}
-
 fn groups(answer: &Value) -> Table {
     let columns = ["gid", "name", "messages", "pc", "mobile", "newest"];
     let mut table = Table::new(columns).right(&[0, 2, 3, 4]);
@@ -210,15 +194,7 @@ fn groups(answer: &Value) -> Table {
 }
 
 fn settings(answer: &Value) -> Table {
-    let mut table = Table::new(["setting", "value"]);
-    for (name, value) in answer.as_object().into_iter().flatten() {
-        let value = match value.as_str() {
-            Some(_) => text(answer, name),
-            None => value.to_string(),
-        };
-        table.row([name.clone(), value]);
-    }
-    table
+    answers::fields(["setting", "value"], answer)
 }
 
 fn members(answer: &Value) -> Table {

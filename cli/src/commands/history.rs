@@ -3,7 +3,12 @@ use std::collections::BTreeMap;
 use client::Query;
 use serde_json::Value;
 
-use crate::{answers, args::HistoryArgs, context::CommandContext, output::Table};
+use crate::{
+    answers::{self, items, text},
+    args::HistoryArgs,
+    context::CommandContext,
+    output::Table,
+};
 
 pub(super) async fn run(
     context: &CommandContext,
@@ -20,26 +25,19 @@ pub(super) async fn run(
         .with("after_mid", args.after_mid)
         .with("limit", args.limit)
         .with("after", &args.after);
-    let answer: Value = context.client()?.get(query.path()).await?;
-    if json {
-        println!("{answer}");
-    } else {
-        answers::print_page(&answer, &table(&answer));
-    }
-    Ok(())
+    answers::ask(&context.client()?, &query, json, table).await
 }
 
 pub(super) fn table(answer: &Value) -> Table {
     let columns = ["mid", "time", "from", "state", "text", "reactions"];
     let mut table = Table::new(columns).right(&[0, 2]);
-    for item in answer["items"].as_array().into_iter().flatten() {
-        let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+    for item in items(answer) {
         table.row([
             item["mid"].to_string(),
-            text("ts"),
-            text("srcid"),
+            text(item, "ts"),
+            text(item, "srcid"),
             state(item).to_owned(),
-            text("msg"),
+            text(item, "msg"),
             reactions(item),
         ]);
     }

@@ -58,19 +58,10 @@ fn new(args: NewKeyArgs, json: bool) -> anyhow::Result<()> {
 fn list(file: &Path, json: bool) -> anyhow::Result<()> {
     let entries = entries(file, &read(file)?)?;
     if json {
-        for KeyEntry {
-            id,
-            name,
-            scopes,
-            expires,
-            ..
-        } in &entries
-        {
-            let expires = expires.map(shown);
-            println!(
-                "{}",
-                json!({ "id": id, "name": name, "scopes": scopes, "expires": expires })
-            );
+        for entry in entries {
+            let expires = entry.expires.map(shown);
+            let line = json!({ "id": entry.id, "name": entry.name, "scopes": entry.scopes, "expires": expires });
+            println!("{line}");
         }
         return Ok(());
     }

@@ -35,11 +35,7 @@ pub(super) async fn run(
     let loaded = post(&client, &input, args.batch).await?;
     report(&loaded, as_json);
     let all_accepted = loaded.rejected().next().is_none();
-    Ok(ExitCode::from(if all_accepted {
-        0
-    } else {
-        failure::NEGATIVE
-    }))
+    Ok(failure::code_of_answer(all_accepted))
 }
 
 /// The posted events of a file, in two phases: first the events, then the generated read-acks.
@@ -55,7 +51,7 @@ pub(super) struct Phase {
 
 impl Phase {
     pub(super) fn per_second(&self) -> f64 {
-        per_second(self.batch.accepted.len(), self.took)
+        per_second(self.batch.accepted.len() as u64, self.took)
     }
 }
 
@@ -130,17 +126,15 @@ async fn post_parallel(
 }
 
 fn report(loaded: &Loaded, as_json: bool) {
-    let accepted = loaded.accepted().count();
+    let accepted = loaded.accepted().count() as u64;
     let rate = per_second(accepted, loaded.events.took + loaded.acks.took);
     if as_json {
         let problems: Vec<_> = loaded
             .rejected()
             .map(|one| json!({ "line": one.line, "problem": one.problem }))
             .collect();
-        println!(
-            "{}",
-            json!({ "accepted": accepted, "rejected": problems, "per_second": rate })
-        );
+        let value = json!({ "accepted": accepted, "rejected": problems, "per_second": rate });
+        println!("{value}");
         return;
     }
     for one in loaded.rejected().take(20) {
@@ -148,7 +142,7 @@ fn report(loaded: &Loaded, as_json: bool) {
     }
     println!(
         "{} accepted, {} rejected, {} a second",
-        grouped(accepted as u64),
+        grouped(accepted),
         grouped(loaded.rejected().count() as u64),
         grouped(rate as u64)
     );

@@ -173,7 +173,7 @@ async fn dispatch(
         Command::Devices { uid } => sync::devices(&context, uid, json).await?,
         Command::History(args) => history::run(&context, &args, json).await?,
         Command::Changes(args) => changes::run(&context, &args, json).await?,
-        Command::Where { position } => return r#where::run(&context, position, json).await,
+        Command::Where { position } => r#where::run(&context, position, json).await?,
         Command::Status => return status::run(&context, json).await,
         Command::Tail(args) => tail::run(&context, args, json).await?,
         Command::Dlq(command) => return dlq::run(&context, command, json).await,

@@ -56,20 +56,12 @@ async fn list(
         return Ok(());
     }
     let mut table = Table::new(["month", "tables", "rows, about", "MiB"]).right(&[1, 2, 3]);
-    for (
-        month,
-        MonthSize {
-            tables,
-            rows,
-            bytes,
-        },
-    ) in months
-    {
+    for (month, size) in months {
         table.row([
             month.to_string(),
-            tables.to_string(),
-            grouped(rows.unsigned_abs()),
-            grouped(bytes.unsigned_abs() >> 20),
+            size.tables.to_string(),
+            grouped(size.rows.unsigned_abs()),
+            grouped(size.bytes.unsigned_abs() >> 20),
         ]);
     }
     print!("{table}");
@@ -96,10 +88,8 @@ async fn drop_before(
         0
     };
     if as_json {
-        println!(
-            "{}",
-            json!({ "months": old, "rows_about": rows, "partitions_dropped": dropped })
-        );
+        let value = json!({ "months": old, "rows_about": rows, "partitions_dropped": dropped });
+        println!("{value}");
     } else if old.is_empty() {
         println!("there is no month before {before}");
     } else {

@@ -69,7 +69,7 @@ pub(super) fn show(bar: &ProgressBar, progress: Progress) {
 }
 
 fn report(rebuilt: &Rebuilt, read: u64, took: Duration, as_json: bool) {
-    let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
+    let rate = per_second(read, took);
     let Rebuilt {
         replaced,
         in_progress,

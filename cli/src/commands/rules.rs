@@ -15,8 +15,10 @@ use schemas::{
     topics::Topic,
 };
 use sequencer::core::change;
+use serde_json::json;
 
 use crate::{
+    answers,
     args::{RuleArgs, RulesCommand},
     context::CommandContext,
     failure::Failure,
@@ -300,19 +302,15 @@ async fn append_all(
     Ok(offsets)
 }
 
-fn print(rules: &PartitionMap<Rules>, json: bool) {
-    if json {
-        let rules: Vec<_> = rules
-            .iter()
-            .map(|(partition, rules)| {
-                let mut rules = serde_json::json!(rules);
-                rules["partition"] = partition.get().into();
-                rules
-            })
-            .collect();
-        println!("{}", serde_json::json!({ "rules": rules }));
-        return;
-    }
+fn print(rules: &PartitionMap<Rules>, as_json: bool) {
+    let values: Vec<_> = rules
+        .iter()
+        .map(|(partition, rules)| {
+            let mut rules = json!(rules);
+            rules["partition"] = partition.get().into();
+            rules
+        })
+        .collect();
     let mut table = Table::new([
         "partition",
         "rule version",
@@ -344,7 +342,7 @@ fn print(rules: &PartitionMap<Rules>, json: bool) {
             rules.max_memberships_by_others.to_string(),
         ]);
     }
-    print!("{table}");
+    answers::show_table(as_json, &json!({ "rules": values }), &table);
 }
 
 #[cfg(test)]

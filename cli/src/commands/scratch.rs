@@ -152,20 +152,16 @@ async fn list(context: &CommandContext, as_json: bool) -> anyhow::Result<()> {
     for name in store(context, DATABASES.to_owned())?.scratches().await? {
         let Some(note) = find(context, &name).await? else {
             if as_json {
-                println!(
-                    "{}",
-                    json!({"name": name, "as_of": null, "complete": false})
-                );
+                let line = json!({"name": name, "as_of": null, "complete": false});
+                println!("{line}");
             }
             table.row([name, "stopped before it began".to_owned(), "no".to_owned()]);
             continue;
         };
         if as_json {
             let as_of = times::rfc3339(note.as_of);
-            println!(
-                "{}",
-                json!({"name": name, "as_of": as_of, "slice": note.slice, "complete": note.is_complete})
-            );
+            let line = json!({"name": name, "as_of": as_of, "slice": note.slice, "complete": note.is_complete});
+            println!("{line}");
         }
         let complete = if note.is_complete { "yes" } else { "no" };
         table.row([name, describe(&note), complete.to_owned()]);

@@ -41,10 +41,8 @@ pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Resu
             Ok(audit) => json!(audit),
             Err(error) => json!({ "error": format!("{error:#}") }),
         };
-        println!(
-            "{}",
-            json!({ "processes": processes, "lag": lags, "last_audit": audit, "warnings": warnings })
-        );
+        let value = json!({ "processes": processes, "lag": lags, "last_audit": audit, "warnings": warnings });
+        println!("{value}");
     } else {
         print!("{}\n{}", process_table(&processes), lag_table(&lags));
         println!("\nlast audit: {}", audit_line(&audit));
@@ -56,7 +54,7 @@ pub(super) async fn run(context: &CommandContext, as_json: bool) -> anyhow::Resu
         .iter()
         .all(|process| process.state == ProcessState::Ready);
     let well = all_ready && lags.iter().all(|(_, lag)| lag.is_ok());
-    Ok(ExitCode::from(if well { 0 } else { failure::NEGATIVE }))
+    Ok(failure::code_of_answer(well))
 }
 
 pub(super) fn process_table(processes: &[ProcessStatus]) -> Table {

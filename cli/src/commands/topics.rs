@@ -26,10 +26,8 @@ pub(super) async fn run(
     };
     let (changed, left) = (lines(&changed), lines(&left));
     if json {
-        println!(
-            "{}",
-            serde_json::json!({ "changed": changed, "differs": left })
-        );
+        let value = serde_json::json!({ "changed": changed, "differs": left });
+        println!("{value}");
     } else if changed.is_empty() && left.is_empty() {
         println!("the topics are as declared");
     } else {
@@ -40,9 +38,5 @@ pub(super) async fn run(
             println!("topic {line} (differs)");
         }
     }
-    Ok(ExitCode::from(if left.is_empty() {
-        0
-    } else {
-        failure::NEGATIVE
-    }))
+    Ok(failure::code_of_answer(left.is_empty()))
 }

@@ -42,32 +42,15 @@ pub(super) async fn serve(process: &Process) -> anyhow::Result<()> {
         );
     let readers = query_api::start(query, &access, supervisor, health).await?;
     let devices = gateway::start(gateway, &access, supervisor, health).await?;
-    process
-        .listen_with(
-            &access,
-            "ingest.listen",
-            ingest_listen,
-            allow_origins(producers, &origins),
-            None,
-        )
-        .await?;
-    process
-        .listen_with(
-            &access,
-            "query_api.listen",
-            query_listen,
-            allow_origins(readers, &origins),
-            None,
-        )
-        .await?;
-    process
-        .listen_with(
-            &access,
-            "gateway.listen",
-            gateway_listen,
-            devices,
-            Some(limit),
-        )
-        .await?;
+    let [producers, readers] = [producers, readers].map(|api| allow_origins(api, &origins));
+    for (setting, listen, api, limit) in [
+        ("ingest.listen", ingest_listen, producers, None),
+        ("query_api.listen", query_listen, readers, None),
+        ("gateway.listen", gateway_listen, devices, Some(limit)),
+    ] {
+        process
+            .listen_with(&access, setting, listen, api, limit)
+            .await?;
+    }
     Ok(())
 }

@@ -47,7 +47,7 @@ pub enum ServerFrame<'a> {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<Cow<'a, str>>,
     },
-    /// A send or a read is on `chat.inbound`, at this position.
+    /// The command of the frame with this `ref` is on `chat.inbound`, at this position.
     Accepted {
         #[serde(rename = "ref")]
         reference: Cow<'a, str>,
@@ -64,7 +64,7 @@ pub enum ServerFrame<'a> {
         #[schema(value_type = Option<Time>)]
         ts: Option<String>,
     },
-    /// A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`.
+    /// The command of the frame with this `ref` is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`.
     Refused {
         #[serde(rename = "ref")]
         reference: Cow<'a, str>,
@@ -78,7 +78,7 @@ pub enum ServerFrame<'a> {
         #[schema(value_type = Option<bool>)]
         retry: bool,
     },
-    /// What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on, but for a first
+    /// What the device sent is no frame, and is not `refused`, since it has no `ref` or none that can be read; the connection goes on, but for a first
     /// frame that is no `hello`.
     Error {
         detail: Cow<'a, str>,

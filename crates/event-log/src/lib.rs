@@ -20,6 +20,7 @@ mod reader;
 mod reconnect;
 mod record;
 mod reporting;
+mod rests;
 mod scan;
 mod sequenced;
 #[cfg(feature = "test-topics")]

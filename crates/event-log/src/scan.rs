@@ -12,7 +12,7 @@ use rdkafka::{
 };
 use schemas::{OffsetRange, Partition, PartitionMap};
 
-use crate::{Record, RecordRef, context::NamedContext};
+use crate::{Record, RecordRef, context::NamedContext, rests::Rests};
 
 /// How long a poll waits.
 const POLL: Duration = Duration::from_millis(100);
@@ -106,10 +106,14 @@ impl<S: Source> Scan<S> {
         if self.open.is_empty() {
             return Ok(());
         }
+        let mut rests = Rests::of_this_thread();
         self.source.read(&self.open)?;
         while !self.open.is_empty() {
             if self.step(&mut visit)?.is_break() {
                 break;
+            }
+            if let Some(rests) = &mut rests {
+                rests.after_record();
             }
             if self.waited > self.timeout {
                 let late = RDKafkaErrorCode::OperationTimedOut;

@@ -70,12 +70,6 @@ impl WordFilter {
         self.words.len()
     }
 
-    /// How much memory the search takes, bytes.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.automaton.memory_usage() + size_of_val(self.words.as_slice())
-    }
-
     /// Looks for the words in a text.
     #[must_use]
     pub fn check(&self, text: &str) -> Checked {

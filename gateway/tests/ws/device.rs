@@ -52,6 +52,12 @@ impl Device {
         self.send(&hello).await;
     }
 
+    /// Reads the answer to a device that has to sync.
+    pub async fn must_sync(&mut self) {
+        let answer = json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25});
+        assert_eq!(self.frame().await, answer);
+    }
+
     /// Sends a frame that is described.
     pub async fn send(&mut self, frame: &Value) {
         description::check("device", frame);

@@ -71,11 +71,7 @@ async fn a_device_without_its_token_goes_on_from_the_one_that_was_kept() {
     // Null: the device knows nothing, whatever is kept.
     device = other.connect(me).await;
     device.hello("a", Some(None)).await;
-    let answer = device.frame().await;
-    assert_eq!(
-        answer,
-        json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
-    );
+    device.must_sync().await;
 }
 
 /// A gateway that was paused, or a connection that broke and was not noticed, ends long after the device has gone on elsewhere.
@@ -212,8 +208,7 @@ async fn who_may_only_read_is_none_of_the_users_devices() {
         let mut reader = reader.unwrap();
         // The token that is kept is not for it.
         reader.hello(id, None).await;
-        let answer = json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25});
-        assert_eq!(reader.frame().await, answer);
+        reader.must_sync().await;
         let resume = json!({"type": "resume", "since": token(25, next)});
         reader.send(&resume).await;
         assert_eq!(reader.frame().await["type"], "welcome");

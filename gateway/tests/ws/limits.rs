@@ -256,8 +256,7 @@ async fn a_resume_before_its_time_is_told_the_rest_of_the_pause_and_then_closed(
     let [me, _] = Deployment::users(37);
     let mut device = gateway.connect(me).await;
     device.hello("a", Some(None)).await;
-    let first = json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25});
-    assert_eq!(device.frame().await, first);
+    device.must_sync().await;
     // It is ahead of the log, so the device has to sync again, and with a pause.
     let resume = json!({"type": "resume", "since": token(37, 1 << 40)});
     let mut pauses = Vec::new();

@@ -97,11 +97,7 @@ async fn below_the_ring_a_sync_is_required_and_then_a_resume() {
     }
     let mut device = gateway.connect(me).await;
     device.hello("a", Some(Some(&since))).await;
-    let answer = device.frame().await;
-    assert_eq!(
-        answer,
-        json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
-    );
+    device.must_sync().await;
     // MySQL is behind the ring: nobody knows in which groups the user is (W3).
     let resume = json!({"type": "resume", "since": token(3, gone + 1)});
     device.send(&resume).await;
@@ -127,11 +123,7 @@ async fn with_a_token_that_is_ahead_of_the_log_a_sync_is_required() {
     for since in [token(6, next + 1), token(61, 1 << 40)] {
         let mut device = gateway.connect(me).await;
         device.hello("a", Some(Some(&since))).await;
-        let answer = device.frame().await;
-        assert_eq!(
-            answer,
-            json!({"type": "sync_required", "after_ms": 0, "ping_seconds": 25})
-        );
+        device.must_sync().await;
         let resume = json!({"type": "resume", "since": token(6, next)});
         device.send(&resume).await;
         assert_eq!(device.frame().await["type"], "welcome");

@@ -84,7 +84,7 @@ fn a_change_is_refused_by_its_field() {
 fn a_group_has_a_gid_or_gets_one_from_its_owners_id() {
     let body = |fields: &str, owner: i64| {
         let body = format!(r#"{{{fields}"owner":{owner},"name":"Lunch","members":["1001"]}}"#);
-        group(body.as_bytes()).map(command)
+        single(body.as_bytes(), group).map(command)
     };
     let given = body(r#""gid":"5000","#, 1000).unwrap();
     assert_eq!(given.gid.get(), 5000);

@@ -80,7 +80,7 @@ single_posts! {
     /// The 202 means that it is on the log. Repeat it with the same client_msg_id where the outcome is unknown.
     post_message: post "/v1/messages",
     MessageBody "A message; in protobuf a `chat.v1.SendMessage`.",
-    |body, config| json::message(body, config.max_msg_bytes), protobuf::message(body, config.max_msg_bytes);
+    |body, config| json::single(body, |body| json::message(body, config.max_msg_bytes)), protobuf::message(body, config.max_msg_bytes);
 
     /// Say how far a conversation was read
     ///
@@ -89,7 +89,7 @@ single_posts! {
     /// meanwhile. (Below rule version 4 it would.)
     post_read_ack: post "/v1/read-acks",
     ReadAckBody "A read position; in protobuf a `chat.v1.ReadAck`.",
-    |body, _config| json::read_ack(body), protobuf::read_ack(body);
+    |body, _config| json::single(body, json::read_ack), protobuf::read_ack(body);
 
     /// Recall, edit or hide a message
     ///
@@ -97,7 +97,7 @@ single_posts! {
     /// unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 an edit or a hide again is another change, and an edit takes the place of one that was posted meanwhile.) Refused as malformed below rule version 3.
     post_message_change: post "/v1/message-changes",
     MessageChangeBody "A change to a message; in protobuf a `chat.v1.ChangeMessage`.",
-    |body, config| json::message_change(body, config.max_msg_bytes), protobuf::message_change(body, config.max_msg_bytes);
+    |body, config| json::single(body, |body| json::message_change(body, config.max_msg_bytes)), protobuf::message_change(body, config.max_msg_bytes);
 
     /// React to a message
     ///
@@ -106,7 +106,7 @@ single_posts! {
     /// `command_id` or `Idempotency-Key`. Refused as malformed below rule version 5.
     post_reaction: post "/v1/reactions",
     ReactionBody "A reaction; in protobuf a `chat.v1.ChangeMessage` of the kind `CHANGE_KIND_REACT`, whose `msg` is the emoji.",
-    |body, _config| json::reaction(body), protobuf::reaction(body);
+    |body, _config| json::single(body, json::reaction), protobuf::reaction(body);
 
     /// Pin, mute, block or delete a contact
     ///
@@ -115,7 +115,7 @@ single_posts! {
     /// that came meanwhile.) Refused as malformed below rule version 3.
     post_contact_change: post "/v1/contact-changes",
     ContactChangeBody "A change to a contact; in protobuf a `chat.v1.ChangeContact`.",
-    |body, _config| json::contact_change(body), protobuf::contact_change(body);
+    |body, _config| json::single(body, json::contact_change), protobuf::contact_change(body);
 
     /// Set a profile
     ///
@@ -132,7 +132,7 @@ single_posts! {
     /// a group that is as the body says already is left as it is. Refused as malformed below rule version 3.
     post_group: post "/v1/groups",
     GroupBody "A group; in protobuf a `chat.v1.ChangeGroup` with `create` and a gid.",
-    |body, _config| json::group(body), protobuf::group(body);
+    |body, _config| json::single(body, json::group), protobuf::group(body);
 
     /// Change a group or its members
     ///

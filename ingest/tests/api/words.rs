@@ -55,23 +55,17 @@ async fn texts_are_refused_masked_and_flagged() {
         ("a Refund, darn", "a Refund, ****", Some(true)),
         ("a REFUND", "a REFUND", Some(false)),
     ] {
-        let answer = accepted(post(&server, "/v1/messages", &message(pair, msg)).await).await;
-        assert_eq!(
-            text_and_verdict(place(&answer)),
-            (expected.to_owned(), verdict)
-        );
+        let expected = (expected.to_owned(), verdict);
         let to_group = json!({"srcid": pair.0, "gid": pair.1, "msg": msg});
-        let answer = accepted(post(&server, "/v1/messages", &to_group).await).await;
-        assert_eq!(
-            text_and_verdict(place(&answer)),
-            (expected.to_owned(), verdict)
-        );
         let edit = json!({"by": pair.0, "peer": pair.1, "mid": 1, "kind": "edit", "msg": msg});
-        let answer = accepted(post(&server, "/v1/message-changes", &edit).await).await;
-        assert_eq!(
-            text_and_verdict(place(&answer)),
-            (expected.to_owned(), verdict)
-        );
+        for (path, body) in [
+            ("/v1/messages", message(pair, msg)),
+            ("/v1/messages", to_group),
+            ("/v1/message-changes", edit),
+        ] {
+            let answer = accepted(post(&server, path, &body).await).await;
+            assert_eq!(text_and_verdict(place(&answer)), expected, "{body}");
+        }
     }
     let refused = post(&server, "/v1/messages", &message(pair, "Buy followers!")).await;
     assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY);

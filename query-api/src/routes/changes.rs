@@ -69,9 +69,7 @@ pub(super) async fn page(
     let required =
         RequiredWatermarks::parse(&query.after, call.epoch.get())?.restrict_to(|p| p == partition);
     let after = ChangesAfter {
-        change_seq: query
-            .after_chg
-            .map_or(ChangeSeq::ZERO, |ChgBound(change_seq)| change_seq),
+        change_seq: query.after_chg.unwrap_or_default().0,
         own_pos: query.after_own_pos.unwrap_or_default().0,
     };
     let limit = query.limit.unwrap_or_default();
@@ -79,8 +77,7 @@ pub(super) async fn page(
     let attempt = || changes(call, uid, conversation, after, limit, &required);
     let (mut rows, mut reactions, head, watermarks) = call.poll(deadline, attempt).await?;
     let mut as_of = AsOf::from(watermarks);
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
+    let more = limit.cut(&mut rows).is_some();
     let next = more.then(|| behind(after, &rows));
     if let Some(head) = &head {
         rows.retain(|row| row.mid > head.unseen_mid());

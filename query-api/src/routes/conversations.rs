@@ -182,9 +182,7 @@ fn page(
 ) -> (Vec<Row>, Option<String>) {
     rows.retain(|row| begin.is_none_or(|begin| row.position() < begin));
     rows.sort_by_key(|row| Reverse(row.position()));
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
-    let last = rows.last().filter(|_| more);
+    let last = limit.cut(&mut rows);
     let next = last.map(|row| cursor::encode(uid, row.position()));
     (rows, next)
 }

@@ -2,7 +2,6 @@ use access::Caller;
 use api::GroupAnswer;
 use axum::Json;
 use problem::{Path, Problem, Query};
-use schemas::UserId;
 
 use crate::{
     after::{AsOf, RequiredWatermarks},
@@ -17,11 +16,7 @@ use crate::{
 
 query_parameters! {
     /// Who asks.
-    struct GroupQuery, after = "17:42" {
-        /// The member who asks.
-        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-        uid: UserId,
-    }
+    struct GroupQuery, uid = "1000", after = "17:42" {}
 }
 
 /// Read a group

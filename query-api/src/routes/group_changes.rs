@@ -2,7 +2,6 @@ use access::Caller;
 use api::ChangesPage;
 use axum::Json;
 use problem::{Path, Problem, Query};
-use schemas::UserId;
 
 use super::changes::{self, ChangesQuery};
 use crate::{
@@ -14,10 +13,7 @@ use crate::{
 
 query_parameters! {
     /// Which changes.
-    struct GroupChangesQuery, after = "17:42" {
-        /// The member who asks.
-        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-        uid: UserId,
+    struct GroupChangesQuery, uid = "1000", after = "17:42" {
         /// Those above this number; all where absent.
         #[param(value_type = Option<i64>, minimum = 0)]
         after_chg: Option<ChgBound>,

@@ -17,10 +17,7 @@ use crate::{
 
 query_parameters! {
     /// Which members.
-    struct GroupMembersQuery, after = "17:42" {
-        /// The member who asks.
-        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-        uid: UserId,
+    struct GroupMembersQuery, uid = "1000", after = "17:42" {
         /// How many at most; 50 where absent.
         #[param(value_type = Option<u8>, minimum = 1, maximum = 200)]
         limit: Option<Limit>,
@@ -59,10 +56,9 @@ pub(crate) async fn get_group_members(
     // One row more than the page shows tells whether there is a next page.
     let attempt = || members(&call, gid, &query, limit.and_one(), &required);
     let (mut rows, watermarks) = call.poll(deadline, attempt).await?;
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
+    let next = limit.cut(&mut rows).map(|row| row.uid);
     Ok(Json(GroupMembersPage {
-        next: rows.last().filter(|_| more).map(|row| row.uid),
+        next,
         items: rows.iter().filter_map(item).collect(),
         as_of: AsOf::from(watermarks).positions(),
     }))

@@ -20,10 +20,7 @@ use crate::{
 
 query_parameters! {
     /// Which messages. At most one of `before_mid` and `after_mid`; none of them is the newest page.
-    struct GroupMessagesQuery, after = "17:42" {
-        /// The member who asks.
-        #[param(value_type = String, pattern = "^[1-9][0-9]{0,18}$", example = "1000")]
-        uid: UserId,
+    struct GroupMessagesQuery, uid = "1000", after = "17:42" {
         /// Those below this number, newest first.
         #[param(value_type = Option<i64>, minimum = 0)]
         before_mid: Option<MidBound>,

@@ -53,9 +53,7 @@ pub(crate) async fn get_groups(
     let required = RequiredWatermarks::parse(&query.after, call.epoch.get())?;
     let attempt = || memberships(&call, uid, query.cursor, limit, &required);
     let (mut rows, watermarks) = call.poll(deadline, attempt).await?;
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
-    let next = rows.last().filter(|_| more).map(|row| row.gid);
+    let next = limit.cut(&mut rows).map(|row| row.gid);
     let as_of = AsOf::from(watermarks);
     let (mut groups, as_of) =
         listed_group::read(&call, uid, rows, &required, deadline, as_of).await?;

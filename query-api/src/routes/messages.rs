@@ -222,14 +222,11 @@ pub(super) async fn history(
         Bound::After(mid) => tx.page_after(conversation, mid.max(floor), count).await,
     };
     let mut rows = rows?;
-    let more = rows.len() > limit.get();
-    rows.truncate(limit.get());
     let next_after = match bound {
         Bound::Newest | Bound::Before(_) => NextMessages::Before,
         Bound::After(_) => NextMessages::After,
     };
-    let last = rows.last().filter(|_| more);
-    let next = last.map(|row| next_after(row.mid));
+    let next = limit.cut(&mut rows).map(|row| next_after(row.mid));
     Ok((rows, next))
 }
 

@@ -4,14 +4,9 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{Chat, mids},
-    deployment::{Deployment, partition},
-    service::Service,
+    deployment::partition,
+    service::env,
 };
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 /// (chg, mid, kind, msg) of an answer's items.
 fn items(body: &Value) -> Vec<(i64, i64, &str, Option<&str>)> {

@@ -1,8 +1,8 @@
 //! Groups, as other programs read them: by the client.
 
 use client::{
-    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, MemberItem,
-    MembersQuery, MessagesQuery, Order, ReadOptions, Retry,
+    ChangesAfter, ChangesQuery, Client, ClientError, ConversationsQuery, GroupsQuery, MembersQuery,
+    MessagesQuery, Order, ReadOptions, Retry,
 };
 use schemas::{Change, ChangeSeq, GroupRole, Mid, PerDevice};
 
@@ -39,13 +39,9 @@ async fn the_client_reads_a_group() {
         (read.last_mid, read.change_seq, read.member_count),
         (mid(3), change_seq(1), 2)
     );
-    let member = MemberItem {
-        uid: me,
-        role: GroupRole::Member,
-        muted: false,
-        join_mid: mid(1),
-    };
-    assert_eq!(read.member, member);
+    let member = &read.member;
+    assert_eq!((member.uid, member.role), (me, GroupRole::Member));
+    assert_eq!((member.muted, member.join_mid), (false, mid(1)));
 
     let mut uids = Vec::new();
     let mut which = MembersQuery {

@@ -6,14 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{Chat, fresh_user, mid, ordinal},
-    deployment::{Deployment, now, partition, user},
-    service::Service,
+    deployment::{now, partition, user},
+    service::env,
 };
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn list(uid: UserId) -> String {
     format!("/v1/users/{uid}/conversations")

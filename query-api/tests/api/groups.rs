@@ -6,17 +6,12 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{fresh_user, mids},
-    deployment::{Deployment, partition},
+    deployment::partition,
     group::Group,
-    service::Service,
+    service::{Service, env},
 };
 
 const CALLS: [&str; 4] = ["", "/members", "/messages", "/changes"];
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn edit(text: &str) -> Change {
     Change::Edit(text.to_owned())

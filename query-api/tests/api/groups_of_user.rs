@@ -10,13 +10,8 @@ use crate::{
     chat::{fresh_user, mid},
     deployment::{Deployment, partition},
     group::{Group, write_memberships},
-    service::Service,
+    service::{Service, env},
 };
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn list(uid: UserId) -> String {
     format!("/v1/users/{uid}/groups")

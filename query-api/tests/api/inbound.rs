@@ -12,13 +12,8 @@ use serde_json::json;
 use crate::{
     chat::{Chat, message, mid},
     deployment::{Deployment, now, partition},
-    service::Service,
+    service::{Service, env},
 };
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn path(position: InboundPosition) -> String {
     let InboundPosition { partition, offset } = position;

@@ -6,16 +6,11 @@ use serde_json::{Value, json};
 
 use crate::{
     chat::{Chat, fresh_user, mid, ordinal},
-    deployment::{Deployment, now, partition},
+    deployment::{now, partition},
     group::Group,
     groups_of_user::many,
-    service::Service,
+    service::{Service, env},
 };
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn list(uid: UserId) -> String {
     format!("/v1/users/{uid}/conversations")

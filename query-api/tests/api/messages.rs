@@ -8,16 +8,11 @@ use serde_json::json;
 use crate::{
     chat::{Chat, fresh_user, mid, mids},
     deployment::{Deployment, partition},
-    service::Service,
+    service::{Service, env},
 };
 
 const HOUR_MS: i64 = 3600 * 1000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_comes_out_as_it_was_stored() {

@@ -9,15 +9,10 @@ use crate::{
     deployment::{Deployment, now, user},
     group::Group,
     redis::Redis,
-    service::Service,
+    service::{Service, env},
 };
 
 const EXTRA: &str = r#"{ "b": 1.50, "a": "\u00fc" }"#;
-
-async fn env() -> (&'static Deployment, Service) {
-    let deployment = Deployment::shared().await;
-    (deployment, Service::start(&deployment.config).await)
-}
 
 fn profile(uid: UserId, nick: &str, event_offset: i64) -> StoredProfile {
     StoredProfile {

@@ -9,7 +9,13 @@ use serde_json::Value;
 use service_runtime::{Health, Supervisor, middleware};
 use tokio::{net::TcpListener, time::Instant};
 
-use crate::deployment::PATIENCE;
+use crate::deployment::{Deployment, PATIENCE};
+
+/// The deployment that the tests share, and a service on it.
+pub async fn env() -> (&'static Deployment, Service) {
+    let deployment = Deployment::shared().await;
+    (deployment, Service::start(&deployment.config).await)
+}
 
 pub struct Service {
     pub addr: SocketAddr,

@@ -4801,7 +4801,7 @@ export interface components {
             /** @enum {string} */
             type: "typing";
         };
-        /** @description A send or a read is on `chat.inbound`, at this position. */
+        /** @description The command of the frame with this `ref` is on `chat.inbound`, at this position. */
         "gateway.accepted": {
             at: components["schemas"]["At"];
             ref: string;
@@ -4809,7 +4809,7 @@ export interface components {
             type: "accepted";
         };
         /**
-         * @description What the device sent is no frame, nor a send or a read whose `ref` can be read, which is refused; the connection goes on, but for a first
+         * @description What the device sent is no frame, and is not `refused`, since it has no `ref` or none that can be read; the connection goes on, but for a first
          *     frame that is no `hello`.
          */
         "gateway.error": {
@@ -4903,7 +4903,7 @@ export interface components {
             /** @enum {string} */
             type: "reconnect";
         };
-        /** @description A send or a read is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`. */
+        /** @description The command of the frame with this `ref` is not done, for this reason. With `retry` it may be sent again, the same with the same `client_msg_id`. */
         "gateway.refused": {
             detail: string;
             /**

@@ -1,6 +1,6 @@
 //! Any mix of sends, repeats, conflicts, acks, controls and clocks, judged by the fold of the audit.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -201,6 +201,29 @@ fn in_groups() -> impl Strategy<Value = Vec<InboundRecord>> {
     records.prop_map(move |records| log_of(begin.clone().into_iter().chain(records)))
 }
 
+/// A log of a conversation that is longer than a word of recalled messages: 64.
+fn in_a_long_conversation() -> impl Strategy<Value = Vec<InboundRecord>> {
+    let sent = |n: i64| {
+        let (srcid, destid) = PAIRS[usize::from(n % 2 == 0)];
+        Command::Send(SendMessage {
+            by_user: true,
+            srcid: user(srcid),
+            to: Recipient::User(user(destid)),
+            client_msg_id: n.to_string().try_into().unwrap(),
+            msg: "a".to_owned(),
+        })
+    };
+    let begin: Vec<_> = iter::once(newest_rules())
+        .chain((1..300).map(sent))
+        .map(|one| (one.encode(), 0))
+        .collect();
+    let changes = prop::collection::vec(
+        (message_change().prop_map(Command::encode), 0..9_i64),
+        0..300,
+    );
+    changes.prop_map(move |changes| log_of(begin.clone().into_iter().chain(changes)))
+}
+
 /// The records of a log; each value comes with its delay after the record before it.
 fn log_of(values: impl Iterator<Item = (Vec<u8>, i64)>) -> Vec<InboundRecord> {
     let mut ts = 1_000_000;
@@ -252,7 +275,7 @@ fn progress(offset: i64, ts: TimestampMs) -> Event {
 
 proptest! {
     #[test]
-    fn decisions_are_the_audits(records in prop_oneof![inbound(), in_groups()]) {
+    fn decisions_are_the_audits(records in prop_oneof![inbound(), in_groups(), in_a_long_conversation()]) {
         let decided = decisions(&mut State::default(), partition(), &records);
         let refused: Vec<_> = (0..)
             .zip(&decided)

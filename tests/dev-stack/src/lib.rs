@@ -3,6 +3,7 @@
 mod clocks;
 mod closed;
 mod config;
+mod corpus;
 mod disposal;
 #[cfg(feature = "docker")]
 mod docker;
@@ -36,6 +37,7 @@ mod tools;
 
 pub use closed::ClosedServers;
 pub use config::{Memory, Ports, StackConfig};
+pub use corpus::replay_corpus;
 pub use error::{StackError, Unready};
 pub use exec::exec_with_fresh_servers;
 pub use fresh::{FreshServers, ServerOptions};

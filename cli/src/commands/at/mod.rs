@@ -11,6 +11,7 @@ use schemas::{
 use serde_json::{Value, json};
 
 use crate::{
+    answers,
     args::{AtArgs, AtQuestion},
     context::CommandContext,
     failure::Failure,
@@ -30,11 +31,7 @@ pub(super) async fn run(context: &CommandContext, args: AtArgs, json: bool) -> a
     };
     bar.finish_and_clear();
     let (answer, table) = answered?;
-    if json {
-        println!("{answer}");
-    } else {
-        print!("{table}");
-    }
+    answers::show_table(json, &answer, &table);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use self::{
     redrive::RedriveOutcome,
 };
 use crate::{
+    answers,
     args::{DlqCommand, DlqFilter, RedriveArgs},
     context::CommandContext,
     decoder::{self, Decoder},
@@ -117,11 +118,7 @@ impl Queue {
         all["value"] = Decoder::new()?.record(Topic::DeadLetters, &dead_letter.record);
         all["headers"] = decoder::headers(&dead_letter.record);
         all["redrive"] = outcome_of.map_or(Value::Null, |outcome_of| outcome_of.json());
-        if json {
-            println!("{all}");
-        } else {
-            println!("{all:#}");
-        }
+        answers::show(json, &all, format_args!("{all:#}"));
         Ok(ExitCode::SUCCESS)
     }
 
@@ -145,7 +142,7 @@ impl Queue {
         }
         report(&dead_letters, &outcomes, json);
         let failed = outcomes.iter().any(RedriveOutcome::has_failed);
-        Ok(ExitCode::from(if failed { failure::NEGATIVE } else { 0 }))
+        Ok(failure::code_of_answer(!failed))
     }
 }
 

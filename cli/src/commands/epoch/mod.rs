@@ -17,7 +17,7 @@ use event_log::{AppendRecord, Appender, KafkaConfig, LogReader, ProducerSettings
 use schemas::{Partition, event::Event, topics::Topic};
 
 use self::plan::Raise;
-use crate::{context::CommandContext, failure::Failure};
+use crate::{answers, context::CommandContext, failure::Failure};
 
 /// How long an append may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,18 +43,15 @@ pub(super) async fn raise(
     } = raise.await?;
     append_all(&kafka, &starts).await?;
     let partitions = starts.len();
-    if json {
-        let raised = serde_json::json!({
-            "epoch": epoch,
-            "partitions": partitions,
-            "from_the_beginning": from_the_beginning,
-        });
-        println!("{raised}");
-    } else {
-        println!(
-            "the source epoch is {epoch} now, raised in {partitions} partitions; the sequencers may be started"
-        );
-    }
+    let raised = serde_json::json!({
+        "epoch": epoch,
+        "partitions": partitions,
+        "from_the_beginning": from_the_beginning,
+    });
+    let text = format!(
+        "the source epoch is {epoch} now, raised in {partitions} partitions; the sequencers may be started"
+    );
+    answers::show(json, raised, text);
     Ok(())
 }
 

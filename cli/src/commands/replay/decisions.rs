@@ -25,7 +25,7 @@ use super::judge::{Changes, DeadLetter, Findings, Found, Judge, NAMED};
 use crate::{
     args::ReplayDecisionsArgs,
     context::CommandContext,
-    failure::{Failure, NEGATIVE},
+    failure::{self, Failure},
     output::{Table, grouped, per_second, progress_bar},
 };
 
@@ -60,10 +60,7 @@ pub(super) async fn run(
     bar.finish_and_clear();
     let findings = replayed?;
     show(&findings, read, started.elapsed(), json);
-    Ok(match findings.differences.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(NEGATIVE),
-    })
+    Ok(failure::code_of_answer(findings.differences.is_empty()))
 }
 
 /// The topics of one replay, each with a reader of its own: a reader reads one range at a time.
@@ -246,7 +243,7 @@ fn show(findings: &Findings, read: u64, took: Duration, as_json: bool) {
         unknown,
         differences,
     } = findings;
-    let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
+    let rate = per_second(read, took);
     let positions = |found: &Found| -> Vec<String> {
         let positions = found.first.iter();
         positions

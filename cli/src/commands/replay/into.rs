@@ -11,6 +11,7 @@ use schemas::topics::Topic;
 use serde_json::json;
 
 use crate::{
+    answers,
     args::ReplayArgs,
     commands::{rebuild::show, scratch},
     context::CommandContext,
@@ -129,33 +130,22 @@ fn report(
     (read, took): (u64, Duration),
     as_json: bool,
 ) {
-    let rate = per_second(usize::try_from(read).unwrap_or(usize::MAX), took);
+    let (rate, seconds) = (per_second(read, took), took.as_secs_f64());
     let sets: Vec<String> = settings
         .iter()
         .map(|(key, value)| format!("--set {key}={value}"))
         .collect();
-    if as_json {
-        let seconds = took.as_secs_f64();
-        println!(
-            "{}",
-            json!({"name": name, "as_of": times::rfc3339(note.as_of), "slice": note.slice, "read": read, "seconds": seconds, "per_second": rate, "settings": sets})
-        );
-        return;
-    }
-    let done = format!(
-        "{} records read in {:.1} s, {} a second",
-        grouped(read),
-        took.as_secs_f64(),
-        grouped(rate as u64)
-    );
-    if note.slice.is_some() {
-        println!(
+    let value = json!({"name": name, "as_of": times::rfc3339(note.as_of), "slice": note.slice, "read": read, "seconds": seconds, "per_second": rate, "settings": sets});
+    let (read, rate) = (grouped(read), grouped(rate as u64));
+    let done = format!("{read} records read in {seconds:.1} s, {rate} a second");
+    let text = match note.slice {
+        Some(_) => format!(
             "{done}. A slice has rows of messages and changes, in databases scratch_{name}_0 …: no counts, contacts or read positions, which need all that came before"
-        );
-        return;
-    }
-    println!(
-        "{done}. Read it with\n  tidemark query-api {} --set query_api.listen=127.0.0.1:7399",
-        sets.join(" ")
-    );
+        ),
+        None => format!(
+            "{done}. Read it with\n  tidemark query-api {} --set query_api.listen=127.0.0.1:7399",
+            sets.join(" ")
+        ),
+    };
+    answers::show(as_json, value, text);
 }

@@ -18,10 +18,8 @@ impl ReadTx {
         let table = self.contact_table(uid)?;
         let arguments = Arguments::default().with(uid.get()).with(peer.get());
         let sql = include_str!("../../sql/read/contact.sql").replace("{columns}", decode::CONTACT);
-        Ok(self
-            .fetch(&sql, &table, arguments, decode::contact)
-            .await?
-            .pop())
+        let contacts = self.fetch(&sql, &table, arguments, decode::contact);
+        Ok(contacts.await?.pop())
     }
 
     /// The existing contacts of these pairs of user and peer, in no order.

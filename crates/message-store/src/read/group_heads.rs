@@ -72,10 +72,8 @@ impl ReadTx {
         let arguments = Arguments::default().with(uid.get()).with(gid.get());
         let sql =
             include_str!("../../sql/read/membership.sql").replace("{columns}", decode::MEMBERSHIP);
-        Ok(self
-            .fetch(&sql, &table, arguments, decode::membership)
-            .await?
-            .pop())
+        let memberships = self.fetch(&sql, &table, arguments, decode::membership);
+        Ok(memberships.await?.pop())
     }
 
     /// The messages among these, all of groups, that `uid` has hidden.

@@ -32,10 +32,8 @@ impl ReadTx {
         let arguments = Arguments::default().with(gid.get()).with(uid.get());
         let sql = include_str!("../../sql/read/group_member.sql")
             .replace("{columns}", decode::GROUP_MEMBER);
-        Ok(self
-            .fetch(&sql, &table, arguments, decode::group_member)
-            .await?
-            .pop())
+        let members = self.fetch(&sql, &table, arguments, decode::group_member);
+        Ok(members.await?.pop())
     }
 
     /// Up to `limit` members of a group above `after`, by uid.
@@ -120,15 +118,9 @@ impl ReadTx {
         let (gid, uid) = after.map_or((0, 0), |(gid, uid)| (gid.get(), uid.get()));
         let sql = include_str!("../../sql/read/scan_group_members.sql")
             .replace("{columns}", decode::GROUP_MEMBER);
-        let key = [("gid", gid), ("uid", uid)];
-        self.scan(
-            &sql,
-            (Table::GroupMember, number),
-            &key,
-            limit,
-            decode::group_member,
-        )
-        .await
+        let (table, key) = ((Table::GroupMember, number), [("gid", gid), ("uid", uid)]);
+        self.scan(&sql, table, &key, limit, decode::group_member)
+            .await
     }
 
     /// The next `limit` rows of `membership_<n>` after `after`, by user and group.
@@ -141,14 +133,8 @@ impl ReadTx {
         let (uid, gid) = after.map_or((0, 0), |(uid, gid)| (uid.get(), gid.get()));
         let sql = include_str!("../../sql/read/scan_memberships.sql")
             .replace("{columns}", decode::MEMBERSHIP);
-        let key = [("uid", uid), ("gid", gid)];
-        self.scan(
-            &sql,
-            (Table::Membership, number),
-            &key,
-            limit,
-            decode::membership,
-        )
-        .await
+        let (table, key) = ((Table::Membership, number), [("uid", uid), ("gid", gid)]);
+        self.scan(&sql, table, &key, limit, decode::membership)
+            .await
     }
 }

@@ -15,9 +15,7 @@ impl ReadTx {
             .with(uid.get())
             .with(conversation.to_string());
         let sql = include_str!("../../sql/read/read_mids.sql");
-        let mut found = self
-            .fetch(sql, &table, arguments, decode::read_mids)
-            .await?;
-        Ok(found.pop().unwrap_or_default())
+        let found = self.fetch(sql, &table, arguments, decode::read_mids);
+        Ok(found.await?.pop().unwrap_or_default())
     }
 }

@@ -102,12 +102,8 @@ impl ReadTx {
         let kind = kind.to_column().into();
         let key = [("kind", kind), ("uid", uid), ("peer", peer), ("mid", mid)];
         let hidden = |row: &MySqlRow| {
-            let uid = decode::number(row, "uid")?;
-            Ok((
-                uid,
-                decode::number(row, "peer")?,
-                decode::number(row, "mid")?,
-            ))
+            let (uid, peer) = (decode::number(row, "uid")?, decode::number(row, "peer")?);
+            Ok((uid, peer, decode::number(row, "mid")?))
         };
         self.scan(sql, (Table::Hidden, number), &key, limit, hidden)
             .await
@@ -146,15 +142,9 @@ impl ReadTx {
         limit: u32,
     ) -> Result<Vec<StoredRead>, StoreError> {
         let sql = include_str!("../../sql/read/scan_reads.sql");
-        let key = [("after", after)];
-        self.scan(
-            sql,
-            (Table::ReadChatMid, number),
-            &key,
-            limit,
-            decode::stored_read,
-        )
-        .await
+        let (table, key) = ((Table::ReadChatMid, number), [("after", after)]);
+        self.scan(sql, table, &key, limit, decode::stored_read)
+            .await
     }
 
     /// The next `limit` rows of `contact_<n>` after that of `(uid, peer)`, ascending.

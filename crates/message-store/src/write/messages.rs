@@ -108,10 +108,8 @@ impl<'a> Batch<'a> {
         let table_of = |row: &MessageRow| row.conversation().partition().into();
         let by_number = by_table(store, shard, &rows.messages, table_of, |row| {
             let (kind, is_changed) = columns_of(row);
-            (
-                i64::from(kind.to_column()) * 2 + i64::from(is_changed),
-                row.id,
-            )
+            let columns = i64::from(kind.to_column()) * 2 + i64::from(is_changed);
+            (columns, row.id)
         })?;
         let mut messages = Vec::with_capacity(rows.messages.len());
         for (n, rows) in by_number {

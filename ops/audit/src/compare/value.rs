@@ -6,9 +6,7 @@ use message_store::{ContactRow, GroupMemberRow, GroupRow, Membership};
 use schemas::{DeviceClass, GroupSettings, Mid, PerDevice, StoredProfile, UserId};
 
 use super::redis_keys::RedisKeys;
-use crate::fold::{
-    Contact, Group, LastInGroup, LastRead, Member, ProfileVersion, Subject, preview_digest,
-};
+use crate::fold::{Contact, Group, LastMessage, LastRead, Member, ProfileVersion, Subject};
 
 /// The contacts that the stores should have for a user at some point of the log, by peer.
 pub(super) type ExpectedContacts = BTreeMap<UserId, Contact>;
@@ -38,7 +36,7 @@ pub(crate) struct GroupColumns {
     /// `None` if the start of the log is gone and the settings were not changed since.
     settings: Option<GroupSettings>,
     member_count: i64,
-    last: LastInGroup,
+    last: LastMessage,
     change_seq: i64,
     event_offset: i64,
 }
@@ -68,18 +66,10 @@ impl Value {
     }
 
     pub(super) fn group(row: &GroupRow) -> Row {
-        let last = row.last.as_ref();
         let columns = GroupColumns {
             settings: row.settings.clone(),
             member_count: row.member_count,
-            last: last.map_or_else(LastInGroup::default, |last| LastInGroup {
-                mid: last.mid.get(),
-                ts: last.ts.0,
-                srcid: last.srcid.get(),
-                preview: preview_digest(&last.preview),
-                change_seq: last.change_seq.get(),
-                state: last.state.into(),
-            }),
+            last: LastMessage::of_row(row.last.as_ref()),
             change_seq: row.change_seq.get(),
             event_offset: row.event_offset,
         };

@@ -65,17 +65,7 @@ impl Contact {
     pub(crate) fn of_row(row: &ContactRow) -> Self {
         let contact = &row.contact;
         Self {
-            last: contact
-                .last
-                .as_ref()
-                .map_or_else(LastMessage::default, |last| LastMessage {
-                    mid: last.mid.get(),
-                    ts: last.ts.0,
-                    srcid: last.srcid.get(),
-                    preview: preview_digest(&last.preview),
-                    change_seq: last.change_seq.get(),
-                    state: last.state.into(),
-                }),
+            last: LastMessage::of_row(contact.last.as_ref()),
             peer_ordinal: contact.peer_ordinal.get(),
             own_ordinal: contact.own_ordinal.get(),
             reads: PerDevice::from_fn(|device| LastRead::from(row.contact.read[device])),
@@ -206,6 +196,17 @@ impl LastRead {
 }
 
 impl LastMessage {
+    pub(crate) fn of_row(last: Option<&message_store::LastMessage>) -> Self {
+        last.map_or_else(Self::default, |last| Self {
+            mid: last.mid.get(),
+            ts: last.ts.0,
+            srcid: last.srcid.get(),
+            preview: preview_digest(&last.preview),
+            change_seq: last.change_seq.get(),
+            state: last.state.into(),
+        })
+    }
+
     /// A later message is newer, and so is a later change of the same message.
     fn version(&self) -> (i64, i64) {
         (self.mid, self.change_seq)

@@ -9,7 +9,7 @@ use schemas::{
     PerDevice, TimestampMs, UserId, event::Body,
 };
 
-use super::{message_state::MessageState, preview_digest};
+use super::{contact::LastMessage, message_state::MessageState, preview_digest};
 
 /// The author of a message, and whether it was recalled, are known while it is among this many of the newest (PROTOCOL C).
 const REACH: usize = 4_096;
@@ -19,7 +19,7 @@ const REACH: usize = 4_096;
 pub(crate) struct Group {
     /// `None` if the log does not have its creation.
     pub(crate) settings: Option<GroupSettings>,
-    pub(crate) last: LastInGroup,
+    pub(crate) last: LastMessage,
     /// How many changes of messages there were.
     pub(crate) change_seq: i64,
     /// The offset of the last event that changed the group, its messages or its members.
@@ -39,18 +39,6 @@ pub(crate) struct Group {
     /// The authors of the newest messages, oldest first.
     authors: VecDeque<UserId>,
     recalled: BTreeSet<i64>,
-}
-
-/// The newest message, and how it is shown; all 0 if there is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LastInGroup {
-    pub(crate) mid: i64,
-    pub(crate) ts: i64,
-    pub(crate) srcid: i64,
-    pub(crate) preview: u64,
-    /// The change that the message is shown with; 0 for none.
-    pub(crate) change_seq: i64,
-    pub(crate) state: MessageState,
 }
 
 /// What the log says of a user in a group.
@@ -183,12 +171,12 @@ impl Group {
     ) -> Option<String> {
         match body {
             Body::Message(message) => {
-                let sent = LastInGroup {
+                let sent = LastMessage {
                     mid: message.mid.get(),
                     ts: ts.0,
                     srcid: message.srcid.get(),
                     preview: preview_digest(&message.msg),
-                    ..LastInGroup::default()
+                    ..LastMessage::default()
                 };
                 self.message(gid, message.srcid, sent, at, is_whole)
             }
@@ -235,7 +223,7 @@ impl Group {
         &mut self,
         gid: GroupId,
         by: UserId,
-        sent: LastInGroup,
+        sent: LastMessage,
         at: i64,
         is_whole: bool,
     ) -> Option<String> {

@@ -31,11 +31,11 @@ mod watermark;
 
 #[cfg(test)]
 pub(crate) use contact::Flags;
-pub(crate) use contact::{Contact, LastRead, ordinal_within};
+pub(crate) use contact::{Contact, LastMessage, LastRead, ordinal_within};
 pub(crate) use digest::{
     ChangedTexts, LoggedChange, MessageDigest, Messages, Place, SentMessage, Text, preview_digest,
 };
-pub(crate) use group::{Group, LastInGroup, Member};
+pub(crate) use group::{Group, Member};
 pub use in_memory::differences_in_logs;
 pub(crate) use log_state::{FoldedEvent, LogState};
 pub(crate) use partition::{FoldedPartition, PartitionFold, PartitionInput, Records};

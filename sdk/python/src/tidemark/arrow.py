@@ -4,45 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from .log import Point, events
-from .model import (
-    ContactChange,
-    Control,
-    Event,
-    GroupChange,
-    GroupMember,
-    Message,
-    MessageChange,
-    Profile,
-    Progress,
-    ReadPosition,
-)
+from .model import Event, GroupChange, GroupMember
 
 if TYPE_CHECKING:
     import pyarrow
 
-# The columns after partition, offset and time, with the names and types that they have in the files of `tidemark export`.
-_COLUMNS: dict[type[Event], str] = {
-    Message: "srcid:int64 destid:int64 gid:int64 mid:int64 n:int64 client_msg_id:string msg:string",
-    ReadPosition: "uid:int64 peer:int64 gid:int64 device:string mid:int64 n:int64",
-    MessageChange: "by:int64 peer:int64 gid:int64 mid:int64 kind:string msg:string emoji:string chg:int64 n:int64",
-    ContactChange: "uid:int64 peer:int64 favourite:bool_ pinned:bool_ muted:bool_ blocked:bool_ deleted_mid:int64 deleted_n:int64",
-    GroupChange: "gid:int64 by:int64 kind:string name:string owner:int64 open:bool_ whole_history:bool_ muted:bool_ dissolved:bool_ "
-    "member_count:int64 last_mid:int64 members:list[int64] roles:list[string] joined:list[int64] muted_members:list[int64]",
-    Profile: "uid:int64 nick:string avatar:string extra:string",
-    Control: "rule_version:int64 dedup_window_ms:int64 dedup_max_entries:int64 max_msg_bytes:int64 dedup_max_per_sender:int64 "
-    "new_conversations_per_day:int64 recall_window_ms:int64 delete_for_all:bool_ max_group_members:int64 "
-    "new_memberships_per_day:int64 max_memberships_by_others:int64",
-    Progress: "",
-}
-# The lists of a change of a group: members and roles have one order.
-_OF_MEMBERS: dict[str, Callable[[tuple[GroupMember, ...]], list[Any]]] = {
-    "members": lambda members: [member.uid for member in members],
-    "roles": lambda members: [member.role or "none" for member in members],
-    "joined": lambda members: [member.uid for member in members if member.joined],
-    "muted_members": lambda members: [member.uid for member in members if member.muted],
+# The lists that stand for the members of a group, of which members and roles have one order: the type of the elements, and the elements.
+_OF_MEMBERS: dict[str, tuple[type[Any], Callable[[tuple[GroupMember, ...]], list[Any]]]] = {
+    "members": (int, lambda members: [member.uid for member in members]),
+    "roles": (str, lambda members: [member.role or "none" for member in members]),
+    "joined": (int, lambda members: [member.uid for member in members if member.joined]),
+    "muted_members": (int, lambda members: [member.uid for member in members if member.muted]),
 }
 
 
@@ -53,18 +28,26 @@ def schema(kind: type[Event]) -> pyarrow.Schema:
     """
     import pyarrow as pa
 
-    if kind not in _COLUMNS:
-        raise TypeError(f"kind is {kind!r}; must be one of {', '.join(k.__name__ for k in _COLUMNS)}")
-
-    def type_of(text: str) -> pyarrow.DataType:
-        if text.startswith("list["):
-            return pa.list_(type_of(text[5:-1]))
-        return getattr(pa, text)()
-
+    if not (isinstance(kind, type) and issubclass(kind, Event) and kind is not Event):
+        raise TypeError(f"kind is {kind!r}; must be a subclass of tidemark.Event")
     of_all = [("partition", pa.int32()), ("offset", pa.int64()), ("time", pa.timestamp("ms", "UTC"))]
     common = [pa.field(name, type_, nullable=False) for name, type_ in of_all]
-    named = [column.split(":") for column in _COLUMNS[kind].split()]
-    return pa.schema(common + [pa.field(name, type_of(text)) for name, text in named])
+    return pa.schema(common + [pa.field(name, type_) for name, type_ in _own_columns(kind)])
+
+
+def _own_columns(kind: type[Event]) -> Iterator[tuple[str, pyarrow.DataType]]:
+    """A column for each field of the kind, in their order, as the files of `tidemark export` have them."""
+    import pyarrow as pa
+
+    types = {int: pa.int64(), str: pa.string(), bool: pa.bool_()}
+    of_all = get_type_hints(Event)
+    for name, hint in get_type_hints(kind).items():
+        # Of `int | None` it is int, and of `tuple[GroupMember, ...]` GroupMember.
+        type_ = (get_args(hint) or (hint,))[0]
+        if type_ is GroupMember:
+            yield from ((name, pa.list_(types[element])) for name, (element, _) in _OF_MEMBERS.items())
+        elif name not in of_all:
+            yield name, types[type_]
 
 
 def batches(
@@ -96,5 +79,6 @@ def _batches(found: Iterator[Event], columns: pyarrow.Schema, rows: int) -> Iter
 
 def _value(event: Event, column: str) -> Any:
     if isinstance(event, GroupChange) and column in _OF_MEMBERS:
-        return _OF_MEMBERS[column](event.members)
+        _, of_members = _OF_MEMBERS[column]
+        return of_members(event.members)
     return getattr(event, column)

@@ -1,6 +1,7 @@
 """The events of `chat.events` as frozen dataclasses.
 
 Uids and gids are integers from 1 to 2^63-1. In a conversation between two users `gid` is `None`; in a group `destid` or `peer` is, and so is `n`.
+The fields of a kind are the columns of its batches, in their order, with the names that COLUMNS of the kind has in schemas/src/kind.
 """
 
 from __future__ import annotations

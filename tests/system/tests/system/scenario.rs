@@ -2,11 +2,12 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use client::{
-    ChangesQuery, Client, ConversationsQuery, LineResult, MessagesQuery, Order, ReadOptions,
+    ChangesQuery, Client, ConversationsQuery, LineResult, MessagesQuery, Order, Outcome,
+    ReadOptions,
 };
 use schemas::{InboundPosition, Mid, UserId};
 use serde_json::{Value, from_value, json, to_value};
-use system_tests::{Servers, new_users, run};
+use system_tests::{Servers, new_users, run, until};
 
 const SCENARIO: &str = include_str!("../../../../sdk/scenario.json");
 
@@ -44,8 +45,13 @@ async fn take(client: &Client, step: &Value, after: &mut Vec<InboundPosition>) -
     match results.next().await? {
         Some(LineResult::Accepted { accepted, .. }) => {
             after.push(accepted.position());
-            let outcome = client.final_outcome(accepted.position()).await?;
-            check(&to_value(outcome)?, &step["outcome"], "")
+            let outcome = until("the outcome", async || {
+                match client.outcome(accepted.position()).await {
+                    Ok(Outcome::Pending) => Err("it is pending".to_owned()),
+                    outcome => Ok(outcome),
+                }
+            });
+            check(&to_value(outcome.await??)?, &step["outcome"], "")
         }
         Some(LineResult::Rejected { problem, .. }) => {
             let path = &problem.errors.first().context("no field")?.field;
