@@ -83,7 +83,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
         return stack::run(&source, command, args.json);
     }
     if args.command.is_for_analysts() {
-        give_way();
+        // Threads have the policy of the thread that makes them, so this comes before the runtime.
+        event_log::give_way();
     }
     let runtime = if args.command.is_service() {
         source.section::<RuntimeConfig>("runtime")?.build()?
@@ -254,15 +255,6 @@ impl Command {
                 | Self::Gateway
         )
     }
-}
-
-/// Gives this process what the others leave of the processors: a thread of theirs that wakes runs at once. Threads have the policy of the thread that
-/// makes them, so this comes first.
-fn give_way() {
-    const THIS_THREAD: libc::pid_t = 0;
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the call reads the struct and keeps nothing. A system that refuses leaves the usual policy.
-    unsafe { libc::sched_setscheduler(THIS_THREAD, libc::SCHED_IDLE, &raw const priority) };
 }
 
 /// Commands print their own results: of the libraries only errors are logged, unless RUST_LOG asks for more.

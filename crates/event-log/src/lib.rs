@@ -43,6 +43,7 @@ pub use producer::{
 pub use properties::ClientProperties;
 pub use reader::LogReader;
 pub use record::{Record, RecordRef};
+pub use rests::give_way;
 pub use scan::Scanned;
 pub use sequenced::Sequenced;
 #[cfg(feature = "test-topics")]

@@ -1,4 +1,4 @@
-//! Rests of a scan that gives way to others.
+//! A thread that gives way to others, and the rests of its scans.
 //!
 //! A thread under `SCHED_IDLE` leaves the processors to whoever wants them, but the brokers that it reads from and the stores that get its records
 //! do not. That the thread had to wait for a processor shows that others want them: then it rests, and its servers with it.
@@ -12,6 +12,15 @@ use std::{
 const WORK: Duration = Duration::from_millis(10);
 const LONGEST_REST: Duration = Duration::from_millis(200);
 const SHORTEST_REST: Duration = Duration::from_millis(5);
+
+/// Gives this thread, and the threads that it makes from now on, what the others leave of the processors: a thread of theirs that wakes runs at once. Their
+/// scans of [`LogReader`](crate::LogReader) rest while others want the processors. A system that refuses leaves the usual policy.
+pub fn give_way() {
+    const THIS_THREAD: libc::pid_t = 0;
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the call reads the struct and keeps nothing.
+    unsafe { libc::sched_setscheduler(THIS_THREAD, libc::SCHED_IDLE, &raw const priority) };
+}
 
 /// The rests of one scan.
 pub(crate) struct Rests {
@@ -109,11 +118,7 @@ mod tests {
     fn only_a_thread_that_gives_way_rests() {
         assert!(Rests::of_this_thread().is_none());
         thread::spawn(|| {
-            let priority = libc::sched_param { sched_priority: 0 };
-            // SAFETY: the call reads the struct and keeps nothing.
-            let refused =
-                unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority) };
-            assert_eq!(refused, 0);
+            give_way();
             assert!(Rests::of_this_thread().is_some());
         })
         .join()
