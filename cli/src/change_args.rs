@@ -6,9 +6,9 @@ use crate::read_mid::message_number;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ChangeCommand {
-    /// Take a message's text back, for both sides
+    /// Take a message's text back, for everybody in the conversation
     Recall(ChangeArgs),
-    /// Delete a message for both sides, where the rules allow it
+    /// Delete a message for everybody in the conversation, if the rules allow it
     Delete(ChangeArgs),
     /// Give a message another text
     Edit(EditArgs),
@@ -29,7 +29,7 @@ pub(crate) struct ChangeArgs {
     /// The other user of the conversation
     #[arg(long, required_unless_present = "gid", conflicts_with = "gid")]
     pub(crate) peer: Option<UserId>,
-    /// In place of it: the group
+    /// The group, in place of --peer
     #[arg(long)]
     pub(crate) gid: Option<GroupId>,
     /// The message's number
@@ -53,7 +53,7 @@ pub(crate) struct ReactArgs {
     /// The emoji, which replaces the user's former reaction to the message
     #[arg(value_parser = reaction, required_unless_present = "take_back")]
     emoji: Option<Change>,
-    /// In place of it: take the former reaction back
+    /// Take the former reaction back, in place of an emoji
     #[arg(long, conflicts_with = "emoji")]
     take_back: bool,
 }

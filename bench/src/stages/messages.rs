@@ -19,11 +19,11 @@ use crate::{
 };
 
 const TABLES: usize = 16;
-/// How many rows of one side are written in turn.
+/// How many rows one side writes before it is the other's turn.
 const SLICE: u64 = 500_000;
-/// How many slices make two million rows.
+/// A span is two million rows.
 const SLICES_OF_SPAN: usize = 4;
-/// How many times two million rows are written.
+/// How many spans are written, one after another.
 const SPANS: usize = 4;
 /// A server always has a few dirty pages.
 const A_FEW_PAGES: i64 = 200;
@@ -39,7 +39,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
         traffic: Traffic::of_partitions(TABLES as u64),
         numbers: Numbers::default(),
     };
-    // With cold servers the beginning would be slow, and its speed easy to keep.
+    // Warms up both sides. With cold servers the first span would be slow, and its rate easy to keep.
     sides.ours().await?;
     sides.load_data().await?;
     sides.empty().await?;

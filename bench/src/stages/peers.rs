@@ -38,7 +38,7 @@ use crate::{
 /// Where the peers' programs are; `bench/peers/README.md` says how they are built.
 const PEERS: &str = "PEERS";
 
-/// By then a start is over.
+/// How long after a start idleness is measured.
 const QUIET: Duration = Duration::from_secs(20);
 const CONNECTIONS: usize = 64;
 const CONVERSATIONS: usize = 1_000;
@@ -135,7 +135,7 @@ impl System {
                     "channel_id": WuKongIm::uid_text(receiver),
                     "channel_type": 1,
                     "client_msg_no": format!("{number} {:x}", rand::random::<u64>()),
-                    // 129 bytes in base64.
+                    // In base64, of 129 bytes.
                     "payload": "eHh4".repeat(43),
                 });
                 ("/message/send", body, StatusCode::OK)
@@ -193,7 +193,10 @@ impl Socket {
                     let number = id
                         .split_once(' ')
                         .and_then(|(number, _)| number.parse().ok());
-                    arrivals.take_number(number.context("a message of nobody")?, Instant::now());
+                    arrivals.take_number(
+                        number.context("a client_msg_no that does not begin with a number")?,
+                        Instant::now(),
+                    );
                 }
             }
         }
@@ -216,7 +219,7 @@ struct Round {
     closed: Sample,
     /// Of the closed loop.
     accepted: Percentiles,
-    /// Until the first message of each of many conversations is accepted, seconds.
+    /// How long the first messages of [`CONVERSATIONS`] conversations took, seconds.
     first_s: f64,
     open: Vec<(Percentiles, Sample)>,
 }
@@ -270,7 +273,7 @@ async fn posted(system: &Arc<System>, length: Duration) -> Result<Vec<f64>> {
     .await
 }
 
-/// Posts one message in each of as many new conversations. Returns how long that took, seconds.
+/// Posts one message in each of [`CONVERSATIONS`] new conversations. Returns how long all of them took, seconds.
 async fn first_messages(system: &Arc<System>) -> Result<f64> {
     let began = Instant::now();
     over_all_connections(system, |system, mut connection, client| async move {
@@ -301,7 +304,7 @@ async fn over_all_connections<F: Future<Output = Result<Vec<f64>>> + Send + 'sta
     Ok(all)
 }
 
-/// Posts messages when they are due. Returns how long after that they were on a socket.
+/// Posts messages when they are due. Returns how long after its due time each was on a socket.
 async fn at_rate(system: &Arc<System>, plan: &Plan, rate: f64) -> Result<(Percentiles, Sample)> {
     let messages = (rate * plan.length.as_secs_f64()) as usize;
     let receivers = system.receivers().await?;
@@ -321,8 +324,8 @@ async fn at_rate(system: &Arc<System>, plan: &Plan, rate: f64) -> Result<(Percen
         tasks.spawn(async move {
             for number in (client..messages).step_by(CONNECTIONS) {
                 sleep_until(arrivals.due(number)).await;
-                let (conversation, number) = (number % RECEIVERS, arrivals.number(number));
-                system.post(&mut connection, conversation, number).await?;
+                let (conversation, in_text) = (number % RECEIVERS, arrivals.number(number));
+                system.post(&mut connection, conversation, in_text).await?;
             }
             pending().await
         });

@@ -27,7 +27,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(SERVERS).await?;
     let traffic = Traffic::new();
     let copies = copies(&env).await?;
-    // Both sides read the same records.
+    // Where the backlog of a round begins. `sequenced` notes it, and `copied`, which comes next, reads from there.
     let offsets = RefCell::default();
     let sequenced = async || {
         offsets.replace(ends_of_inbound(&env).await?);
@@ -70,7 +70,7 @@ async fn ends_of_inbound(env: &TestEnv) -> Result<PartitionMap<i64>> {
     Ok(reader.ends(Topic::Inbound).await?)
 }
 
-/// Copies the records. Those copied while it connects are not counted.
+/// Copies the records. The first one, which [`Copier::start`] copies while it connects, is not counted.
 async fn copy(env: &TestEnv, offsets: PartitionMap<i64>, to: KafkaConfig) -> Result<Sample> {
     let from = env.events.config().clone();
     let start = move || Copier::start(&from, &offsets, &to);

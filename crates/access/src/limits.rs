@@ -22,7 +22,7 @@ pub(crate) struct Limits {
 
 #[derive(Debug)]
 struct Table {
-    spent: HashMap<Subject, Spent>,
+    full_at: HashMap<Subject, FullAt>,
     swept: Instant,
 }
 
@@ -35,7 +35,7 @@ enum Subject {
 
 /// When the whole burst will be available again.
 #[derive(Clone, Copy, Debug)]
-struct Spent {
+struct FullAt {
     requests: Instant,
     events: Instant,
 }
@@ -52,14 +52,14 @@ impl Limits {
             users,
             max_callers,
             table: Mutex::new(Table {
-                spent: HashMap::new(),
+                full_at: HashMap::new(),
                 swept: Instant::now(),
             }),
         }
     }
 
-    /// Counts `count`. Above the limit nothing is counted, and the error is how long to wait: it is enough that one fits, and the caller waits
-    /// afterwards for what is counted beyond the burst.
+    /// Charges `count` requests or events to a caller. If not even one fits into the burst, nothing is charged, and the error is how long to wait. If
+    /// one fits, all are charged: the caller's next charge waits for those beyond the burst.
     pub(crate) fn charge(
         &self,
         caller: &Caller,
@@ -77,20 +77,20 @@ impl Limits {
         };
         let mut table = self.table.lock();
         table.make_space(&subject, self.max_callers, now)?;
-        let spent = table.spent.entry(subject).or_insert(Spent {
+        let full_at = table.full_at.entry(subject).or_insert(FullAt {
             requests: now,
             events: now,
         });
-        let spent = match unit {
-            Unit::Requests => &mut spent.requests,
-            Unit::Events => &mut spent.events,
+        let full_at = match unit {
+            Unit::Requests => &mut full_at.requests,
+            Unit::Events => &mut full_at.events,
         };
         let rate = rate(limits, unit);
-        let (_, wait) = rate.spend(*spent, 1, now);
+        let (_, wait) = rate.spend(*full_at, 1, now);
         if !wait.is_zero() {
             return Err(wait);
         }
-        (*spent, _) = rate.spend(*spent, count.into(), now);
+        (*full_at, _) = rate.spend(*full_at, count.into(), now);
         Ok(())
     }
 }
@@ -98,15 +98,15 @@ impl Limits {
 impl Table {
     /// Removes idle callers if the table is full; if it stays full, a new caller has to wait.
     fn make_space(&mut self, subject: &Subject, max: usize, now: Instant) -> Result<(), Duration> {
-        if self.spent.len() < max || self.spent.contains_key(subject) {
+        if self.full_at.len() < max || self.full_at.contains_key(subject) {
             return Ok(());
         }
         if now.duration_since(self.swept) >= SWEEP_INTERVAL {
-            self.spent
-                .retain(|_, spent| spent.requests.max(spent.events) > now);
+            self.full_at
+                .retain(|_, full_at| full_at.requests.max(full_at.events) > now);
             self.swept = now;
         }
-        if self.spent.len() < max {
+        if self.full_at.len() < max {
             Ok(())
         } else {
             Err(SWEEP_INTERVAL)
@@ -114,7 +114,7 @@ impl Table {
     }
 }
 
-/// The burst of a limit is a number of requests or events, that of a [`Rate`] their time.
+/// A [`LimitConfig`] gives the burst as a number of requests or events, a [`Rate`] as the time in which that many become available.
 fn rate(limits: LimitConfig, unit: Unit) -> Rate {
     let (per_s, burst) = match unit {
         Unit::Requests => (limits.requests_per_s, limits.requests_burst),
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_table_is_bounded_and_idle_callers_make_space() {
         let (limits, start) = (Limits::new(RATE, 10), Instant::now());
-        let len = || limits.table.lock().spent.len();
+        let len = || limits.table.lock().full_at.len();
         for uid in 1..=10 {
             assert!(limits.charge(&user(uid), Unit::Requests, 1, start).is_ok());
         }

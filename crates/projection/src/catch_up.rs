@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::{Replay, ReplayError, Settings, Sink, truncation_check};
 
-/// A part that lacks no more records than this is read once more; then it has caught up.
-const CLOSE: i64 = 1_000;
+/// Once a part lacks no more records than this, one more read ends its catch-up.
+const CAUGHT_UP_WITHIN: i64 = 1_000;
 
 /// How much may be pending in the sink: this memory comes on top of the projection's.
 const MAX_PENDING: usize = 10_000;
@@ -17,8 +17,8 @@ const MAX_PENDING: usize = 10_000;
 /// Reads partitions of `chat.events` into a sink, from its store's positions up to `ends`, which may advance meanwhile. Like a projection, it first
 /// makes the truncation check (PROTOCOL S13). Records that are not events are skipped: the projection has dead-lettered them up to `ends`.
 ///
-/// Returns the partitions that stay behind, and what has to be done: the log does not agree with their position or their end, or has lost
-/// records that the store lacks.
+/// Returns the partitions that cannot catch up, each with what has to be done. In these the log does not agree with the store's position or with the end,
+/// or has lost records that the store lacks.
 ///
 /// # Errors
 /// The errors of the sink and of the log.
@@ -42,9 +42,9 @@ pub async fn catch_up<S: Sink>(
         let mut ends = ends.borrow().clone().map(|_, end| end.next.get());
         ends.retain(|partition, _| read.contains(partition) && !refused.contains(partition));
         let left = replay.left(&ends);
-        // A small remainder is written, too: a part that cannot write it must not come back.
+        // The last read is also a test: if the part cannot take writes, this fails, and the projection goes on without the part.
         replay.up_to(&ends, |_| {}).await?;
-        if left <= CLOSE {
+        if left <= CAUGHT_UP_WITHIN {
             return Ok(refused);
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     table::Table,
 };
 
-/// Raised if the manifest is written otherwise, or the same range would no longer give the same rows.
+/// The version of the format: to be raised with a change after which a manifest is written otherwise, or a range has other rows.
 const FORMAT: u32 = 2;
 
 const OPTIONS: &str = "options.json";
@@ -49,7 +49,7 @@ pub struct Lake {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
-    /// Names the dataset of this lake among all others.
+    /// Random: tells this dataset of this lake from all other datasets and lakes.
     id: String,
     format: u32,
     topic: String,
@@ -135,12 +135,7 @@ impl Lake {
             if let Some(found) = found
                 && found.privacy.pseudonyms != asked.privacy.pseudonyms
             {
-                let (found, asked) = found.difference(&asked);
-                return Err(ExportError::OtherLake {
-                    dataset: other,
-                    found,
-                    asked,
-                });
+                return Err(found.difference(&asked, other));
             }
         }
         let path = manifest(dataset, OPTIONS);
@@ -156,12 +151,7 @@ impl Lake {
         if found == asked {
             return Ok(asked.id);
         }
-        let (found, asked) = found.difference(&asked);
-        Err(ExportError::OtherLake {
-            dataset,
-            found,
-            asked,
-        })
+        Err(found.difference(&asked, dataset))
     }
 
     pub(crate) async fn plan(&self, dataset: Dataset) -> Result<Option<Plan>, ExportError> {
@@ -226,8 +216,8 @@ impl Lake {
         Ok(())
     }
 
-    /// Claims a range: from now on its entry, which becomes the last of those that are `known`, says what its file contains. Only who has read all entries
-    /// of a partition can create the next one, so ranges do not overlap.
+    /// Claims a range by creating its entry, which becomes the last of those that are `known`. From now on the entry says what its file contains. Only an
+    /// exporter that has read all entries of a partition can create the next one, so ranges do not overlap.
     pub(crate) async fn claim(
         &self,
         dataset: Dataset,
@@ -300,7 +290,7 @@ impl Lake {
         Ok(())
     }
 
-    /// Removes what exporters have left that were killed while they wrote a file.
+    /// Removes the staged files of exporters that were killed while they wrote.
     pub(crate) async fn clear_staged(&self, dataset: Dataset) -> Result<(), ExportError> {
         let folder = staged(dataset);
         let staged = self.store.list(Some(&folder)).try_collect::<Vec<_>>();
@@ -339,7 +329,7 @@ impl Lake {
             serde_json::from_slice(&found).map_err(|error| wrong(path, error))?;
         let hash = content.remove("hash");
         if hash != Some(hash_of(&content)) {
-            return Err(wrong(path, "its hash is another"));
+            return Err(wrong(path, "its hash is not that of its content"));
         }
         let content = serde_json::from_value(content.into());
         content.map(Some).map_err(|error| wrong(path, error))
@@ -348,7 +338,8 @@ impl Lake {
 
 impl Options {
     /// What is different, as words about what is there and what was asked for.
-    fn difference(&self, other: &Self) -> (String, String) {
+    /// The first difference between the options that a dataset was found with, `self`, and those that are asked for.
+    fn difference(&self, asked: &Self, dataset: Dataset) -> ExportError {
         let pseudonyms = |of: &Self| match &of.privacy.pseudonyms {
             Some(key) => format!("pseudonyms under the key with the fingerprint {key}"),
             None => "no pseudonyms".to_owned(),
@@ -365,13 +356,16 @@ impl Options {
         let format = |of: &Self| format!("{} columns in format {}", of.columns.len(), of.format);
         let sayings: [&dyn Fn(&Self) -> String; 5] =
             [&pseudonyms, &recalled, &texts, &topic, &format];
-        let mut pairs = sayings.iter().map(|say| (say(self), say(other)));
-        pairs.find(|(one, other)| one != other).unwrap_or_else(|| {
-            (
-                "other columns".to_owned(),
-                "those of this program".to_owned(),
-            )
-        })
+        let mut pairs = sayings.iter().map(|say| (say(self), say(asked)));
+        let (found, asked) = pairs.find(|(found, asked)| found != asked).unwrap_or((
+            "columns with other names or types".to_owned(),
+            "the columns of this program".to_owned(),
+        ));
+        ExportError::OtherLake {
+            dataset,
+            found,
+            asked,
+        }
     }
 }
 

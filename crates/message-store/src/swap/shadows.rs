@@ -28,7 +28,7 @@ pub struct Shadows {
 /// What exists of shadow tables before a rebuild.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShadowState {
-    /// No shadow tables; a swap that was not finished is finished now.
+    /// There are no shadow tables. If an earlier swap was not finished, [`MessageStore::recover_shadows`] has finished it.
     Absent,
     /// No shadow tables, and a live table is missing, too.
     LiveMissing,
@@ -37,8 +37,8 @@ pub enum ShadowState {
 }
 
 impl Shadows {
-    /// The tables of `sink`, or only the table `only`, by swap: messages and read positions table by table, since each has offsets of its
-    /// own; contacts database by database, since all tables of a database share their offsets.
+    /// One for each swap that the tables of `sink` need, or only for the table `only`. Messages and read positions are swapped table by table, since each
+    /// table has offsets of its own. Contacts are swapped database by database, since all tables of a database share their offsets.
     #[must_use]
     pub fn of(layout: Layout, sink: Sink, only: Option<TableNumber>) -> Vec<Self> {
         let wanted = |number: &TableNumber| only.is_none_or(|only| only == *number);
@@ -66,7 +66,7 @@ impl Shadows {
             .collect()
     }
 
-    /// Whether no other table shares the offsets, so that the swap may update them.
+    /// Whether the swap may update the live offsets: only if it replaces all tables that share them.
     pub(super) fn own_their_offsets(&self, layout: Layout) -> bool {
         self.sink != Sink::Contacts || self.tables.iter().copied().eq(layout.tables_of(self.shard))
     }
@@ -87,7 +87,7 @@ impl Shadows {
 
 impl MessageStore {
     /// Finds what an earlier rebuild left of these shadow tables, and cleans up: replaced tables are dropped, and a swap that was not finished
-    /// is finished. A missing database is created, without the tables that sinks wait for.
+    /// is finished. A missing database is created without the tables that sinks write: a sink waits for them until they are complete.
     ///
     /// # Errors
     /// As all writes.
@@ -116,23 +116,23 @@ impl MessageStore {
                     .await?;
             }
         }
-        let mut unfinished: Vec<(TableNumber, Table)> = Vec::new();
+        let mut found: Vec<(TableNumber, Table)> = Vec::new();
         for number in shadows.siblings(self.layout()) {
             let kinds = shadows.kinds().iter().map(|kind| (number, *kind));
-            unfinished.extend(kinds.filter(|(n, kind)| existing.contains(&kind.shadow(*n))));
+            found.extend(kinds.filter(|(n, kind)| existing.contains(&kind.shadow(*n))));
         }
-        // Earlier versions of this program built fewer kinds of tables.
+        // An earlier version of this program may have built fewer kinds of tables, and another rebuild other numbers.
         let wanted = shadows.tables.iter().flat_map(|number| {
             let kinds = shadows.kinds().iter();
             kinds.map(|kind| (*number, *kind))
         });
-        if unfinished.iter().copied().eq(wanted) {
+        if found.iter().copied().eq(wanted) {
             return Ok(ShadowState::Unfinished);
         }
-        if unfinished.is_empty() {
+        if found.is_empty() {
             finish_swap(self, shadows, topic, session).await?;
         } else {
-            // The shadow tables were built for other tables, so their offsets do not hold for these.
+            // Another set of shadow tables was begun, whose offsets do not hold for this set.
             self.discard(shadows, topic, session).await?;
         }
         let is_live = |number: &TableNumber| {
@@ -233,8 +233,8 @@ impl MessageStore {
     }
 }
 
-/// Finishes a swap: deletes the offsets of the shadow tables. If the fence was lost during the swap, writers may have gone on with a table
-/// that is replaced: the live offsets are set back to what the new one holds.
+/// Finishes a swap after its RENAME: deletes the offsets of the shadow tables. If the fence was lost during the swap, writers may have gone on with a
+/// table that is replaced. So live offsets that are ahead are first set back to what the new table holds.
 pub(super) async fn finish_swap(
     store: &MessageStore,
     shadows: &Shadows,

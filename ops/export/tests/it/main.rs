@@ -342,7 +342,9 @@ async fn a_manifest_that_was_edited_is_refused() {
         std::fs::write(&file, text.replacen(field, &format!("{field}1"), 1)).unwrap();
         let refused = lake.export(&story, Dataset::Messages).await.unwrap_err();
         assert!(
-            refused.to_string().contains("its hash is another"),
+            refused
+                .to_string()
+                .contains("its hash is not that of its content"),
             "{refused}"
         );
         std::fs::write(&file, text).unwrap();
