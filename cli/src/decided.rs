@@ -9,7 +9,8 @@ use crate::context::CommandContext;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until the sequencer has decided about all records of `chat.inbound` of before a time: their events have that time, whenever they are appended.
+/// Waits until the sequencer has decided about all records of `chat.inbound` from before a time: their events have the times of these records,
+/// whenever they are appended.
 ///
 /// # Errors
 /// Not within a minute; Kafka does not answer.

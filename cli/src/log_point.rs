@@ -147,7 +147,7 @@ impl LogPoint {
         })
     }
 
-    /// The time of a point that must have passed: what comes later would change what there was then. `what` names the argument.
+    /// The time of a point, which must have passed: until then, later records can still change the state at that time. `what` names the argument.
     ///
     /// # Errors
     /// It is no time, or has not passed.
@@ -187,7 +187,7 @@ impl LogPoint {
             .collect())
     }
 
-    /// Whether nothing can be from this point up to `to`.
+    /// Whether no record can be between this point and `to`.
     pub(crate) fn leaves_nothing_up_to(self, to: Self) -> bool {
         match (self, to) {
             (Self::Latest, _) | (_, Self::Earliest) => true,

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use self::frame::{Frame, frames, leave_out_null};
 use crate::socket::{CloseCode, SUBPROTOCOL};
 
-/// Where schemas are, in an AsyncAPI document as in one of OpenAPI.
+/// The path of the schemas, in an AsyncAPI document as in an OpenAPI one.
 const SCHEMAS: &str = "#/components/schemas/";
 
 const DESCRIPTION: &str = "One WebSocket for each device. Its first frame is `hello`; a ping is answered with `pong`. \
@@ -109,7 +109,7 @@ fn named_schemas() -> Map<String, Value> {
     schemas.into_iter().map(json).collect()
 }
 
-/// Drops what no message refers to: parts of frames that are in the messages themselves.
+/// Drops the schemas that no message refers to: those of frame parts, which the messages contain themselves.
 fn drop_unused(schemas: &mut Map<String, Value>, messages: &Map<String, Value>) {
     loop {
         let (text, count) = (json!([schemas, messages]).to_string(), schemas.len());

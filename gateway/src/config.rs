@@ -14,7 +14,7 @@ use unread_store::RedisConfig;
 
 use crate::{hub::HubLimits, page::PageConfig};
 
-/// How many ring entries and groups the hub looks at before it is free for others: some ten microseconds' work.
+/// How many ring entries and groups the hub looks at in one turn, before other tasks can use it: some ten microseconds' work.
 const TURN: usize = 256;
 
 /// The configuration of the gateway.
@@ -150,7 +150,8 @@ impl GatewayConfig {
         2 * DeviceClass::ALL.len() * self.max_devices
     }
 
-    /// The most that is read of a connection: so much that the limit of messages is met first. It also limits fragments, which nothing else counts.
+    /// How many bytes a second are read from a connection at most: twice the limit of its user, so that the limit of messages is met first. This also
+    /// limits fragments, which nothing else counts.
     pub fn read_bytes_per_s(&self) -> u32 {
         2 * self.user_bytes_per_s
     }

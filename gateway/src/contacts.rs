@@ -1,4 +1,4 @@
-//! What users say about each other, as far as MySQL and the tail of the log have it. It decides who is told that a user types, or is connected.
+//! The relations between users, as far as MySQL and the tail of the log have them. They decide who is told that a user types, or is connected.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,13 +17,13 @@ use tokio::time::timeout;
 
 use crate::{expiring_map, shared_reads::SharedReads};
 
-/// A row is read again after this.
+/// A row is read again after this time.
 const ROW_TTL: Duration = Duration::from_secs(30);
-/// How long after an event the row may not reflect it yet.
+/// For how long after an event the row may not reflect that event yet.
 const PROJECTED_IN: Duration = Duration::from_secs(2);
 /// How long a block from an event overrides the row, however far MySQL lags. The end of a block comes as an event, too.
 const BLOCK_TTL: Duration = Duration::from_secs(3_600);
-/// How long MySQL may take; after that nothing is known.
+/// How long MySQL may take to answer; after that the relation counts as unknown.
 const READ_TIME: Duration = Duration::from_secs(1);
 /// How many pairs one statement reads.
 const READ_AT_ONCE: usize = 256;
@@ -45,7 +45,8 @@ pub(crate) enum Relation {
     Blocked,
 }
 
-/// Until when a relation is known. If it is `None`, rows that are read until then may be older than an event.
+/// A relation, and until when it counts. `None` stands for a relation that an event has changed: rows whose read begins before `until` may be older
+/// than the event.
 #[derive(Clone, Copy)]
 struct Known {
     relation: Option<Relation>,
@@ -154,7 +155,7 @@ impl Relations {
         known.relation
     }
 
-    /// Keeps a row whose read began at `begun`, unless something newer is known or the row may be older than an event. Returns what counts.
+    /// Keeps a row whose read began at `begun`, unless something newer is known or the row may be older than an event. Returns the relation that counts.
     fn take_row(&mut self, pair: Pair, row: Relation, begun: Instant) -> Relation {
         match self.0.get(&pair) {
             Some(known) if begun < known.until => known.relation.unwrap_or(row),
@@ -201,8 +202,8 @@ fn pair_of(body: &Body) -> Option<Pair> {
     }
 }
 
-/// What an event makes of the relation of its pair, and for how long that counts. `None` if it changes nothing. The relation is `None` if only the
-/// row says what it is, once the event is projected.
+/// The relation of a pair after an event, and for how long it counts; `None` if the event changes nothing. The relation is `None` if only the row
+/// says what it is, once the event is projected.
 fn after_event(known: Option<Relation>, body: &Body) -> Option<(Option<Relation>, Duration)> {
     use Relation::{Blocked, Contact, Stranger};
     match (body, known) {

@@ -1,4 +1,4 @@
-//! The tokens of devices in `device_<n>`: a device that has lost its own goes on from there.
+//! The tokens of devices in `device_<n>`: a device that has lost its own token continues from the one stored there.
 
 use std::collections::{BTreeMap, HashMap, hash_map::Entry};
 
@@ -35,7 +35,8 @@ impl Devices {
         });
     }
 
-    /// Keeps the later of two rows of a device: a connection that ends saves what it knew, and another one may have gone on from there.
+    /// Keeps the later of two rows of a device: when a connection ends, it saves what it knew, although a newer connection of the device may have
+    /// saved a later token.
     fn add(&self, row: DeviceRow) {
         let mut unsaved = self.unsaved.lock();
         let has_room = unsaved.len() < self.max;

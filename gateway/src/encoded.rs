@@ -1,4 +1,4 @@
-//! Frames as they are written. Nothing looks into one any more: the hub only counts their bytes.
+//! Encoded frames. Nothing decodes them again: the hub only counts their bytes.
 
 use axum::extract::ws::{Message, Utf8Bytes};
 

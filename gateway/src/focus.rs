@@ -1,4 +1,4 @@
-//! What the devices here look at.
+//! What the devices of this gateway look at.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use schemas::{Recipient, UserId};
 
 use crate::{frames, hub::Connection};
 
-/// What each connection looks at, and who looks at it.
+/// What each connection looks at, and which connections look at each user or group.
 #[derive(Default)]
 pub(crate) struct Focus {
     state: Mutex<State>,
@@ -22,7 +22,7 @@ struct State {
 
 struct Watcher {
     connection: Arc<Connection>,
-    /// What it was notified of last.
+    /// The presence that its last notice stated.
     notified_of: Option<PresenceBody>,
 }
 
@@ -50,7 +50,7 @@ impl Focus {
         }
     }
 
-    /// The connections that look at this.
+    /// The connections that look at `at`.
     pub(crate) fn watchers(&self, at: Recipient) -> Vec<Arc<Connection>> {
         let state = self.state.lock();
         let watchers = state.watchers.get(&at);
@@ -60,7 +60,7 @@ impl Focus {
             .collect()
     }
 
-    /// Whether any connection looks at this.
+    /// Whether any connection looks at `at`.
     pub(crate) fn is_watched(&self, at: Recipient) -> bool {
         self.state.lock().watchers.contains_key(&at)
     }
@@ -75,7 +75,8 @@ impl Focus {
         users.collect()
     }
 
-    /// Notifies a connection that looks at this of who is there, unless its last notice said the same. What does not fit is left for the next time.
+    /// Tells a connection that looks at `at` who is present there, unless its last notice said the same. If the notice does not fit into the queue,
+    /// it is left for the next time.
     pub(crate) fn notify(&self, connection: &Connection, at: Recipient, who: PresenceBody) {
         let mut state = self.state.lock();
         let watchers = state.watchers.get_mut(&at);

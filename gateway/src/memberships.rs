@@ -18,7 +18,7 @@ use crate::{
 /// How many memberships one statement reads.
 const AT_ONCE: u32 = 1_000;
 
-/// One connection of a user reads at a time; those that waited find that the hub knows the user.
+/// Lets one connection of a user read at a time. By the time that the others may read, the hub knows the user.
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<HashMap<UserId, Weak<tokio::sync::Mutex<()>>>>);
 

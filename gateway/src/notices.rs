@@ -1,4 +1,4 @@
-//! Notices of other gateways. Without Redis nothing is heard, and everything else goes on.
+//! Notices of other gateways. Without Redis none arrive, and everything else goes on.
 
 use std::{sync::Arc, time::Duration};
 

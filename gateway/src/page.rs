@@ -81,7 +81,7 @@ pub(crate) fn routes(page: &PageConfig, authenticates: bool, max_msg_bytes: usiz
     }))
 }
 
-/// The page runs its own script only, talks to this stack only, and nobody frames it.
+/// The page runs its own script only and talks to this stack only, and no other page may frame it.
 fn headers(config: &PageConfig) -> [(HeaderName, HeaderValue); 4] {
     let services = [&config.ingest_url, &config.query_url].map(|url| origin(url));
     let [ingest, query] = services.map(Option::unwrap_or_default);
@@ -102,7 +102,7 @@ fn headers(config: &PageConfig) -> [(HeaderName, HeaderValue); 4] {
             header::REFERRER_POLICY,
             HeaderValue::from_static("no-referrer"),
         ),
-        // The next program has other files under the same names.
+        // The next version of this program has other files under the same names.
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ]
 }

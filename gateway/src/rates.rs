@@ -14,7 +14,7 @@ const BURST: Duration = Duration::from_secs(10);
 const BURST_OF_HEAVY: Duration = Duration::from_secs(5);
 const HEAVY_FRACTION: u64 = 10;
 
-/// How many frames it counts as to look up what a device missed.
+/// As how many more frames a hello or a resume counts, since what the device missed is looked up.
 const BEGIN_FRAMES: u64 = 4;
 
 /// What has been sent, by user and in all.

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Where to begin, once that is known: before that the gateway is not ready. `None` at the shutdown.
+/// Waits until it is known where to begin. Until then the gateway is not ready. `None` at the shutdown.
 pub(crate) async fn beginning<T, F: Future<Output = anyhow::Result<T>>>(
     shutdown: &Shutdown,
     check: &ReadinessCheck,
@@ -26,7 +26,7 @@ pub(crate) async fn beginning<T, F: Future<Output = anyhow::Result<T>>>(
     }
 }
 
-/// Hands to `take` what comes within `timeout`; false if nothing did. Blocks.
+/// Hands what comes within `timeout` to `take`; false if nothing came. Blocks.
 ///
 /// # Errors
 /// Those of `take`; Kafka's client is no longer usable, or what is to be read is gone.

@@ -5,7 +5,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub(crate) struct SharedReads {
     store: MessageStore,
-    /// How many read at a time, of each server.
+    /// The permits to read, by server.
     of_server: Vec<Semaphore>,
 }
 
@@ -23,7 +23,7 @@ impl SharedReads {
         &self.store
     }
 
-    /// Waits until fewer than `of_server` allows read. Keep the permit as long as the snapshot.
+    /// Waits until a permit of the server in `of_server` is free, then opens a snapshot. Keep the permit as long as the snapshot.
     ///
     /// # Errors
     /// Those of the store.

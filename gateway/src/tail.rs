@@ -28,7 +28,7 @@ use crate::{
 const POLL: Duration = Duration::from_millis(100);
 /// After how many records connections are woken at the latest: less than a millisecond's work.
 const WOKEN_FOR: usize = 64;
-/// How often what is too old is dropped, milliseconds.
+/// How often old events are dropped, milliseconds.
 const DROP_EVERY_MS: u64 = 1_000;
 /// Connections are taken once the rings are read up to where MySQL is, at the latest after this time.
 const CATCH_UP: Duration = Duration::from_secs(5);
@@ -234,7 +234,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// Stops reading a partition, while the others go on: no token moves beyond where it stopped.
+    /// Stops reading a partition, while the others go on: no token moves beyond the offset at which the partition stopped.
     fn halt(
         &mut self,
         partition: Partition,
@@ -263,7 +263,7 @@ impl<'a> Tail<'a> {
         }
     }
 
-    /// Looks whether halted partitions can be read where MySQL is by now.
+    /// Looks whether halted partitions can be read from MySQL's present position.
     fn retry(&mut self) -> anyhow::Result<()> {
         if let Some(found) = &mut self.found {
             match found.try_recv() {
@@ -298,7 +298,7 @@ impl<'a> Tail<'a> {
         Ok(())
     }
 
-    /// Partitions are read from MySQL's position on. Devices that are connected missed what was before it.
+    /// Halted partitions are read on from MySQL's position. Connected devices missed the events before it.
     fn begin_again(&mut self, found: PartitionMap<LogPosition>) -> anyhow::Result<()> {
         for (partition, position) in found {
             let mut hub = self.gateway.hub();

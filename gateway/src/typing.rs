@@ -15,7 +15,7 @@ use crate::{
     hub::{Connection, Hub},
 };
 
-/// How many may be on their way to Redis; more are dropped.
+/// How many publishes may be on their way to Redis; more are dropped.
 const UNDER_WAY: usize = 256;
 
 pub(crate) struct Typing {
@@ -73,7 +73,7 @@ impl Typing {
         matches!(relation, Some(Relation::Stranger | Relation::Contact))
     }
 
-    /// The devices here that are notified: all of a user; of a group, those of its members that look at it.
+    /// The connections here that are notified: for a user, all connections of that user; for a group, those of its members that look at the group.
     pub(crate) fn receivers(
         &self,
         hub: &Hub,

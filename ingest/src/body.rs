@@ -62,8 +62,8 @@ impl RequestBody {
         Some(chunk.map_err(|_error| incomplete()))
     }
 
-    /// Has a client that waits to be asked for its body send it; it never would once the response has begun. Returns when the body has begun, or at
-    /// the deadline.
+    /// Asks a client that waits for it (`Expect: 100-continue`) to send its body. The client would never send it once the response has begun. Returns
+    /// when the body has begun, or at the deadline.
     pub(crate) async fn await_expected(&mut self, deadline: Instant) {
         if self.awaits_continue
             && let Ok(first) = timeout_at(deadline, self.next()).await

@@ -41,11 +41,11 @@ impl Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
-    /// `chat_msg_<n>`.
+    /// `chat_msg_<n>`, with changes, the messages of groups, groups and their members.
     Messages,
     /// `read_chat_mid_<n>`.
     Reads,
-    /// `contact_<n>`.
+    /// `contact_<n>`, with hidden messages, memberships of groups and profiles.
     Contacts,
 }
 
@@ -87,7 +87,7 @@ pub struct ProjectorMySqlConfig {
     /// How much of the log may be read ahead for one worker, bytes.
     #[garde(range(min = 65_536, max = 1_073_741_824))]
     pub max_queued_bytes: usize,
-    /// How many months after the current one every `chat_msg_<n>` is to have.
+    /// How many months after the current one every `chat_msg_<n>` and `group_msg_<n>` is to have.
     #[garde(range(min = 1, max = 60))]
     pub months_ahead: u8,
     /// How many months before that of the newest message are kept: older ones are dropped, for good, with all their messages. Absent: nothing is

@@ -19,9 +19,9 @@ const DEVICES_OF_USER: u32 = 100;
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Adds months ahead of time, so that writers rarely have to, closes its gate when one is missing, and drops old ones if configured. It also deletes
-/// changes whose months of messages were dropped, by whatever program, hidden messages once they are cleared, devices that have not been seen for
-/// long, and rows of users who left a group long ago.
+/// Adds months ahead of time, so that writers rarely have to, fails its readiness check if one is missing, and drops old ones if configured. It also deletes
+/// changes whose months of messages were dropped, by whatever program, hidden messages once they are cleared, devices that have not been seen for long, and
+/// rows of users who left a group long ago.
 pub(crate) struct Janitor {
     pub(crate) store: MessageStore,
     pub(crate) months_ahead: u8,
@@ -31,7 +31,7 @@ pub(crate) struct Janitor {
     pub(crate) devices_kept_days: u16,
     /// For how many days of log time rows of users who left a group stay.
     pub(crate) left_kept_days: u16,
-    /// The log, which says which offsets are that old.
+    /// The log, which tells the offsets of that time.
     pub(crate) kafka: KafkaConfig,
     pub(crate) interval: Duration,
     pub(crate) gate: ReadinessCheck,
@@ -90,7 +90,7 @@ impl Janitor {
         Ok(self.store.forget_left(&topic, &below).await?)
     }
 
-    /// Adds missing months; if that fails, reports those that stay missing.
+    /// Adds missing months, and reports those that stay missing. If none does, drops and deletes what is old.
     async fn maintain(&mut self, now: TimestampMs) -> Result<(), String> {
         let added = self.store.ensure_months(now, self.months_ahead).await;
         if let Ok(added) = &added
@@ -179,7 +179,7 @@ impl Janitor {
     }
 }
 
-/// Log time follows the brokers' clocks, which are this one's but for their error; months are added well ahead of that.
+/// Log time follows the brokers' clocks, which differ from this machine's only by their error. Months are added much further ahead than that.
 pub(crate) fn wall_clock() -> TimestampMs {
     SystemTime::now().into()
 }

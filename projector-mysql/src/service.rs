@@ -16,7 +16,7 @@ use crate::{
     metrics,
 };
 
-/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+/// Reads the configuration, starts the service and serves it on its own address, as a process of this service alone does.
 ///
 /// # Errors
 /// Configuration, the address, and those of [`start`].
@@ -30,7 +30,7 @@ pub async fn serve(process: &Process) -> anyhow::Result<()> {
 /// Starts the projections and the janitor; the API is empty beside the probes.
 ///
 /// # Errors
-/// None at present: a server that is away is a gate that is not ready.
+/// None at present: if a server is away, a readiness check fails.
 pub async fn start(
     config: Config,
     supervisor: &Supervisor,

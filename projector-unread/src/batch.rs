@@ -10,15 +10,15 @@ use schemas::{
 };
 use unread_store::{ProfileUpdate, UserUpdate, slot_index};
 
-/// What a count takes, roughly.
+/// The memory that a count takes, roughly.
 const COUNT_BYTES: usize = 64;
 
 /// Events folded to one update per user, and the positions after them.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// By slot.
+    /// The updates, by slot.
     updates: Vec<Vec<UserUpdate>>,
-    /// The newest of each user, by slot.
+    /// The newest profile of each user, by slot.
     profiles: Vec<BTreeMap<UserId, ProfileUpdate>>,
     /// The index of a user's update among those of the slot.
     index: HashMap<UserId, usize>,
@@ -89,7 +89,7 @@ impl Batch {
         self.counts += update.peers.len() - before;
     }
 
-    /// A later profile takes the place of an earlier one. The log is read in order, but for what is read again.
+    /// A later profile takes the place of an earlier one. Profiles come in the order of the log, unless a part of the log is read again.
     fn profile(&mut self, stored: StoredProfile) {
         let uid = stored.profile.uid;
         self.counts += 1 + stored.profile.extra.as_ref().map_or(0, String::len) / COUNT_BYTES;
@@ -125,7 +125,7 @@ impl Batch {
         &self.behind
     }
 
-    /// The number of counts: one for each user, and one for each of their peers. A profile is as many as it is large.
+    /// The number of counts: one for each user, and one for each of their peers. A large profile counts as several.
     pub(crate) fn counts(&self) -> usize {
         self.counts
     }

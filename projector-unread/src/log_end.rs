@@ -4,8 +4,8 @@ use event_log::{EventLogError, LogReader};
 use schemas::{LogPosition, NextOffset, Partition, PartitionMap, topics::Topic};
 use tokio::sync::OnceCell;
 
-/// How many of a partition's last records are searched for the highest source offset. Repeats by a former owner of the sequencer, which do
-/// not have the highest one, may be last until the next event, and until the partition is started (PROTOCOL S8).
+/// How many of a partition's last records are searched for the highest source offset. The last records may be repeats by a former owner of the sequencer,
+/// with lower offsets, until the next event or until the partition is started (PROTOCOL S8).
 const LAST_RECORDS: i64 = 1_000;
 
 /// The end of each partition of `chat.events`, with the highest source offset before it: read when it is first needed, and only once,

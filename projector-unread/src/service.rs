@@ -11,7 +11,7 @@ use unread_store::UnreadStore;
 
 use crate::{Config, sink::UnreadSink};
 
-/// Reads the configuration, starts and serves it on its own address: what a process of its own does.
+/// Reads the configuration, starts the service and serves it on its own address, as a process of this service alone does.
 ///
 /// # Errors
 /// Configuration, the address, and those of [`start`].

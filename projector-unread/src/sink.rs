@@ -21,7 +21,7 @@ pub(crate) struct UnreadSink {
     gate: ReadinessCheck,
     metrics: SinkMetrics,
     batch: Batch,
-    /// All slots have refused the batch. If they can be read, as a full Redis can, that does not say that they take it now.
+    /// Whether all slots have refused the batch. A slot that can be read may still refuse writes, as a full Redis does.
     is_refused: bool,
 }
 
@@ -71,7 +71,7 @@ impl UnreadSink {
         }))
     }
 
-    /// Leaves out the slots that failed, unless all did; then the call is repeated.
+    /// Leaves out the slots that failed. If all failed, none is left out, and the call is repeated.
     fn settle<T>(
         &mut self,
         outcomes: Vec<(usize, Result<T, SinkError>)>,
@@ -121,7 +121,7 @@ impl Sink for UnreadSink {
         let resumes = slots.map(async |(index, slot)| (index, slot.resume(partitions, &end).await));
         let outcomes = join_all(resumes).await;
         self.settle(outcomes)?;
-        // The lowest position, with the watermark stored beside it. What a slot has already changes nothing when it is applied again.
+        // The lowest position, with the watermark stored beside it. Events that a slot has already change nothing when they are applied again.
         let lowest = |partition: &Partition| {
             let stored = self
                 .slots

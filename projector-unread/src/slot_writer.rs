@@ -17,19 +17,19 @@ use crate::log_end::LogEnd;
 pub(crate) struct SlotWriter {
     slot: Slot,
     log: Arc<LogReader>,
-    /// `None` before the first use and after an error. Positions were read first on every connection here.
+    /// `None` before the first use and after an error. On each connection that is here, the positions were read before anything else.
     connection: Option<Connection>,
     /// The positions of the assigned partitions, as this writer has read or written them last.
     remembered: StoredPositions,
     left_out: Option<LeftOut>,
-    /// How often it was left out since it was last written.
+    /// How often the slot was left out since it was last written.
     failures: u32,
 }
 
 /// A slot that cannot be used at present.
 struct LeftOut {
     why: String,
-    /// Ends when its positions can be read, and writes are taken.
+    /// Ends when the slot's positions can be read and the slot takes writes.
     probe: AbortOnDropHandle<()>,
 }
 
@@ -51,30 +51,30 @@ impl SlotWriter {
         }
     }
 
-    /// Its position of a partition, as this writer has read or written it last.
+    /// The slot's position of a partition, as this writer has read or written it last.
     pub(crate) fn position(&self, partition: Partition) -> Option<LogPosition> {
         let stored = self.remembered.get(partition)?;
         Some(stored.position)
     }
 
-    /// The partitions that it has positions of.
+    /// The partitions of which the slot has positions.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = Partition> {
         self.remembered.iter().map(|(partition, _)| partition)
     }
 
-    /// Why it is left out, if so.
+    /// Why the slot is left out, if it is.
     pub(crate) fn left_out(&self) -> Option<&str> {
         let left_out = self.left_out.as_ref()?;
         Some(&left_out.why)
     }
 
-    /// Whether it is left out and can be used again.
+    /// Whether the slot is left out and can be used again.
     pub(crate) fn has_recovered(&self) -> bool {
         let left_out = self.left_out.as_ref();
         left_out.is_some_and(|left_out| left_out.probe.is_finished())
     }
 
-    /// Leaves it out until [`Self::resume`] succeeds. What it lacks then is read again.
+    /// Leaves the slot out until [`Self::resume`] succeeds. The events that the slot lacks by then are read again.
     pub(crate) fn leave_out(&mut self, why: String) {
         tracing::warn!(why, "going on without {}", self.slot);
         self.connection = None;
@@ -105,7 +105,7 @@ impl SlotWriter {
             None => self.connect().await?,
         };
         let found = self.complete_positions(&connection, end).await?;
-        // Only now: the plan compares with the former positions.
+        // Only after the plan was made, since the plan compares with the former positions.
         for partition in partitions {
             if let Some(stored) = found.get(*partition) {
                 self.remembered.insert(*partition, stored);
@@ -127,7 +127,7 @@ impl SlotWriter {
     ) -> Result<BatchOutcome, SinkError> {
         let moves = self.moves(behind)?;
         let Some(generation) = moves.first().map(|first| first.from.generation) else {
-            // The slot has the events already, and perhaps others: reading has resumed at what another slot lacks.
+            // The slot has these events already, and perhaps more: reading has resumed at the lower position of another slot.
             return Ok(BatchOutcome::default());
         };
         let mut connection = self.verified_connection().await?;

@@ -133,7 +133,7 @@ impl Watermarks {
         self
     }
 
-    /// The larger watermark of each partition: of these two stores one is enough.
+    /// The larger watermark of each partition: the response may rely on either of these two stores.
     pub(crate) fn or(mut self, other: Self) -> Self {
         for (partition, watermark) in other.0 {
             let larger = self.0.get_or_insert_with(partition, || watermark);

@@ -21,7 +21,7 @@ pub(crate) const VERY_MANY: u32 = 500;
 /// How many groups of each table are read at first, with or without the user as a member; and how many at the second, last attempt.
 const GROUPS_OF_TABLE: [usize; 2] = [8, 256];
 
-/// The end of a list's order: the last millisecond that a DATETIME has.
+/// The first position in a list's descending order: the last millisecond that a DATETIME has.
 const FIRST: (TimestampMs, i64) = (TimestampMs(253_402_300_799_999), i64::MAX);
 
 /// The next `count` groups after `begin` in the user's list, or all that are left; `None` if the user's groups are too rare among all groups.
@@ -86,8 +86,8 @@ async fn newest_of(
     Ok((tx.newest_groups(begin, of_table).await?, watermarks))
 }
 
-/// The next groups after `begin`, up to the first place where a group that was not read may come: if a table has more groups, below its last one that
-/// was read. Also says whether these are all.
+/// The next groups after `begin`, up to the first position that a group that was not read may have: if a table may have more groups, below the last
+/// one that was read of it. Also returns whether these are all groups.
 fn known(
     newest: Vec<(GroupId, TimestampMs)>,
     of_table: usize,

@@ -20,7 +20,7 @@ use crate::{
 /// How many memberships are read at a time.
 const MEMBERSHIPS_AT_ONCE: usize = 1_000;
 
-/// If no more groups of a table than this have moved, with or without the user as a member, the user's are found among them.
+/// Up to this many moved groups of a table are read, with or without the user as a member, to find the user's groups among them.
 const MOVED_GROUPS: u32 = 200;
 
 /// A row of an answer.
@@ -187,7 +187,7 @@ impl Reading<'_> {
 
     async fn contacts(&self, tx: &mut ReadTx, limit: usize) -> Result<Vec<Row>, QueryError> {
         let (partition, in_groups, after) = self.cursor.begin();
-        // The peers of a partition whose groups have begun are done.
+        // If the groups of a partition have begun, its peers are done.
         let after = if in_groups { i64::MAX } else { after };
         let since = |partition| self.cursor.least_pos(partition);
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -207,9 +207,9 @@ impl Reading<'_> {
         Ok(rows.await?)
     }
 
-    /// The rows of these groups that have changed: the membership, or the group (PROTOCOL Y4). A group comes later if it is not in its database yet,
-    /// or if that database has not applied that the user joined: the token's entry is then below that event. A group counts as left if its database
-    /// has applied that the user left and the user's database has not: the token covers messages of the group that no row announces.
+    /// The rows of these groups that have changed: the membership, or the group (PROTOCOL Y4). A group comes with a later sync if it is not in its
+    /// database yet, or if that database has not applied that the user joined: the token's entry is then below that event. A group counts as left if
+    /// its database has applied that the user left and the user's database has not: the token covers messages of the group that no row announces.
     async fn groups(&mut self, memberships: Vec<Membership>) -> Result<Vec<Row>, QueryError> {
         let (heads, left) = self.heads(&memberships).await?;
         Ok(self.rows_of(memberships, heads, &left))

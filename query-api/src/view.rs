@@ -40,7 +40,8 @@ pub(crate) struct View {
     conversation: ConversationId,
     /// The user's database.
     shard: Shard,
-    /// If the user is not a member of the group there: that database has applied the events of the group's partition below this offset.
+    /// Set if the user's database does not have the user as a member of the group: the offset below which that database has applied the events of the
+    /// group's partition.
     not_a_member_below: Option<NextOffset>,
     /// The read positions of the contact row.
     pub(crate) read_mids: PerDevice<Mid>,
@@ -161,7 +162,7 @@ impl View {
         Ok(changes.len() < CATCH_UP_LIMIT as usize)
     }
 
-    /// Reads which of these messages are hidden. None is if the conversation has no changes, neither for all members nor for this user alone.
+    /// Reads which of these messages are hidden. If the conversation has no changes, for all members or for this user alone, none of them is hidden.
     pub(crate) async fn read_hidden(
         &mut self,
         call: &Call,

@@ -15,8 +15,8 @@ use crate::{
 
 pub use crate::kind::{control::Rules, read_ack::ReadPosition, send::Message};
 
-/// An offset of `chat.inbound` with its epoch. Every event carries the one of the inbound record that caused it, and readers take an event
-/// only if its source offset is above all before it (PROTOCOL S10).
+/// An offset of `chat.inbound` with its epoch. Every event carries that of the inbound record that caused it. Readers take an event only if its
+/// source offset is above all earlier ones (PROTOCOL S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SourceOffset {
     /// Raised by an operator when `chat.inbound` was created again.

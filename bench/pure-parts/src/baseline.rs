@@ -52,7 +52,7 @@ impl Baseline {
         let Some(parts) = self.0.get(ARCH) else {
             return Change::NewArchitecture;
         };
-        // No part takes no instructions.
+        // Every part takes instructions, so a baseline of 0 does not count.
         let Some(baseline) = parts.get(part).filter(|baseline| **baseline > 0) else {
             return Change::NewPart;
         };
@@ -66,7 +66,7 @@ impl Baseline {
         }
     }
 
-    /// Forgets the parts of this architecture that there are no more.
+    /// Drops the parts of this architecture that no longer exist.
     pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         if let Some(parts) = self.0.get_mut(ARCH) {
             parts.retain(|part, _| is_there(part));

@@ -5,11 +5,10 @@ use std::{env, process::Command};
 use anyhow::{Context as _, Result, bail};
 use pure_parts::COUNT;
 
-/// So often is a part run for its figure, so that chance (the seeds of hash tables) evens out.
+/// How often a part is run for its figure, so that chance (the seeds of hash tables) evens out.
 const TIMES: u64 = 5;
 
-/// Instructions for one message. What a run costs before and after the part is the same however often that is run, and
-/// falls out of the difference.
+/// Instructions for one message. The cost of a run before and after the part does not depend on how often the part is run, and cancels out in the difference.
 ///
 /// # Errors
 /// There is no valgrind, or it fails.

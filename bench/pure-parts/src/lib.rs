@@ -14,27 +14,27 @@ use sequencer::core::{Decision, Inbound, State, step};
 
 /// Something that is done once for each of [`COUNT`] messages.
 pub struct Part {
-    /// What, for people and files.
+    /// The name of what is done, for people and files.
     pub name: &'static str,
     work: Box<dyn FnMut()>,
 }
 
-/// How many messages a part goes over at a time.
+/// How many messages one run of a part processes.
 pub const COUNT: usize = 5_000;
 
-/// All of them lie in this partition, as they do for whoever works on them.
+/// All messages are in this partition, as they are for a worker that processes one partition.
 const PARTITION: i64 = 7;
 
 impl Part {
-    /// Once for each message.
+    /// Does the work once for each message.
     pub fn run(&mut self) {
         (self.work)();
     }
 
-    /// All there are, with what they work on.
+    /// All parts, with their inputs.
     ///
     /// # Panics
-    /// The traffic that was made up is refused.
+    /// The generated traffic is refused.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let sends = traffic::sends(PARTITION, COUNT);
@@ -61,7 +61,7 @@ impl Part {
             Self::new("step", move || stepped(newest_rules(), &inbound).len()),
             Self::new("step-group-of-10", move || small.step()),
             Self::new("step-group-of-100000", move || large.step()),
-            // It takes an event for good, so this counts a copy of each, too.
+            // Encoding consumes an event, so the cost of a copy of each event is included.
             Self::new("encode-event", move || {
                 let mut value = Vec::new();
                 let encoded = events.iter().cloned().map(|event| {
@@ -129,7 +129,7 @@ fn state_with_group(members: i64) -> State {
     state
 }
 
-/// Messages to a group whose state goes on from one run to the next: a copy of a large one takes longer than the messages.
+/// Messages to a group whose state goes on from one run to the next: a copy of the state of a large group takes longer than the messages.
 struct InGroup {
     begin: State,
     state: State,
@@ -138,7 +138,7 @@ struct InGroup {
 }
 
 impl InGroup {
-    /// So many runs go by before it begins anew: as many as a count of instructions takes.
+    /// After this many runs the state begins anew: as many as a count of instructions takes.
     const RUNS: usize = 6;
 
     fn of(members: i64) -> Self {
@@ -163,12 +163,12 @@ impl InGroup {
     }
 }
 
-/// What the sequencer makes of them.
+/// The events that the sequencer makes of these records.
 fn stepped(mut state: State, inbound: &[Vec<u8>]) -> Vec<Event> {
     step_all(&mut state, 0, inbound)
 }
 
-/// The same of those that come after `done` others.
+/// As [`stepped`], for records that come after `done` others in the same state.
 fn step_all(state: &mut State, done: usize, inbound: &[Vec<u8>]) -> Vec<Event> {
     let mut events = Vec::with_capacity(inbound.len());
     for (offset, value) in (done as i64 + 1..).zip(inbound) {

@@ -10,7 +10,7 @@ use schemas::{
 use sequencer::core::change;
 use word_filter::{Checked, WordFilter};
 
-/// When all of them were sent.
+/// When all messages were sent.
 pub(crate) const TS: TimestampMs = TimestampMs(1_763_000_000_000);
 
 const TEXT: &str = "The tide rises, the tide falls, the twilight darkens, the curlew calls; along the sea-sands \
@@ -107,7 +107,7 @@ pub(crate) fn clean(filter: &WordFilter, texts: &[String]) -> usize {
     checked.filter(|checked| *checked == Checked::Clean).count()
 }
 
-/// What a new installation begins with: large groups besides.
+/// The rules with which a new installation begins, but with large groups.
 pub(crate) fn newest_rules() -> Rules {
     let control = Control {
         rule_version: Some(KNOWN_RULE_VERSION),
@@ -139,7 +139,7 @@ pub(crate) fn ndjson(sends: &[SendMessage]) -> Vec<u8> {
     sends.iter().map(line).collect::<String>().into_bytes()
 }
 
-/// The same, length-delimited.
+/// The same batch, as length-delimited protobuf.
 pub(crate) fn protobuf(sends: &[SendMessage]) -> Vec<u8> {
     let mut body = Vec::new();
     for send in sends {

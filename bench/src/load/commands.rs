@@ -10,7 +10,7 @@ use crate::progress::{Progress, Projection};
 const LINES: usize = 500;
 pub(crate) const TEXT: &str = "A message of the usual length, which is somewhere around a hundred and forty bytes, so that it costs what most of them cost, more or less.";
 
-/// Posts commands, and waits until they are in all stores, except for that of read positions, of which there are none.
+/// Posts commands, and waits until they are in all stores except the store of read positions: there are no read positions.
 pub(crate) async fn store(env: &TestEnv, commands: &[Command]) -> Result<()> {
     for part in commands.chunks(LINES) {
         env.client.post_events(part).await?;
@@ -55,7 +55,7 @@ pub(crate) fn messages(pairs: impl Iterator<Item = (i64, i64)>) -> Result<Vec<Co
     pairs.map(message).collect()
 }
 
-/// The same from the owner of a group into it.
+/// A message of the usual length from the owner of a group to the group.
 pub(crate) fn send(owner: i64) -> Result<Command> {
     let to = Recipient::Group(owner.try_into()?);
     Ok(Command::Send(client::message_to(

@@ -1,4 +1,4 @@
-//! What analysts run over the log, beside users: exports and replays.
+//! What analysts run over the log while users are served: exports and replays.
 
 use anyhow::{Context as _, Result};
 use system_tests::TestEnv;
@@ -14,7 +14,7 @@ use crate::{
 
 const MESSAGES: u64 = 500_000;
 
-/// Delivery beside what analysts run, at 1,000 messages a second.
+/// Delivery while analysts run exports and replays, at 1,000 messages a second.
 pub(super) async fn beside(plan: &Plan) -> Result<Vec<Row>> {
     let env = TestEnv::start(EVERYTHING).await?;
     sequenced(&env, &Traffic::real()?, MESSAGES).await?;
@@ -61,7 +61,7 @@ async fn analyse(env: &TestEnv) -> Result<()> {
     }
 }
 
-/// There may be none: an analyst who is stopped may just have dropped it.
+/// Drops the scratch. There may be none: an analyst who is stopped may just have dropped it.
 async fn drop_scratch(env: &TestEnv) -> Result<()> {
     env.tidemark(&["scratch", "drop", "bench"]).await.map(drop)
 }

@@ -27,7 +27,7 @@ use crate::{
     warm::warm_up,
 };
 
-/// There are as many receivers: each sender writes to one of them.
+/// How many senders there are, and how many receivers: each sender writes to one of these.
 const SENDERS: i64 = 100;
 const RATE: f64 = 1_000.0;
 const FIRST_SENDER: i64 = 6_000_000;

@@ -33,7 +33,7 @@ const MANY_CONNECTIONS: usize = 1_024;
 const PACED_RATE: f64 = 5_000.0;
 /// How many different records the plain producer sends, over and over.
 const RECORDS: usize = 20_000;
-/// How many records connect it to every partition's broker.
+/// How many records the plain producer sends first, to connect to every partition's broker.
 const CONNECTING_RECORDS: usize = 1_000;
 const RECORD_BYTES: &str = "200";
 const PERFORMANCE_RECORDS: u64 = 1_000_000;

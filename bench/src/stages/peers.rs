@@ -38,7 +38,7 @@ use crate::{
 /// Where the peers' programs are; `bench/peers/README.md` says how they are built.
 const PEERS: &str = "PEERS";
 
-/// How long after a start idleness is measured.
+/// How long after a start the idle cost is measured.
 const QUIET: Duration = Duration::from_secs(20);
 const CONNECTIONS: usize = 64;
 const CONVERSATIONS: usize = 1_000;

@@ -75,7 +75,7 @@ pub(super) async fn rebuild(plan: &Plan) -> Result<Vec<Row>> {
     )])
 }
 
-/// Kafka's own consumer of as many records of both topics, at the rate that it says of itself.
+/// Kafka's own consumer of as many records of both topics, at the rate that it reports.
 async fn consumed(env: &TestEnv, records: u64) -> Result<Sample> {
     let count = records.to_string();
     let consume = [

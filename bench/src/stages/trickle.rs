@@ -1,4 +1,4 @@
-//! What little traffic costs: none, and single posts at low rates, each followed to a socket.
+//! The cost of little traffic: of none, and of single posts at low rates, each followed to a socket.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -28,11 +28,11 @@ use crate::{
     warm::warm_up,
 };
 
-/// By then a start is over, and Java compiles nothing.
+/// How long after a start measuring begins: by then all services have started, and Java compiles nothing.
 const QUIET: Duration = Duration::from_secs(20);
 const RATES: [f64; 3] = [10.0, 100.0, 1_000.0];
 const CONNECTIONS: usize = 64;
-/// Each has a sender of its own, so there are as many conversations.
+/// How many receivers there are. Each has a sender of its own, so there are as many conversations.
 const RECEIVERS: i64 = 200;
 const FIRST_SENDER: i64 = 6_600_000;
 const FIRST_RECEIVER: i64 = 6_700_000;
@@ -46,7 +46,7 @@ pub(super) async fn idle(plan: &Plan) -> Result<Vec<Row>> {
     for _ in 0..plan.rounds {
         let meter = Meter::start(&env)?;
         sleep(plan.length).await;
-        // So that CPU for 10,000 is CPU a second: cores.
+        // Counts 10,000 items a second, so that the CPU for 10,000 items is the CPU for a second: cores.
         samples.push(meter.stop(10_000 * plan.length.as_secs())?);
     }
     let cores = samples.iter().map(|sample| {

@@ -99,7 +99,7 @@ impl Load {
             tokio::try_join!(clients.run(&traffic, plan.whole), watch(&env, plan.whole))?;
         let took = began.elapsed().as_secs_f64();
         let rate = answered.accepted as f64 / took;
-        // Rows that are held for long are written after the load, and count; the idle time while everything waits for them does not.
+        // Projections hold some rows for long and write them after the load: the cost of writing them counts, the idle time until then does not.
         everywhere(&env).await?;
         let sample = meter.stop(answered.accepted)?;
         let waited = sample.seconds - took;

@@ -88,7 +88,7 @@ async fn await_live(
     Ok(())
 }
 
-/// A partition of which a database of the live projections does not have all that the scratch has.
+/// A partition in which the live database is behind the scratch, if there is one.
 async fn behind(
     live: &MessageStore,
     scratch: &MessageStore,
@@ -135,7 +135,7 @@ fn as_value(found: &TableDifference) -> Value {
     json!({"table": found.table, "count": found.count, "first": rows})
 }
 
-/// As the scratch has it, beside the other.
+/// How a row of the scratch differs from that of the other side.
 fn how(how: &HowRowsDiffer) -> &str {
     match how {
         HowRowsDiffer::OnlyHere => "not in the scratch",

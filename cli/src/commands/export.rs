@@ -101,7 +101,7 @@ fn check_may_administer(context: &CommandContext) -> anyhow::Result<()> {
     Err(Failure::Usage(why.to_owned()).into())
 }
 
-/// Variables that are no UTF-8 are none of a bucket's.
+/// The environment variables. Those that are not UTF-8 are left out: no setting of a bucket is such a variable.
 fn environment() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

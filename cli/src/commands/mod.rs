@@ -235,7 +235,7 @@ impl Command {
         ) || matches!(self, Self::Replay(args) if args.command.is_none())
     }
 
-    /// Whether nobody waits for the command as live traffic waits for a processor.
+    /// Whether the command is for analysts, who can wait: live traffic gets the processor first.
     fn is_for_analysts(&self) -> bool {
         matches!(
             self,

@@ -134,7 +134,7 @@ fn controls(
 }
 
 impl RuleArgs {
-    /// Without a key.
+    /// The control record that sets these rules, without a key.
     pub(crate) fn control(&self) -> Control {
         Control {
             rule_version: self.rule_version,

@@ -13,10 +13,10 @@ use crate::{
 /// What the names of all databases of scratches begin with. The live prefix must be another.
 const DATABASES: &str = "scratch_";
 
-/// Stands for the live projections where a scratch can be named.
+/// Names the live projections in place of a scratch.
 pub(super) const LIVE: &str = "live";
 
-/// The name of a scratch, on the command line: lowercase letters and digits, so that no name is the beginning of another's databases.
+/// The name of a scratch, on the command line: lowercase letters and digits, so that the names of one scratch's databases never begin like those of another.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     match text.len() {

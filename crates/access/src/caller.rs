@@ -34,7 +34,7 @@ pub struct Service {
     pub name: String,
     /// What it may do.
     pub scopes: BTreeSet<Scope>,
-    /// How much of it.
+    /// How much it may do.
     pub limits: Option<LimitConfig>,
 }
 
@@ -96,7 +96,7 @@ impl Caller {
         ))
     }
 
-    /// Whether it may read what only one of `users` may. For what others may not know to exist: false is not a problem by itself.
+    /// Whether it may read what only one of `users` may. Returns no problem, since others may not know that the data exists.
     #[must_use]
     pub fn is_one_of(&self, users: &[UserId]) -> bool {
         self.is_allowed(None, Scope::ReadAny)
@@ -124,7 +124,7 @@ impl Caller {
         }
     }
 
-    /// Completes "must be …".
+    /// What would be right, as the end of "must be …".
     fn right(&self, scope: Scope) -> String {
         match self {
             Self::User(subject) => format!("{subject}, the subject of the token"),

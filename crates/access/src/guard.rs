@@ -63,7 +63,7 @@ async fn authenticate(State(access): State<Access>, mut request: Request, next: 
             refusal.into_response()
         }
     };
-    // A client that waits to be asked for its body is not asked: the server closes the connection, or it would take the next request for the body.
+    // A client that waits for 100 Continue does not get it: the server closes the connection, since it would take the next request for the body.
     if !awaits_continue {
         tokio::spawn(drain(request.into_body()));
     }

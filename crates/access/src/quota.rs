@@ -68,8 +68,8 @@ impl CallerQuota {
         fits.then(|| self.take(&mut state.taken, user, amount))
     }
 
-    /// Takes `amount` as soon as it is there for this caller. The next account that waits is the one that has held what it took for the shortest
-    /// time; an account's own calls are served in their order. Callers without a limit of their own are one account.
+    /// Takes `amount` as soon as it is available to this caller. Of the accounts that wait, the one that has held permits for the shortest time is next; an
+    /// account's own calls are served in their order. Callers without a limit of their own are one account.
     pub async fn acquire(self: &Arc<Self>, caller: &Caller, amount: usize) -> QuotaPermit {
         loop {
             let (granted, permit) = oneshot::channel();

@@ -32,7 +32,7 @@ pub enum Refusal {
     /// Its `alg` is `none`, or another one that its issuer is not pinned to.
     #[error("the token's alg is none that is accepted from its issuer")]
     Algorithm,
-    /// Its header wants something understood that is not.
+    /// Its header names an extension that has to be understood (`crit`), and none is.
     #[error("the token's header has crit, of which nothing is understood here; must be without")]
     Critical,
     /// Its header names no key.

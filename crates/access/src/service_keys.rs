@@ -46,7 +46,7 @@ pub struct KeyEntry {
         with = "time::serde::rfc3339::option"
     )]
     pub expires: Option<OffsetDateTime>,
-    /// How much its holder may do; without it as much as the service can take. What is left out in it is as for users by default.
+    /// How much its holder may do; absent: as much as the service can take. A limit that is left out is the default one of users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitConfig>,
 }
@@ -89,7 +89,7 @@ impl KeyEntry {
     /// The entries of a file, in their order.
     ///
     /// # Errors
-    /// What is wrong with the file, in words that go on after its name and repeat no value of it.
+    /// What is wrong with the file, as the end of a sentence that begins with its name, and without any value of it.
     pub fn all_of(text: &str) -> Result<Vec<Self>, String> {
         let text = without_mark(text);
         let file: File = toml::from_str(text).map_err(|error| unreadable(text, &error))?;
@@ -166,7 +166,7 @@ impl ServiceKeys {
     }
 }
 
-/// The place and the parser's words, if they only quote names of fields; of anything else only that it is wrong.
+/// The place of the error, with the parser's words if they quote only names of fields; otherwise only that it is wrong.
 fn unreadable(text: &str, error: &toml::de::Error) -> String {
     let end = error.span().map_or(0, |span| span.start);
     let before = text.as_bytes().get(..end).unwrap_or_default();

@@ -35,7 +35,7 @@ struct ClaimedIssuer {
 /// for 50,000 years.
 const MAX_LIFE_S: f64 = 10.0 * 365.25 * 86_400.0;
 
-/// The claims of a token whose signature is right; [`decode`] has seen to `iss` and `aud`.
+/// The claims of a token whose signature is right; [`decode`] has checked `iss` and `aud`.
 #[derive(Deserialize)]
 struct Claims {
     exp: Option<Value>,

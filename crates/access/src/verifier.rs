@@ -140,7 +140,7 @@ impl Verifier {
 }
 
 impl Keys {
-    /// A key of the setting at fault goes with the problem.
+    /// An error has the key of the setting at fault beside what is wrong.
     fn open(issuer: &IssuerConfig, config: &AuthConfig) -> Result<Self, (&'static str, String)> {
         match issuer.source() {
             Some(Source::Url(url)) => RemoteKeys::new(&issuer.iss, url, config)

@@ -8,13 +8,13 @@ use std::{
 use schemas::UserId;
 use tokio::sync::oneshot;
 
-/// Accounts that wait: next is the one that has held what it took for the shortest time, so that an account that asks for much waits itself, and
-/// others do not wait for it.
+/// Accounts that wait. Next is the account that has held permits for the shortest time: an account that asks for much waits itself, and does not make others
+/// wait.
 #[derive(Debug)]
 pub(crate) struct WaitQueue<T> {
     accounts: HashMap<Option<UserId>, Account<T>>,
-    /// For how long the account that was served last had held what it took. A new account begins there, not at nothing: what others held before it
-    /// came gives it no advantage.
+    /// For how long the account that was served last had held permits. A new account begins with this time and not with zero, so it has no advantage from
+    /// what others held before it came.
     begin: Duration,
     arrivals: u64,
 }
@@ -50,17 +50,17 @@ impl<T> WaitQueue<T> {
         self.account(user).waiting.push_back((arrival, waiter));
     }
 
-    /// Whether nobody waits, or has waited since the last [`Self::pop`].
+    /// Whether no account waits, and none has waited since the last [`Self::pop`].
     pub(crate) fn is_empty(&self) -> bool {
         self.accounts.is_empty()
     }
 
-    /// An account has held what it took for `held_for`, and others wait: if nobody does, it took nothing away from them.
+    /// Charges an account that has held a permit for `held_for` while others wait. If no other waits, the account took nothing away from them.
     pub(crate) fn charge(&mut self, user: Option<UserId>, held_for: Duration) {
         self.account(user).held_for += held_for;
     }
 
-    /// Takes out the next call of the accounts whose share allows it, if there is so much.
+    /// Takes out the next call of the accounts whose share allows it; `None` if the capacity does not suffice for that call.
     pub(crate) fn pop(
         &mut self,
         has_share: impl Fn(Option<UserId>, usize) -> bool,

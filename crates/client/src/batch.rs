@@ -50,9 +50,9 @@ pub struct LineResults {
 /// What became of the lines of [`Client::post_batch`].
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Those that are on the log, in the order of their results.
+    /// The lines that are on the log, in the order of their results.
     pub accepted: Vec<AcceptedLine>,
-    /// Those that were refused for good.
+    /// The lines that were refused for good.
     pub rejected: Vec<RejectedLine>,
 }
 
@@ -253,7 +253,7 @@ struct Attempt<'l, 'a> {
     lines: &'l [Line<'a>],
     answered: usize,
     again: Vec<Line<'a>>,
-    /// Why the last of those was not taken.
+    /// Why the last of the lines in `again` was not taken.
     why: Option<ClientError>,
 }
 
@@ -267,7 +267,7 @@ impl<'l, 'a> Attempt<'l, 'a> {
         }
     }
 
-    /// Whether a line is done with.
+    /// Takes a result. Returns whether a line is done with.
     fn take(&mut self, result: LineResult, batch: &mut Batch) -> Result<bool, ClientError> {
         match result {
             LineResult::Summary { .. } => return Ok(false),
@@ -278,7 +278,7 @@ impl<'l, 'a> Attempt<'l, 'a> {
                     position: accepted.position(),
                 });
             }
-            // Ingest stopped where another line could have begun: every line has its result.
+            // A result of the line after the last one: ingest stopped there, and every line has its result.
             LineResult::Rejected { line, .. } if line == self.lines.len() + 1 => return Ok(false),
             LineResult::Rejected { line, problem } => {
                 let (line, text) = self.answer(line)?;

@@ -48,7 +48,7 @@ pub enum ClientError {
         url: String,
         /// The close code; 1006 if it sent none.
         code: u16,
-        /// Its words, or what else has happened.
+        /// The reason that the gateway gave, or what else has happened.
         reason: String,
     },
     /// A gateway would refuse the field at each attempt.

@@ -27,7 +27,7 @@ impl Client {
     /// Reads a group, as `user` sees it.
     ///
     /// # Errors
-    /// It was refused, or not answered in time. A user who is not a member gets the 404 of a group that does not exist; so in all calls of a group.
+    /// The call was refused, or not answered in time. A user who is not a member gets the 404 of a group that does not exist; so in all calls of a group.
     pub async fn group(
         &self,
         gid: GroupId,
@@ -87,7 +87,7 @@ impl Client {
     /// Lists a user's groups.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn groups(
         &self,
         user: UserId,

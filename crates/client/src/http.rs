@@ -199,7 +199,7 @@ impl Client {
     /// Asks query-api; `path` includes the query string.
     ///
     /// # Errors
-    /// It was refused, or there was no usable response in time.
+    /// The call was refused, or there was no usable response in time.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.get_waiting(path, Duration::ZERO).await
     }

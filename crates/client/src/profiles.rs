@@ -9,7 +9,7 @@ impl Client {
     /// Reads a user's profile; `None` if none was set.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn profile(
         &self,
         user: UserId,

@@ -89,14 +89,14 @@ pub struct Unread {
     pub total: i64,
     /// Senders whose unread messages can no longer be counted.
     pub unknown: Vec<UserId>,
-    /// With `after`: how far the store had come.
+    /// With `after`: how far the store had come when it answered.
     pub as_of: Vec<InboundPosition>,
 }
 
 /// Which changes of a conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangesQuery {
-    /// Those after these.
+    /// The changes after this position.
     pub after: ChangesAfter,
     /// How many at most, up to 200; 50 if absent.
     pub limit: Option<u8>,
@@ -142,7 +142,7 @@ impl Client {
     /// Counts a user's unread messages on one device class.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn unread(
         &self,
         user: UserId,
@@ -164,7 +164,7 @@ impl Client {
     /// Reads a page of a conversation, as `user` sees it.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn messages(
         &self,
         user: UserId,
@@ -205,7 +205,7 @@ impl Client {
     /// Lists what was changed in a conversation, as far as it concerns `user`.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn changes(
         &self,
         user: UserId,
@@ -220,7 +220,7 @@ impl Client {
     /// Lists a user's conversations.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn conversations(
         &self,
         user: UserId,

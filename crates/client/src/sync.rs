@@ -9,7 +9,7 @@ impl Client {
     /// Asks what has changed for a user since a token; everything without one. Up to `limit` rows, at most 1,000; 200 if absent.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn sync(
         &self,
         user: UserId,
@@ -25,7 +25,7 @@ impl Client {
     /// Lists the devices of a user, the one seen last first.
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn devices(&self, user: UserId) -> Result<Vec<DeviceItem>, ClientError> {
         let path = format!("/v1/users/{user}/devices");
         let devices: Devices = self.get(&path).await?;

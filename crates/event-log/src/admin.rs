@@ -369,7 +369,7 @@ impl Admin {
                 return Ok(found);
             }
             if Instant::now() >= deadline {
-                // Every topic has settings: rdkafka drops the reason if it returns none.
+                // Every topic has settings. If rdkafka returns none, it has dropped the reason.
                 let code = RDKafkaErrorCode::TopicAuthorizationFailed;
                 return Err(fault(KafkaError::AdminOp(code)));
             }

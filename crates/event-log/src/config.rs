@@ -26,8 +26,8 @@ pub struct KafkaConfig {
     /// Prefix of every topic and consumer group name; empty for the frozen names.
     #[garde(length(max = 100), custom(may_name_a_topic))]
     pub prefix: String,
-    /// Read the topics as they were at this time, RFC 3339, as if nothing had been appended since: without the records of this millisecond. For readers of a scratch: whoever writes to a topic
-    /// or follows one refuses it.
+    /// Read the topics as they were at this time, RFC 3339, as if nothing had been appended since: without the records of this millisecond. For readers of a
+    /// scratch: a client that writes to a topic or follows one refuses this setting.
     #[garde(custom(is_past))]
     #[serde(
         with = "time::serde::rfc3339::option",
@@ -121,7 +121,7 @@ fn takes_properties(
     }
 }
 
-/// What is appended later would change what was read.
+/// As long as the time is not past, records that are appended before it would change what was read.
 fn is_past(as_of: &Option<OffsetDateTime>, _context: &()) -> garde::Result {
     match as_of {
         Some(as_of) if *as_of > OffsetDateTime::now_utc() => Err(garde::Error::new(

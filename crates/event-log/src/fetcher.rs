@@ -21,12 +21,13 @@ use crate::{
 
 /// How long a broker may take to return the offset range of a partition; the polling thread waits for it.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a broker may hold a long poll back. A partition that is added waits for the answer to the request before, so no longer than this.
+/// How long a broker may hold back the answer to a long poll. A partition that is added waits for the answer to the request in flight, so no longer than
+/// this.
 pub(crate) const LONG_POLL: Duration = Duration::from_millis(500);
-/// A consumer's first long poll may name only some of the partitions that are added together, and the others wait for its answer. For so long the intervals
-/// go on beside it.
+/// A consumer's first long poll may name only some of the partitions that are added together, and the others wait for its answer. For this long the consumer
+/// that asks at intervals goes on beside it.
 const WARM_UP: Duration = LONG_POLL.saturating_add(Duration::from_millis(50));
-/// The shortest time between two rounds of such queries.
+/// The shortest time between two rounds of queries of offset ranges.
 const QUERY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What a poll returned.
@@ -79,10 +80,10 @@ type Consumer = ReconnectingClient<BaseConsumer<NamedContext>>;
 /// Reads partitions of one topic from given offsets, without a group: by long polls while records come one by one, once each
 /// [`KafkaConfig::fetch_wait_ms`] while many come. One thread polls, starts, stops, pauses and resumes.
 pub struct Fetcher {
-    /// One for each way of asking, since librdkafka's settings are for good. That of `asking` has the partitions.
+    /// One for each way of asking, since the settings of a client of librdkafka cannot change. The consumer of `asking` has the partitions.
     consumers: [Consumer; 2],
     asking: Asking,
-    /// Since when the consumer of long polls has them, too, and is not polled yet.
+    /// Since when the consumer of long polls has the partitions, too, without being polled.
     warming_up: Option<Instant>,
     pace: Pace,
     topic: String,
@@ -154,8 +155,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Pauses a started partition until [`Self::resume`]: `poll` returns none of its records meanwhile. librdkafka's own pause would keep no record that it
-    /// has, either, and would last beyond the assignment.
+    /// Pauses a started partition until [`Self::resume`]: `poll` returns none of its records meanwhile. librdkafka's own pause would drop the records that it
+    /// has, too, and would outlast the assignment.
     ///
     /// # Errors
     /// [`EventLogError`] if librdkafka refuses.
@@ -215,7 +216,7 @@ impl Fetcher {
         let consumer = &self.consumers[self.asking as usize];
         let polled = loop {
             match consumer.poll(timeout) {
-                // The other consumer had it, while this one warmed up.
+                // The other consumer has returned this record already, while this consumer warmed up.
                 Some(Ok(message)) if is_behind(&self.reading, &message) => {}
                 polled => break polled,
             }
@@ -311,14 +312,15 @@ impl Fetcher {
 
     fn choose(&mut self) -> Result<(), EventLogError> {
         if self.pace.choose(Instant::now()) && self.warming_up.is_none() {
-            // It has no partitions, but tells of connections.
+            // The other consumer has no partitions, but reports on its connections.
             let other = 1 - self.asking as usize;
             while self.consumers[other].poll(Duration::ZERO).is_some() {}
         }
         self.ask(self.pace.asking())
     }
 
-    /// Lets the consumer for this way of asking read on, that of long polls once it is warm, and none while a position has to be checked.
+    /// Lets the consumer for this way of asking read on; that of long polls takes over once it has warmed up. While a position has to be checked, nothing
+    /// changes.
     fn ask(&mut self, asking: Asking) -> Result<(), EventLogError> {
         if !self.suspect.is_empty() {
             return Ok(());

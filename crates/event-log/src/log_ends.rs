@@ -75,7 +75,7 @@ impl LogEnds {
         if let Some((_, ends)) = newest.as_ref().filter(|(asked, _)| *asked >= time) {
             return Ok(ends.clone());
         }
-        // The lock is held until Kafka has answered, even if no call waits any more, so that calls that give up do not add up.
+        // The lock is held until Kafka has answered, even if no call waits any more, so that there is one request at a time, however many calls give up.
         let topic = self.topic;
         let ask = move |reader: &LogReader| {
             let asked = Instant::now();

@@ -22,11 +22,12 @@ pub(crate) struct Pace {
     window_began: Instant,
     /// How many answers intervals take in a window.
     answers_of_intervals: u32,
-    /// In this window: by long polls answers, by intervals records.
+    /// What came in this window: answers while asking by long polls, records while asking at intervals.
     seen: u32,
 }
 
-/// A window is at least this long, and so many intervals. By then the long poll before a change has its answer, and holds up no partition.
+/// A window lasts at least this long, and at least `WINDOW_INTERVALS` intervals. By its end every long poll that began before it has its answer, and holds up
+/// no partition.
 const SHORTEST_WINDOW: Duration = LONG_POLL;
 const WINDOW_INTERVALS: u32 = 8;
 
@@ -66,7 +67,7 @@ impl Pace {
             Asking::LongPolls if self.seen > self.answers_of_intervals => {
                 self.change(Asking::Intervals, now);
             }
-            // By long polls there would be one answer for each record at most. Half of that, so that the way does not change to and fro.
+            // Long polls would take one answer for each record at most. Only half as many are allowed, so that the way does not change to and fro.
             Asking::Intervals if is_over && self.seen < self.answers_of_intervals / 2 => {
                 self.change(Asking::LongPolls, now);
             }

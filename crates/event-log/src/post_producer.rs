@@ -21,16 +21,16 @@ use crate::{
     ProducerSettings, SaslMechanism, require_offset,
 };
 
-/// How often it is tried to connect, and how often if the brokers refuse that.
+/// The interval of attempts to connect, and the interval after the brokers have refused an attempt.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(100);
 const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
-/// An append that takes longer had a reason.
+/// After an append that took longer, the producer is replaced.
 const SLOW: Duration = Duration::from_millis(500);
-/// A producer of krafka serves at least so long.
+/// A producer of krafka is not replaced before this time.
 const REPLACE_INTERVAL: Duration = Duration::from_secs(10);
-/// Much longer than a request: what krafka knows of the cluster is forgotten then.
+/// After this long without an answer about the cluster, krafka forgets what it knows of it: much longer than a request takes.
 const REBOOTSTRAP_AFTER: Duration = Duration::from_secs(30);
-/// As often our own listeners compare their files.
+/// How often krafka compares the TLS files: as often as Tidemark's listeners compare theirs.
 const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The library that appends single posts (ADR 25).
@@ -44,8 +44,8 @@ pub enum PostClient {
     Librdkafka,
 }
 
-/// A producer with acks=all. Within one partition its records keep their order, but a retry may append one twice (PROTOCOL S15). What is `held` for a record is dropped once the record's outcome is
-/// known, even if nobody waits for that any more.
+/// A producer with acks=all. Within one partition its records keep their order, but a retry may append one twice (PROTOCOL S15). The value `held` for a
+/// record is dropped once the record's outcome is known, even if no caller waits for the outcome any more.
 pub struct PostProducer<H: Send + Sync + 'static>(Client<H>);
 
 enum Client<H: Send + Sync + 'static> {
@@ -77,7 +77,7 @@ impl<H: Send + Sync + 'static> PostProducer<H> {
         }
     }
 
-    /// Why there is no connection to Kafka, if the last attempt failed. Of librdkafka that is not known.
+    /// Why there is no connection to Kafka, if the last attempt failed. With librdkafka this is not known.
     pub fn connection_error(&self) -> Option<String> {
         match &self.0 {
             Client::Krafka(producer) => producer.current.read().as_ref().err().cloned().flatten(),
@@ -85,7 +85,7 @@ impl<H: Send + Sync + 'static> PostProducer<H> {
         }
     }
 
-    /// Appends a record and returns its offset. If the caller goes meanwhile, the record may be appended all the same.
+    /// Appends a record and returns its offset. If the caller is dropped meanwhile, the record may be appended all the same.
     ///
     /// # Errors
     /// [`DeliveryFailure`].
@@ -121,7 +121,7 @@ struct Reported<H> {
 
 impl<H: Send + Sync + 'static> OnDelivery for Reported<H> {
     fn delivered(self, outcome: Delivery) {
-        // First, so that it is free when the caller has the outcome.
+        // Dropped first, so that what was held is free when the caller has the outcome.
         drop(self.held);
         self.report.delivered(outcome);
     }
@@ -131,7 +131,7 @@ impl<H: Send + Sync + 'static> OnDelivery for Reported<H> {
 struct KrafkaProducer {
     config: KafkaConfig,
     settings: ProducerSettings,
-    /// Without one, why the last attempt to connect failed.
+    /// If there is no producer: why the last attempt to connect failed.
     current: RwLock<Result<Arc<Connected>, Option<String>>>,
     connecting: Mutex<()>,
     replaced: Notify,
@@ -176,7 +176,7 @@ impl KrafkaProducer {
         require_offset(Ok(is_known.then_some(stored.offset)))
     }
 
-    /// Waits for Kafka if it does not answer, or does not let this client in.
+    /// Waits while Kafka does not answer, or does not let this client in.
     async fn connected(&self) -> Arc<Connected> {
         if let Ok(connected) = &*self.current.read() {
             return Arc::clone(connected);
@@ -206,8 +206,8 @@ impl KrafkaProducer {
         }
     }
 
-    /// Has a successor connect. After a fatal error krafka's producer refuses everything, and once it has found a partition without a leader it wakes a thousand
-    /// times a second for good (0.28.1); an error or a slow append is all that shows of that. What it has queued is still sent.
+    /// Has a successor connect. After a fatal error krafka's producer refuses everything, and once it has found a partition without a leader it wakes a
+    /// thousand times a second for good (0.28.1). Only an error or a slow append shows that. The records that it has queued are still sent.
     fn replace(&self, old: &Arc<Connected>) {
         if old.since.elapsed() < REPLACE_INTERVAL {
             return;
@@ -240,8 +240,8 @@ impl KrafkaProducer {
             .connect()
             .await?
             .producer()
-            // A retry may append a record twice, which S15 recognises by its id. With krafka's idempotence no partition would get records while a failed batch of
-            // another one is replaced by a new epoch.
+            // A retry may append a record twice, which S15 recognises by the record's id. With krafka's idempotence, no partition would get records while a
+            // new epoch replaces a failed batch of another partition.
             .idempotent(false)
             .linger(Duration::from_millis(self.settings.linger_ms.into()))
             .delivery_timeout(timeout)
@@ -256,7 +256,7 @@ impl KrafkaProducer {
     }
 }
 
-/// A record that krafka has. If it is dropped earlier, a task waits for the outcome, since until then the record takes memory.
+/// A record that krafka has. If this is dropped before the outcome is known, a task waits for the outcome, since the record takes memory until then.
 struct Queued<H: Send + 'static>(Option<(DeliveryHandle, H)>);
 
 impl<H: Send + 'static> Queued<H> {
@@ -290,8 +290,8 @@ fn owned(record: AppendRecord<'_>) -> Record {
     owned
 }
 
-/// A record is known not to be on the log if it was never queued for want of a topic, or a broker finally refused its bytes. Another refusal may be of a retry
-/// whose first attempt was appended.
+/// A record is known not to be on the log if it was never queued because its topic is missing or closed to this client, or if a broker finally refused its
+/// bytes. Any other refusal may be that of a retry whose first attempt was appended.
 fn classify(error: &KrafkaError, was_queued: bool) -> DeliveryFailure {
     use ErrorCode as Code;
     let is_refused = match error {

@@ -34,8 +34,8 @@ const LOG_LINES: u32 = 20;
 /// The pause before a query is repeated while leaders change.
 const LEADER_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many records before an offset are read to know the watermark there. As many events in a row would have to be repeats by a former owner to make
-/// one of them count.
+/// How many records before an offset are read to know the watermark there. A repeat by a former owner counts as new only if this many events before it are
+/// all such repeats.
 const WATERMARK_LOOK_BACK: i64 = 1 << 16;
 
 /// A scan of at most this many records of each partition is small.
@@ -160,8 +160,8 @@ impl LogReader {
         Ok(offsets)
     }
 
-    /// The first offset of each partition, or the offset after its last: after the last before `kafka.as_of`, if that is set, except of
-    /// dead letters.
+    /// The first offset of each partition, or the offset after its last. If `kafka.as_of` is set, the last is the last before that time, except in the topic
+    /// of dead letters.
     fn edges(
         &self,
         topic: Topic,

@@ -35,7 +35,7 @@ pub(crate) struct ReportingProducer<C: ProducerContext + 'static> {
     producer: Arc<BaseProducer<C>>,
     is_dropped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Wakes the thread. librdkafka writes to it as well, so it is declared after the producer, which is dropped first.
+    /// Wakes the thread. librdkafka writes to this stream as well, so the field is declared after the producer, which is dropped first.
     wake: UnixStream,
 }
 
@@ -62,7 +62,7 @@ impl<C: ProducerContext + 'static> ReportingProducer<C> {
         let is_dropped = Arc::clone(&started.is_dropped);
         let report = move || {
             while !is_dropped.load(Ordering::Acquire) {
-                // First: what was there before librdkafka was to write has woken nobody.
+                // Before the first wait: reports that came before `write_to` have woken nobody.
                 while !reports.is_empty() {
                     producer.poll(Duration::ZERO);
                 }
@@ -98,7 +98,7 @@ impl<C: ProducerContext + 'static> Drop for ReportingProducer<C> {
     /// Waits for the thread. rdkafka then drops the queue, and reports that.
     fn drop(&mut self) {
         self.is_dropped.store(true, Ordering::Release);
-        // If it is full, the thread is woken already.
+        // If the stream is full, the thread is woken already.
         let _ = (&self.wake).write(&[0]);
         if self
             .thread
@@ -140,7 +140,7 @@ impl MainQueue {
 
 impl Drop for MainQueue {
     fn drop(&mut self) {
-        // SAFETY: the reference is this one's own.
+        // SAFETY: the reference belongs to this value.
         unsafe { rd_kafka_queue_destroy(self.0.as_ptr()) };
     }
 }

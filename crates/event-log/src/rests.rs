@@ -1,7 +1,7 @@
 //! A thread that gives way to others, and the rests of its scans.
 //!
-//! A thread under `SCHED_IDLE` leaves the processors to whoever wants them, but the brokers that it reads from and the stores that get its records
-//! do not. That the thread had to wait for a processor shows that others want them: then it rests, and its servers with it.
+//! A thread under `SCHED_IDLE` leaves the processors to all others that want them, but the brokers that it reads from and the stores that get its records do
+//! not. If the thread had to wait for a processor, others want the processors: the thread then rests, and these servers rest with it.
 
 use std::{
     fs, thread,
@@ -13,8 +13,8 @@ const WORK: Duration = Duration::from_millis(10);
 const LONGEST_REST: Duration = Duration::from_millis(200);
 const SHORTEST_REST: Duration = Duration::from_millis(5);
 
-/// Gives this thread, and the threads that it makes from now on, what the others leave of the processors: a thread of theirs that wakes runs at once. Their
-/// scans of [`LogReader`](crate::LogReader) rest while others want the processors. A system that refuses leaves the usual policy.
+/// Gives this thread, and the threads that it makes from now on, what others leave of the processors: a thread of others that wakes runs at once. Scans of
+/// [`LogReader`](crate::LogReader) by these threads rest while others want the processors. If the system refuses, the usual policy stays.
 pub fn give_way() {
     const THIS_THREAD: libc::pid_t = 0;
     let priority = libc::sched_param { sched_priority: 0 };
@@ -37,7 +37,7 @@ struct Scheduled {
 }
 
 impl Rests {
-    /// None unless this thread is under `SCHED_IDLE`, on a system that counts its waits.
+    /// `None` unless this thread is under `SCHED_IDLE` and the system counts its waits.
     pub(crate) fn of_this_thread() -> Option<Self> {
         // SAFETY: the call takes no memory; 0 is this thread.
         let policy = unsafe { libc::sched_getscheduler(0) };

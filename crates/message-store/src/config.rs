@@ -141,7 +141,7 @@ fn comes_with<T>(name: &'static str, other: bool) -> impl FnOnce(&Option<T>, &()
     }
 }
 
-/// Refuses authorities that would be silently ignored, since the certificate is not checked.
+/// Refuses a file of authorities for a `tls` under which the certificate is not checked: it would be silently ignored.
 fn is_looked_at(tls: TlsMode) -> impl FnOnce(&Option<PathBuf>, &()) -> garde::Result {
     move |ca, ()| match tls {
         TlsMode::Disabled | TlsMode::Required if ca.is_some() => Err(garde::Error::new(

@@ -232,7 +232,7 @@ impl ContactRow {
             .map_or_else(ContactFlags::default, |set| set.flags)
     }
 
-    /// Whether a list has the contact: there is a message, and it is newer than the deletion of the contact, if any.
+    /// Whether a list has the contact: there is a message, and if the contact was deleted, the message is newer than that.
     #[must_use]
     pub fn is_listed(&self) -> bool {
         let last = self.contact.last.as_ref();

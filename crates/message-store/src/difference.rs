@@ -1,4 +1,4 @@
-//! Compares the projected tables of two stores on the same servers, which do that themselves. Nothing is locked.
+//! Compares the projected tables of two stores on the same servers, by statements that run there. Nothing is locked.
 
 use schemas::TableNumber;
 use sqlx::{Row as _, mysql::MySqlRow};
@@ -7,7 +7,7 @@ use crate::{
     MessageStore, Shard, StoreError, arguments::Arguments, names::Table, session::Session,
 };
 
-/// The rows of a table that two stores have otherwise, or that only one has.
+/// The rows of a table that differ between two stores, or that only one of them has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDifference {
     /// The name of the table, like `contact_17`.
@@ -18,7 +18,7 @@ pub struct TableDifference {
     pub first: Vec<RowDifference>,
 }
 
-/// A row that two stores have otherwise, or that only one has.
+/// A row that differs between two stores, or that only one of them has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDifference {
     /// The columns of its key, with their values, like `uid 17, kind 0, peer 18`.
@@ -125,7 +125,7 @@ impl Comparison {
             key: joined(&keys, ", ", |c| format!("CONCAT('{c} ', a.{c})")),
             same_key: joined(&keys, " AND ", |c| format!("a.{c} = b.{c}")),
             order: joined(&keys, ", ", |c| format!("a.{c}")),
-            // A table of which the key is all has no other column.
+            // A table whose columns are all in its key has no other column.
             same_fields: match fields.is_empty() {
                 true => "TRUE".to_owned(),
                 false => joined(&fields, " AND ", |c| format!("a.{c} <=> b.{c}")),

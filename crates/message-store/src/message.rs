@@ -137,7 +137,7 @@ impl ChangeRow {
     }
 }
 
-/// The column `chg` of `msg_change_<n>`: for a change without a number the negative offset, which is unique in the conversation.
+/// The column `chg` of `msg_change_<n>`. A change without a number has its negative offset there, which is unique in the conversation.
 fn number(change_seq: ChangeSeq, id: i64) -> i64 {
     if change_seq == ChangeSeq::ZERO {
         -id

@@ -9,11 +9,11 @@ use crate::{StoreError, names::shadow_sink_name};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sink {
-    /// Writes `chat_msg_<n>`.
+    /// Writes `chat_msg_<n>`, `msg_change_<n>`, `group_msg_<n>`, `group_<n>` and `group_member_<n>`.
     Messages,
     /// Writes `read_chat_mid_<n>`.
     Reads,
-    /// Writes `contact_<n>`.
+    /// Writes `contact_<n>`, `hidden_<n>`, `membership_<n>` and `user_<n>`.
     Contacts,
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn insert_starts(
         .iter()
         .map(|partition| format!("('{feed}', '{topic}', {partition}, 0, {epoch}, {offset})"))
         .collect();
-    // The update of nothing takes the exclusive lock at once; INSERT IGNORE would take a shared one and deadlock.
+    // An update, even one that changes nothing, takes the exclusive lock at once. INSERT IGNORE would take a shared lock and deadlock.
     format!(
         "INSERT INTO {table} (sink, topic, partition_no, next_offset, src_epoch, src_offset) VALUES {} \
          ON DUPLICATE KEY UPDATE partition_no = partition_no",

@@ -15,11 +15,11 @@ use crate::{
 /// What the databases of a scratch say of themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScratchNote {
-    /// They are as of this time.
+    /// The time as of which the databases are.
     pub as_of: TimestampMs,
-    /// From where on the log was read, if not from its beginning: then they have the rows of messages only. At most 64 bytes.
+    /// From where on the log was read, if not from its beginning. The databases then have only the rows of messages. At most 64 bytes.
     pub slice: Option<String>,
-    /// They have everything up to that time.
+    /// Whether the databases have everything up to that time.
     pub is_complete: bool,
 }
 
@@ -144,7 +144,7 @@ impl MessageStore {
     /// [`StoreError`].
     pub async fn drop_databases(&self) -> Result<usize, StoreError> {
         let names = self.databases("[0-9]+").await?;
-        // The note is in the first one, which goes last: until then the scratch is one.
+        // The first database has the note and goes last: until then the databases are known as a scratch.
         for name in names.iter().rev() {
             for shard in self.shards_of_servers() {
                 let mut session = self.session(shard).await?;

@@ -327,7 +327,7 @@ impl MessageStore {
             .replace("{table}", &self.names().unresolved_read(shard))
             .replace("{sink}", &self.names().sink_name(Sink::Contacts));
         let mut session = self.session(shard).await?;
-        // Until the end an error closes the connection, and the server rolls back.
+        // If a step before the end fails, the connection is closed, and the server rolls back.
         session.close_unless_released();
         session.execute(WRITE_BEGIN.to_owned()).await?;
         for (read, n) in found {

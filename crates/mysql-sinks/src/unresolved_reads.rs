@@ -57,8 +57,8 @@ async fn fill(store: MessageStore, shard: Shard, messages: Shard, topic: String)
     messages
 }
 
-/// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. Returns why some stay
-/// unresolved, if some do: their messages are not stored yet, or that database does not answer. Rows that no contact needs are deleted.
+/// Looks up the ordinals that unresolved reads of the database `shard` lack in the database `messages`, and fills them in. If some reads stay unresolved,
+/// returns why: their messages are not stored yet, or `messages` does not answer. Rows that no contact needs are deleted.
 ///
 /// # Errors
 /// As reads and writes of `shard`.

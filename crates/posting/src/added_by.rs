@@ -141,7 +141,7 @@ fn is_contact(row: &ContactRow) -> bool {
     !flags.blocked && (has_written || flags.favourite || flags.pinned)
 }
 
-/// What a user's profile says: anybody if nothing, and nobody if something that is not understood, since the user meant to allow fewer.
+/// What a user's profile says: anybody if it says nothing, and nobody if what it says is not understood, since the user meant to allow fewer.
 fn said_in(row: &StoredProfile) -> AddedBy {
     let said = || -> Option<Value> {
         let extra: Value = serde_json::from_str(row.profile.extra.as_deref()?).ok()?;

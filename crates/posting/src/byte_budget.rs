@@ -177,7 +177,7 @@ impl Drop for Waiter<'_> {
 }
 
 impl BytePermit {
-    /// Splits off a part; `None` if it has no more than that.
+    /// Splits off a part; `None` if the permit holds no more than that.
     pub fn split(&mut self, bytes: usize) -> Option<Self> {
         Some(Self {
             own: self.own.split(bytes)?,

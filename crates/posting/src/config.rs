@@ -90,15 +90,15 @@ pub struct IngestConfig {
     /// How many of them may be one user's, by their token; never more than half of what users may hold.
     #[garde(range(min = 1, max = 10_000))]
     pub max_batches_of_user: usize,
-    /// The byte budget of all requests together, bytes; a quarter of it is for single posts. Users together hold at most three quarters of
-    /// that and a quarter of the rest, one user half as much at most: one of the largest bodies or lines at least.
+    /// The byte budget of all requests together, bytes: a quarter for single posts, the rest for batches. Users together hold at most three quarters of that
+    /// quarter and a quarter of that rest, and one user at most half of this. One user's part has to take one of the largest bodies or lines.
     #[garde(
         range(min = 4_194_304, max = 2_147_483_648_u32),
         custom(leaves_a_user_enough(self))
     )]
     pub in_flight_bytes: u32,
-    /// How much of the budget for single posts one user may hold, by their token, and how much of that for batches, bytes: one of the largest
-    /// bodies or lines at least.
+    /// How much one user may hold (by their token) of the budget for single posts, and as much of the budget for batches, bytes. It has to take one of the
+    /// largest bodies or lines.
     #[garde(
         range(min = 4_096, max = 2_147_483_648_u32),
         custom(holds_the_largest(self))
@@ -213,7 +213,7 @@ fn leaves_a_user_enough(config: &IngestConfig) -> impl FnOnce(&u32, &()) -> gard
     move |_value, _context| {
         let share = config.singles().of_user().min(config.batches().of_user());
         let least = config.largest_cost();
-        // If the setting for a user is what is too low, that one says so.
+        // If `in_flight_bytes_of_user` is too low, the check of that setting says so.
         if share >= least as usize || config.in_flight_bytes_of_user < least {
             return Ok(());
         }

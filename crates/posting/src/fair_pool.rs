@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(1);
 pub enum Full {
     /// The caller's own share is held.
     Own,
-    /// What is there for all callers, or for all of this kind, is held.
+    /// All of the capacity for all callers, or for callers of this kind, is held.
     Server,
     /// What was held was taken away for another.
     TakenAway,
@@ -39,7 +39,7 @@ pub struct PoolLimits {
     of_kind: usize,
     of_user: usize,
     of_service: usize,
-    /// What holds more is large. The last eighth is for what is small.
+    /// A permit for more than this is large. Large permits cannot take the last eighth.
     small: usize,
 }
 
@@ -108,7 +108,7 @@ pub struct PoolPermit {
     pool: Arc<FairPool>,
     account: Account,
     amount: usize,
-    /// Only of what is unfinished.
+    /// `None` for something that is whole.
     unfinished: Option<(u64, CancellationToken)>,
 }
 
@@ -294,7 +294,7 @@ impl State {
         self.make(&change, limits)
     }
 
-    /// Makes a change, for which others yield if they must: only if that suffices.
+    /// Makes a change. If there is no space, others yield, but only if that makes enough.
     fn make(&mut self, change: &Change<'_>, limits: &PoolLimits) -> Result<(), Full> {
         if self.is_closed {
             return Err(Full::Server);
@@ -311,8 +311,8 @@ impl State {
         Ok(())
     }
 
-    /// What would be held, and what would have yielded, if there were space for a change: unfinished things of the accounts that hold most. As long
-    /// as they belong to open connections, there are no more of them than connections.
+    /// What would be held, and what would yield, so that there is space for a change: unfinished things of the accounts that hold most. As long as each
+    /// belongs to an open connection, there are no more of them than connections.
     fn with_space(
         &self,
         change: &Change<'_>,
@@ -358,7 +358,7 @@ impl Excess {
     }
 }
 
-/// `Some` if a change exceeds `limit`; `Some(true)` if it exceeds what is left to large ones.
+/// `Some` if a change exceeds `limit`; `Some(true)` if it exceeds the part of `limit` that large permits may take.
 fn exceeds(taken: Taken, limit: usize, change: &Change<'_>, limits: &PoolLimits) -> Option<bool> {
     let of_large = taken.large - large(change.from, limits) + large(change.to, limits);
     if limits.is_large(change.to) && of_large > limit - limit / 8 {
@@ -395,13 +395,13 @@ impl Unfinished {
 }
 
 impl PoolPermit {
-    /// Takes `more` for something unfinished that has made progress. It is refused, too, if it was taken away.
+    /// Takes `more` for something unfinished that has made progress. Refused, too, if the permit was taken away.
     pub fn grow(&mut self, more: usize) -> Result<(), Full> {
         let Some((id, _)) = &self.unfinished else {
             unreachable!("only what is unfinished grows");
         };
         let mut state = self.pool.state.lock();
-        // So that it does not yield to itself.
+        // Removed for the moment, so that the permit does not yield to itself.
         let mut own = state.unfinished.remove(id).ok_or(Full::TakenAway)?;
         let change = Change {
             account: &self.account,
@@ -435,7 +435,7 @@ impl PoolPermit {
         }
     }
 
-    /// From here on it is not taken away; refused if it was.
+    /// From now on the permit is not taken away. Refused if it was taken away before.
     pub fn finish(&mut self) -> Result<(), Full> {
         if let Some((id, _)) = &self.unfinished {
             let own = self.pool.state.lock().unfinished.remove(id);

@@ -5,7 +5,7 @@ use schemas::{CommandId, Partition, command::InboundValue, kind::Retry};
 
 use crate::{byte_budget::cost_bytes, config::IngestConfig, post::Post};
 
-/// `chat.inbound` holds 1 MiB records; no limit of ours lets one come near.
+/// `chat.inbound` takes records of up to 1 MiB. Tidemark's own limits keep every record far below that.
 const MAX_RECORD_BYTES: usize = 1_000_000;
 
 /// A command, encoded for the log.

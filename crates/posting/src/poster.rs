@@ -201,7 +201,7 @@ impl Poster {
         self.0.access.charge_events(caller, further)
     }
 
-    /// Checks all that is not said by a post's fields alone, and counts the users whom it names.
+    /// Makes all checks of a post that need more than its fields, and counts the users whom it names.
     ///
     /// # Errors
     /// [`NotAdmitted`].
@@ -213,7 +213,7 @@ impl Poster {
         Ok(self.check_words(post)?)
     }
 
-    /// Counts the users whom a post names as an event each, the one that was counted before included.
+    /// Counts each user whom a post names as an event. The event that was counted before is one of these.
     ///
     /// # Errors
     /// 429.
@@ -228,7 +228,7 @@ impl Poster {
     /// 403, or 503 if that cannot be read.
     async fn check_added(&self, caller: &Caller, post: &Post) -> Result<(), Problem> {
         match &self.0.consent {
-            // Boxed: it is rare, and makes the futures of all posts deeper than the compiler follows.
+            // Boxed: otherwise this rare check would make the futures of all posts deeper than the compiler follows.
             Some(consent) => Box::pin(consent.check(caller, post)).await,
             None => Ok(()),
         }
@@ -299,8 +299,8 @@ impl Poster {
     }
 }
 
-/// Calls `sample` each second until shutdown, or fails with the fatal error of a producer that it returns. Afterwards it waits for `drained`: once
-/// all bytes were given back every append has its delivery report, and no producer is dropped with records in its queue.
+/// Calls `sample` each second until shutdown, or fails with the fatal error of a producer that `sample` returns. Afterwards waits for `drained`: once all
+/// bytes were given back every append has its delivery report, and no producer is dropped with records in its queue.
 ///
 /// # Errors
 /// The fatal error.

@@ -8,15 +8,15 @@ use crate::{fair_pool::Full, post::RetryId};
 /// Seconds after which a failed append may be retried.
 const RETRY_AFTER_S: u64 = 1;
 
-/// 503: it may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 other ids than a message's do not count,
-/// which matters if a repeat covers what came meanwhile.
+/// 503: the record may be on the log or not, and a repeat with the same id is the same command. Below rule version 4 only the id of a message is recognised,
+/// so a repeat of another command may also cover what came meanwhile.
 pub fn unknown_outcome(retry: Retry, id: RetryId) -> Problem {
     let mut problem = Problem::unknown_outcome(retry.advice(), id.client_msg_id);
     problem.command_id = id.command_id;
     problem.with_retry_after_s(RETRY_AFTER_S)
 }
 
-/// 503: it is certainly not on the log.
+/// 503: the record is certainly not on the log.
 pub fn not_appended() -> Problem {
     Problem::unavailable(
         "the log does not take this record at present; nothing was done",
@@ -32,7 +32,7 @@ pub fn stopping() -> Problem {
     )
 }
 
-/// 429: there is no place for it, or no longer.
+/// 429: there is no space for the request, or its space was taken away.
 pub fn over_capacity(full: Full) -> Problem {
     let detail = match full {
         Full::Own => return Problem::own_share_in_use(RETRY_AFTER_S),

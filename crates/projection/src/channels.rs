@@ -32,7 +32,7 @@ pub(crate) enum WorkerCommand {
         partition: Partition,
         leader_epoch: Option<i32>,
     },
-    /// The partition cannot be read on, from before the record at that offset if there is one. The records read before are in the batches.
+    /// The partition cannot be read any further. If a record is the cause, `before` is its offset. The records read before are in the batches.
     Halt {
         partition: Partition,
         before: Option<NextOffset>,

@@ -28,8 +28,8 @@ pub(crate) struct Coordinator<F> {
     pub(crate) gate: ReadinessCheck,
     /// Whether the group has assigned partitions.
     pub(crate) joined: bool,
-    /// The partitions of the first assignment that have no position yet. If the store begins at the log's end, it may take no notice of what is
-    /// appended before they have one.
+    /// The partitions of the first assignment that have no position yet. A store that begins at the log's end may take no notice of records that are appended
+    /// before these partitions have a position.
     pub(crate) resuming: Vec<Partition>,
     /// The partitions that have resumed, with their positions.
     pub(crate) stored: watch::Receiver<StoredOffsets>,

@@ -24,7 +24,7 @@ use crate::{
 /// How long a poll waits while no batch is open. Commands wait no longer than this.
 const IDLE_POLL: Duration = Duration::from_millis(50);
 
-/// The same while a worker is paused, which ends between two polls.
+/// How long a poll waits while a worker is paused: the pause can end only between two polls.
 const PAUSED_POLL: Duration = Duration::from_millis(10);
 
 /// How many records are polled between two checks for commands and pauses.

@@ -20,7 +20,7 @@ pub struct Settings {
     pub max_queued_bytes: usize,
     /// The remedy in the error about records that were deleted before they were read.
     pub if_deleted: &'static str,
-    /// The remedy in the error about a partition, the end of whose log was lost; it follows "To go on: ".
+    /// The remedy in the error about a partition whose log has lost its end; it follows "To go on: ".
     pub if_truncated: fn(Partition) -> String,
 }
 

@@ -57,8 +57,8 @@ pub trait Sink: Send + 'static {
         partitions: &[Partition],
     ) -> impl Future<Output = Result<PartitionMap<LogPosition>, SinkError>> + Send;
 
-    /// The positions of a partition in the parts of the store, as [`Self::resume`] found them, if there are others than the returned one: the log has
-    /// to agree with each of them.
+    /// The positions of a partition in the parts of the store, as [`Self::resume`] found them; none if all are the returned one. The log has to agree with
+    /// each of them.
     fn positions(&self, _partition: Partition) -> BTreeSet<LogPosition> {
         BTreeSet::new()
     }

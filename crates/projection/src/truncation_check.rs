@@ -144,7 +144,7 @@ pub(crate) enum Found {
         was: SourceOffset,
         is: Option<SourceOffset>,
     },
-    /// A newer program wrote a record below the position, and another newer one has read it.
+    /// A newer program wrote a record below the position. Another newer program has read that record; this one does not understand it.
     UnknownRules(UnknownRules),
 }
 
@@ -308,7 +308,7 @@ impl Comparison {
     }
 }
 
-/// A position for which the records read so far do not decide. At the beginning of the log at the latest, they do.
+/// A position about which the records read so far do not decide. Together with all records before them, down to the beginning of the log, they do.
 #[derive(Clone, Copy, Debug)]
 struct Undecided {
     position: LogPosition,

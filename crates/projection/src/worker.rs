@@ -145,7 +145,7 @@ impl<S: Sink> PartitionWorker<S> {
         self.owned.iter().filter_map(resumes)
     }
 
-    /// Reads the positions of halted partitions again, at the time for it and once everything read before is written: the cause of the halt may be
+    /// Reads the positions of halted partitions again, once their time to retry has come and everything read before is written: the cause of the halt may be
     /// gone.
     fn retry_halted(&mut self) {
         let now = Instant::now();
@@ -369,7 +369,7 @@ impl<S: Sink> PartitionWorker<S> {
         Ok(())
     }
 
-    /// Publishes the flushed positions. If a part of the store was left out, the projection still lags there, so it publishes none.
+    /// Publishes the flushed positions, or none if a part of the store was left out: the projection still lags there.
     fn record_flushed(&mut self, coverage: &Coverage) {
         let absorbed = std::mem::take(&mut self.absorbed);
         if *coverage == Coverage::Whole {

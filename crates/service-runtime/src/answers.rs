@@ -1,4 +1,4 @@
-//! Answers the requests of one connection: by the router, unless there is no place for a request, or its end is ambiguous.
+//! Answers the requests of one connection by the router. It refuses a request if too many are handled, or if the end of the request is ambiguous.
 
 use std::{
     convert::Infallible,
@@ -29,7 +29,7 @@ use crate::{
 pub(crate) struct Answers {
     router: Router,
     activity: Activity,
-    /// How many requests are handled at a time; a refusal says it.
+    /// How many requests are handled at a time; a refusal names this number.
     limit: usize,
     requests: Arc<Requests>,
 }

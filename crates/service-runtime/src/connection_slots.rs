@@ -10,7 +10,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// ConnectionSlots beyond `http.max_connections`: probes are answered there, and all other requests are refused.
+/// Slots beyond `http.max_connections`: probes are answered there, and all other requests are refused.
 const FOR_PROBES: usize = 64;
 
 pub(crate) struct ConnectionSlots {

@@ -14,7 +14,7 @@ pub trait ListenerPolicy {
     /// [`BindError::NotLoopback`].
     fn may_listen(&self, setting: &str, addr: SocketAddr) -> Result<(), BindError>;
 
-    /// Whether the calls of a listener are answered without authentication: then only under the listener's own names.
+    /// Whether the calls of a listener are answered without authentication. If they are, only those under the listener's own names are answered.
     fn answers_anyone(&self) -> bool;
 
     /// Adds authentication to `/metrics`, if there is any.

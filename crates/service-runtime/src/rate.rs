@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-/// `per_s` a second and, after a pause, what that makes in `burst` at once.
+/// `per_s` a second and, after a pause, as many at once as become available in `burst`.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// How many a second; not 0.
@@ -15,8 +15,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Spends `count` more. Returns when the whole burst is available again, and how long to wait until that is within the burst: zero if it is so
-    /// already. `T` is an instant, or a time since some beginning.
+    /// Spends `count` more. Returns when the whole burst is available again, and how long to wait until this spending is within the burst: zero if it is now.
+    /// `T` is an instant, or a time since some beginning.
     #[must_use]
     pub fn spend<T>(self, spent: T, count: u64, now: T) -> (T, Duration)
     where

@@ -95,7 +95,7 @@ impl RequestHeads {
                     keep(line, part);
                     if ends {
                         self.at = after_size(line);
-                        // What comes next cannot be followed, so the next request is refused.
+                        // What comes next cannot be followed, so the next request counts as ambiguous and is refused.
                         if matches!(self.at, At::Unknown) {
                             requests.note_ambiguous(self.count + 1);
                         }

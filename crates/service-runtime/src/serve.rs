@@ -61,14 +61,14 @@ pub async fn serve(
     });
     let connections = TaskTracker::new();
     tokio::select! {
-        // The first two never end.
+        // The first two branches never end.
         () = server.accept_all(&tcp, &connections) => {}
         () = reload_files(tls.as_ref()) => {}
         () = shutdown.soft().cancelled() => {}
     }
     drop(tcp);
     connections.close();
-    // Each connection watches the hard stage itself, so this ends with it.
+    // Each connection watches the hard stage itself, so this wait ends with the hard stage.
     connections.wait().await;
     Ok(())
 }

@@ -269,7 +269,7 @@ fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
         path: path.to_owned(),
         reason,
     })?;
-    // With a mark, the first line would not be a BEGIN.
+    // With a byte order mark, the first line would not be a BEGIN.
     if content.starts_with(BYTE_ORDER_MARK) {
         content.drain(..BYTE_ORDER_MARK.len());
     }

@@ -30,7 +30,7 @@ pub(crate) struct WatchedStream<S> {
     activity: Activity,
     heads: RequestHeads,
     requests: Arc<Requests>,
-    /// Set once the client sends no more. While a request is in progress, hyper learns of this only when the time is up: it would drop the request.
+    /// Set once the client sends no more. While a request is in progress, hyper learns of this only when the time is up, since it would drop the request.
     closed: Option<Pin<Box<Sleep>>>,
     /// Until when the client has to take part of the answer.
     untaken: Option<Pin<Box<Sleep>>>,
@@ -57,7 +57,7 @@ impl<S> WatchedStream<S> {
         }
     }
 
-    /// Notes whether the connection waits for its client. Returns whether it still has its place.
+    /// Notes whether the connection waits for its client. Returns whether the connection still has its slot.
     fn note_stall(&self) -> bool {
         match self.is_owed || self.untaken.is_some() {
             true => self.activity.stall(),

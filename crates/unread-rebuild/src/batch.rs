@@ -25,7 +25,7 @@ use crate::{
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many users are completed from one snapshot, which should be open for a moment only.
 const USERS_PER_SNAPSHOT: usize = 100;
-/// How long a batch waits for ordinals that are being looked up, which takes only a moment unless the messages' database is away.
+/// How long a batch waits for ordinals that are being looked up. A look-up takes only a moment unless the messages' database is away.
 const UNRESOLVED_READS_TIMEOUT: Duration = Duration::from_secs(2);
 
 type CountResponse = oneshot::Sender<Result<ContactCounts, UnreadRebuildError>>;
@@ -252,7 +252,7 @@ impl Batch {
         }
     }
 
-    /// Ends the leases: the next batch of these users would wait until they expire.
+    /// Ends the leases. Otherwise the next batch of these users would wait until the leases expire.
     async fn give_place_to_others(&self, left: impl Iterator<Item = (PendingRebuild, Rebuild)>) {
         let (pending, rebuilds): (Vec<_>, Vec<_>) = left.unzip();
         self.set_leases(rebuilds, 0).await;

@@ -43,7 +43,7 @@ struct Tables([Table; 64]);
 struct Table {
     queued: BTreeSet<UserId>,
     under_way: BTreeSet<UserId>,
-    /// After a failure of the table: for how long, and until when, its requests stay in Redis.
+    /// After a failure of the table, its requests stay in Redis: for how long, and until when.
     pause: Duration,
     paused_until: Option<Instant>,
 }

@@ -18,7 +18,7 @@ use crate::{
     counts,
 };
 
-/// Beyond this number of rows, those of further users are read later.
+/// Once this many rows are read, the rows of further users are read later.
 const ENOUGH_ROWS: usize = 10_000;
 
 /// A rebuild of some users of one database. Events apply to the shadow states, and readers read the complete ones until they are replaced.

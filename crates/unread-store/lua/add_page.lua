@@ -1,5 +1,5 @@
--- Adds contact rows to the built state; the last ones are for complete_rebuild.lua. KEYS: see built.lua. ARGV: see full_state.lua.
--- Returns 1, or 0 where the rebuild has lost its lease or the pages before.
+-- Adds contact rows to the built state; complete_rebuild.lua adds the last ones. KEYS: see built.lua. ARGV: see full_state.lua.
+-- Returns 1, or 0 if the rebuild has lost its lease or earlier pages, or if rows cannot be compared.
 return with_valid_keys(function()
   if not has_lease() then return 0 end
   if not merge_peers(ARGV, 5) then

@@ -7,8 +7,8 @@ return with_valid_keys(function()
     return 0
   end
 
-  -- Merges the updates into a hash. Returns its field `rebuilding`, and the fields that each view then shows and hides; nil where the
-  -- hash has another generation or something invalid.
+  -- Merges the updates into a hash. Returns its field `rebuilding`, and the fields that each view then shows and hides; nil if the hash has another
+  -- generation or something invalid.
   local function merge_into(hash)
     local names, fields, shows, hides = { 'gen', 'rebuilding' }, {}, {}, {}
     for i = 6, #ARGV, 4 do names[#names + 1] = ARGV[i] end
@@ -50,7 +50,7 @@ return with_valid_keys(function()
   if renew or new_in_views > 0 then align_expiry(ARGV[2], renew) end
 
   if not rebuilding then return 1 end
-  -- Even where the lease has expired the updates were merged: its holder may still complete the rebuild.
+  -- The updates were merged even if the lease has expired: its holder may still complete the rebuild.
   local _, deadline = lease(rebuilding)
   if now_ms() < deadline then return 2 end
   redis.call('SADD', REQUESTS, ARGV[5])

@@ -1,10 +1,10 @@
 -- Adds the last contact rows and the last events since the beginning, and puts the built state and views in place of the user's keys, which
 -- takes the same time for any number of peers. KEYS: see built.lua. ARGV: see full_state.lua.
--- Returns 1 complete, 0 where the rebuild has lost its lease, or the rows and the events since cannot be compared, 2 where nothing is
--- changed, since these rows and events are more than 500: they go in pages first.
+-- Returns 1 complete, 0 if the rebuild has lost its lease, or if the rows and the events since cannot be compared, 2 if nothing is changed because these rows
+-- and events are more than 500: they are added in pages first.
 return with_valid_keys(function()
   if not has_lease() then return 0 end
-  -- The hash has `gen` and `rebuilding` too.
+  -- Two fields of the hash are not peers: `gen` and `rebuilding`.
   if (#ARGV - 4) / 4 + redis.call('HLEN', LEASED) - 2 > 500 then return 2 end
   local head = redis.call('HMGET', STATE, 'gen', 'rebuilding')
   local replaces = LEASED == STATE or (head[1] == ARGV[1] and not head[2])

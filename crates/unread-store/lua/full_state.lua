@@ -39,10 +39,10 @@ local function merge_peers(peers, first)
   return true
 end
 
--- Merges events since the beginning: fields and values of the hash that takes them. Returns their peers; nil as merge_peers.
+-- Merges events since the beginning: fields and values of the hash that takes them. Returns their peers; nil if one is invalid or merge_peers fails.
 local function merge_events(events)
   local uids, peers = {}, {}
-  -- Where no event read anything, the row may not know what was read.
+  -- '0' means that no event read anything. It must not be compared with a row for which it is unknown what was read.
   local function read(n) return n ~= '0' and n or '' end
   for i = 1, #events, 2 do
     if events[i] ~= 'gen' and events[i] ~= 'rebuilding' then
@@ -62,8 +62,8 @@ local function align_built_expiry()
   for _, key in ipairs({ BUILT, BUILT_VIEWS[1], BUILT_VIEWS[2] }) do redis.call('PEXPIREAT', key, at) end
 end
 
--- Begins again: a read position with its ordinal came after one without, or a part is lost. The rows that the next rebuild reads
--- contain all of it. A complete state stays as it is.
+-- Ends this rebuild: a read position with its ordinal came after one without, or a part is lost. The rows that the next rebuild reads contain all of it. A
+-- complete state stays as it is. If there is none, the next rebuild is requested.
 local function give_up()
   redis.call('UNLINK', BUILT, BUILT_VIEWS[1], BUILT_VIEWS[2])
   if LEASED == SHADOW then return redis.call('UNLINK', SHADOW) end

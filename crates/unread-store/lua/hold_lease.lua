@@ -1,6 +1,6 @@
 -- hold_lease
 -- The lease of a gateway. KEYS: the leases. ARGV: the lease, how long it lasts (ms), 1 if it begins.
--- Returns 1; 0 where it has ended: what was written under it is void, and it does not begin again.
+-- Returns 1, or 0 if the lease has ended: what was written under it is void, and it does not begin again.
 local LEASES = KEYS[1]
 local now = now_ms()
 for _, lease in ipairs(redis.call('ZRANGE', LEASES, 0, -1)) do

@@ -1,6 +1,6 @@
--- Moves some of the events since the beginning into the built state: a later event of the same peer is merged with it by the next call.
+-- Moves some of the events since the beginning into the built state. If a later event of the same peer comes, the next call merges the two.
 -- KEYS: see built.lua. ARGV: generation, expiry_ms, uid, nonce, cursor.
--- Returns the next call's cursor ('0' behind the last), or nil where the rebuild has lost its lease or the pages before.
+-- Returns the next call's cursor ('0' after the last), or nil if the rebuild has lost its lease or earlier pages, or if events cannot be compared.
 return with_valid_keys(function()
   if not has_lease() then return false end
   local cursor, events = unpack(redis.call('HSCAN', LEASED, ARGV[5], 'COUNT', 500))

@@ -2,7 +2,7 @@
 -- A connection is a field `<lease>:<number>` with `<class> <connected_at> <written> <device>`, times in ms; `seen` is when the user was last seen.
 local PRESENCE, LEASES = KEYS[1], KEYS[2]
 
--- The connections under leases that live, the fields of all others, and when the user was last seen.
+-- The connections under live leases, the fields of all others, and when the user was last seen.
 local function connections(now)
   local live, void, seen, alive = {}, {}, 0, {}
   local all = redis.pcall('HGETALL', PRESENCE)
@@ -32,7 +32,7 @@ local function connections(now)
   return live, void, seen
 end
 
--- Keeps when the user was last seen, and the key for so long.
+-- Stores when the user was last seen, and lets the key expire after kept_ms.
 local function keep(seen, kept_ms)
   if seen > 0 then redis.call('HSET', PRESENCE, 'seen', string.format('%.0f', seen)) end
   redis.call('PEXPIRE', PRESENCE, kept_ms)

@@ -1,5 +1,5 @@
--- Returns the state's fields, or only their number where they are more than a script may return. Views without a state are removed. So is a state
--- of which a view has not all counts, if the user reads it: Redis evicts keys one by one, and the next event makes a view with that count alone.
+-- Returns the state's fields, or only their number if they are more than a script may return. Views without a state are removed. If the user reads, a state
+-- with counts that a view lacks is removed, too: Redis evicts keys one by one, and the next event then makes a view with that event's count alone.
 -- ARGV: expiry_ms, renew, the most fields.
 
 local function has_lost_counts(fields)

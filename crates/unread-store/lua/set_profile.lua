@@ -1,5 +1,5 @@
--- Caches a profile (PROTOCOL K6). KEYS: the hash, the position of its partition. ARGV: the offset below which all events are in it, pos, ts,
--- expiry_ms, then its fields and their values. Returns 1, or 0 where the hash is newer, or this one could be older than what was applied.
+-- Caches a profile (PROTOCOL K6). KEYS: the hash, the position of its partition. ARGV: the offset below which the profile reflects all events, pos, ts,
+-- expiry_ms, then its fields and their values. Returns 1, or 0 if the hash is as new, or if this profile could be older than what was applied.
 local PROFILE, POSITION = KEYS[1], KEYS[2]
 local position = redis.call('HMGET', POSITION, 'generation', 'offset')
 if not position[1] then return 0 end

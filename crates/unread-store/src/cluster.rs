@@ -45,7 +45,7 @@ impl Cluster {
         }
     }
 
-    /// The master of a hash slot, according to a node of the cluster within the last tenth of a second. A node that is no longer the master refuses
+    /// The master of a hash slot, as a node of the cluster named it within the last tenth of a second. If that node is no longer the master, it refuses
     /// commands.
     pub(crate) async fn master(&self, hash_slot: u16) -> RedisResult<Client> {
         let mut known = self.known.lock().await;

@@ -114,7 +114,7 @@ impl Connection {
         self.scan(cursor, |key| self.keys().user_of(key)).await
     }
 
-    /// Deletes every key under the prefix, page by page: those of a scratch. Without a prefix nothing.
+    /// Deletes every key under the prefix, which is that of a scratch, page by page. Without a prefix it deletes nothing.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].

@@ -37,8 +37,8 @@ impl Connection {
     /// Deletes the keys of all users, then writes positions of a new generation, at the given ends of `chat.events`; does nothing if the slot has all
     /// positions of one generation meanwhile. Returns the generation in force; read the positions again afterwards.
     ///
-    /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. The ends were read before, so a rebuild
-    /// of that generation that goes on meanwhile has rows that reach them.
+    /// Keys of an earlier generation must not stay: nothing would correct a view until the user's next event. A rebuild that begins meanwhile in the
+    /// generation in force reads rows that reach these ends, since the ends were read before.
     ///
     /// # Errors
     /// [`UnreadError::Transient`], [`UnreadError::Malformed`].

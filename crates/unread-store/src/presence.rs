@@ -95,7 +95,7 @@ impl Connection {
         self.run_one(cmd).await
     }
 
-    /// Writes connections of users of this slot, of which a class may have `max_devices`. `None` if the lease has ended.
+    /// Writes connections of users of this slot; a user may have `max_devices` of a class. Returns `None` for each if the lease has ended.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].
@@ -124,7 +124,7 @@ impl Connection {
             .collect()
     }
 
-    /// Removes connections, each with its user. Returns those of the users who are away now.
+    /// Removes connections, each given with its user. Returns the users who were connected before and are away now.
     ///
     /// # Errors
     /// [`UnreadError::Transient`].

@@ -211,7 +211,7 @@ impl Connection {
                 return Ok((UnreadView::Complete { counts, unknown }, positions));
             }
             cursor = next;
-            // Half of the time is left to others.
+            // Redis has half of the time for its other clients.
             sleep(began.elapsed()).await;
         }
     }

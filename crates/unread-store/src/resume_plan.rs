@@ -10,7 +10,7 @@ use crate::{Generation, StoredPosition, StoredPositions};
 /// |---|---|
 /// | all 64, of one generation | `Resume`: continue from the positions found, whatever is remembered |
 /// | none | `Initialise` at the ends of the log |
-/// | some, of one generation | `Repair` the missing ones: with what is remembered of this generation, as long as no other is lower than remembered; otherwise with the start of the log |
+/// | some, of one generation | `Repair` the missing ones: as remembered of it, or from the log's start if one found is lower than remembered |
 /// | of several generations | `Initialise` |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumePlan {

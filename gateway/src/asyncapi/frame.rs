@@ -55,7 +55,7 @@ pub(super) fn frames<T: PartialSchema>(from: &str, schemas: &Map<String, Value>)
     payloads.into_iter().map(frame).collect()
 }
 
-/// Members that an object need not have are left out if absent, and are never null.
+/// Optional members of an object are left out if absent, and are never null.
 pub(super) fn leave_out_null(object: &mut Value) {
     let required = object["required"].clone();
     let is_required = |name: &str| {
@@ -83,7 +83,7 @@ pub(super) fn leave_out_null(object: &mut Value) {
     }
 }
 
-/// The objects that a schema takes. If several schemas hold at once, each would refuse the members of the others: they become one.
+/// The objects that a schema allows. The parts of `allOf` become one object: as they stand, each would refuse the members of the others.
 fn objects(schema: &Value, schemas: &Map<String, Value>) -> Vec<Value> {
     if let Some(name) = schema["$ref"].as_str() {
         return objects(&schemas[name.trim_start_matches(SCHEMAS)], schemas);

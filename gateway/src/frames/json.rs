@@ -59,7 +59,7 @@ enum Kind {
     Focus,
 }
 
-/// By hand, since serde's derive for an enum reports a number in its place as a syntax error.
+/// Written by hand: serde's derive for an enum reports a number in place of the text as a syntax error.
 impl TryFrom<String> for Kind {
     type Error = String;
 

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl RingEvent {
-    /// The frame that the devices of a user get. It is encoded once for all users, except those whom a change of a group names beyond the members
-    /// that its frame has.
+    /// The frame that the devices of a user get. The frame is encoded once for all users, except for those whom a change of a group names but whom
+    /// the frame for everybody leaves out.
     pub(crate) fn frame_for(&self, uid: UserId) -> Encoded {
         let encode = |named| {
             let frame = EventFrame::new(self.at, &self.event, named);

@@ -1,4 +1,4 @@
-//! What the hub reads in an event's body. Nothing else in it looks into one.
+//! What the hub reads in an event's body. No other part of the hub looks into a body.
 
 use schemas::{
     ClientMsgId, GroupChange, Mid, Recipient, UserId,

@@ -24,7 +24,7 @@ pub(crate) struct DeviceOf {
     pub(crate) class: DeviceClass,
 }
 
-/// A connection of a device. The hub adds to its queue, one task empties it.
+/// A connection of a device. The hub adds items to the connection's queue, and one task writes them.
 pub(crate) struct Connection {
     device: DeviceOf,
     /// Connections that began later have higher numbers.
@@ -32,7 +32,7 @@ pub(crate) struct Connection {
     /// The connection only reads as its user, and is not one of the user's devices.
     is_reader: bool,
     state: Mutex<State>,
-    /// Something waits, or the connection is to end.
+    /// Signals that something waits, or that the connection is to end.
     changed: Notify,
 }
 
@@ -59,11 +59,11 @@ impl State {
 /// Why the hub ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// More waits than may: the device is to come back with its token (W5).
+    /// More than `queue_bytes` wait: the device is to come back with its token (W5).
     QueueFull,
     /// Another connection of the device, or of its class, has taken its place.
     Replaced,
-    /// Its stream cannot go on where it was (W1).
+    /// Its stream cannot continue from where it was (W1).
     Forgotten,
 }
 
@@ -139,7 +139,7 @@ impl Connection {
         self.changed.notified().await;
     }
 
-    /// Has [`Self::changed`] return, since something still waits.
+    /// Makes [`Self::changed`] return, since something still waits.
     pub(crate) fn wake(&self) {
         self.changed.notify_one();
     }
@@ -181,7 +181,7 @@ impl Connection {
         std::mem::take(&mut self.state.lock().sends)
     }
 
-    /// The stream begins: `missed` waits before what has waited.
+    /// Begins the stream: `missed` is queued before what already waits.
     pub(super) fn begin(
         &self,
         read_to: PartitionMap<NextOffset>,
@@ -218,7 +218,7 @@ impl Connection {
         !std::mem::replace(&mut state.has_unwoken_events, true)
     }
 
-    /// Has the task write the events that were added.
+    /// Makes the task write the events that were added.
     pub(super) fn wake_for_events(&self) {
         self.state.lock().has_unwoken_events = false;
         self.wake();

@@ -24,7 +24,7 @@ pub(crate) struct StoredMemberships {
 pub(crate) struct Span {
     /// The event by which the user joined last.
     pub(crate) join_pos: i64,
-    /// The event by which the user left after that; `None` for a member, also of a group that was dissolved: members still leave it, and have to hear
+    /// The event by which the user left after that; `None` for a member. Members of a dissolved group stay members: they may still leave it, and get
     /// what else happens there (PROTOCOL G7).
     pub(crate) left_pos: Option<i64>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Adoption {
     uid: UserId,
     spans: BTreeMap<GroupId, Span>,
     applied: PartitionMap<NextOffset>,
-    /// After the last event by which the user joined a group.
+    /// The offset after the last event by which the user joined a group.
     joined: PartitionMap<NextOffset>,
     changes: OwnChanges,
     /// Changes that are not in the spans yet.
@@ -99,7 +99,7 @@ impl Adoption {
     /// Looks for changes. Returns the memberships as of the end of the rings once there is nothing more to look at.
     ///
     /// # Errors
-    /// [`NoStream::MembershipsBehind`] if a change may be neither in MySQL's rows nor in the rings, or if a row says that the user joined where the
+    /// [`NoStream::MembershipsBehind`] if a change may be neither in MySQL's rows nor in the rings, or if the join of a row is at an offset that the
     /// gateway has yet to read: the row does not say whether the user was a member before (W3).
     pub(super) fn look(
         &mut self,
@@ -125,7 +125,7 @@ impl Adoption {
         Ok(Some(std::mem::take(&mut self.spans)))
     }
 
-    /// Applies the changes that were found to the spans: outside of the hub if they are many.
+    /// Applies the changes that were found to the spans. If they are many, this is called without the hub's lock.
     pub(crate) fn settle(&mut self) {
         if !self.changes.is_complete() {
             return;

@@ -88,7 +88,7 @@ impl NoStream {
     }
 }
 
-/// For how many turns' worth of groups users who are away are forgotten at once.
+/// How many turns' worth of groups of users who are away are forgotten at once.
 const FORGOTTEN_TURNS: usize = 16;
 
 type Members = HashMap<GroupId, HashSet<UserId>>;
@@ -156,14 +156,14 @@ impl Hub {
         self.rings[partition].advance(next);
     }
 
-    /// What was read of a partition may be gone from the log: no device goes on from it, and those that are connected come back.
+    /// Events that were read of a partition may be gone from the log: no device continues from them, and connected devices have to come back.
     pub(crate) fn forget_events(&mut self, partition: Partition) {
         let next = self.rings[partition].next();
         self.begin_again(partition, next);
     }
 
-    /// A partition is read on from another offset. The events between were not handed out, and it is not known who joined a group or left one there:
-    /// devices that are connected come back, and everybody's groups are read again.
+    /// A partition is read on from another offset. The events between were not handed out, and it is not known which users joined or left groups by
+    /// them: connected devices have to come back, and everybody's groups are read again.
     pub(crate) fn begin_again(&mut self, partition: Partition, next: NextOffset) {
         while self.drop_oldest(partition) {}
         self.rings[partition].begin_again(next);
@@ -204,7 +204,7 @@ impl Hub {
         }
     }
 
-    /// Wakes the connections that got events, each once for all of them: a connection writes what it got together.
+    /// Wakes each connection that got events, once for all of them, so that the connection writes them together.
     pub(crate) fn wake(&mut self) {
         for connection in self.to_wake.drain(..) {
             connection.wake_for_events();
@@ -246,8 +246,8 @@ impl Hub {
         }
     }
 
-    /// Drops events that are too old or too many, as many as in a turn. If that was all of them, it also forgets users without a device, for
-    /// [`FORGOTTEN_TURNS`] turns. Returns whether that was all of them.
+    /// Drops events that are too old or too many, at most one turn's worth. If that was all of them, it also forgets users without a device, up to
+    /// [`FORGOTTEN_TURNS`] turns' worth of their groups. Returns whether that was all of them.
     pub(crate) fn drop_old(&mut self, now_ms: u64) -> bool {
         let oldest = now_ms.saturating_sub(self.limits.ring_ms);
         let mut budget = Budget::new(self.limits.turn);
@@ -372,7 +372,7 @@ impl Hub {
         Ok(true)
     }
 
-    /// Lists a user as a member of their groups, as many as in a turn. Returns whether all are listed.
+    /// Lists a user as a member of their groups, at most one turn's worth. Returns whether all are listed.
     fn list_groups(&mut self, uid: UserId, budget: &mut Budget) -> Result<bool, NoStream> {
         let user = self.users.get_mut(&uid).filter(|user| user.is_known());
         let user = user.ok_or(NoStream::MembershipsBehind)?;
@@ -408,7 +408,7 @@ impl Hub {
             .any(|(p, ring)| since.get(p) > ring.next()))
     }
 
-    /// Has a token handed to a connection after everything that waits for it (W6).
+    /// Queues a token for a connection, after everything that waits for it (W6).
     pub(crate) fn ping(&self, connection: &Connection) {
         connection.ping(self.epoch, &self.read_to());
     }
@@ -421,7 +421,7 @@ impl Hub {
         }
     }
 
-    /// Up to where `chat.inbound` is decided, as far as the rings go.
+    /// The source offset up to which `chat.inbound` is decided, as far as the rings go.
     pub(crate) fn decided(&self, partition: Partition) -> Option<SourceOffset> {
         self.sends.decided(partition)
     }
@@ -443,8 +443,8 @@ impl Hub {
             .read_dead_letters(&self.rings[partition], partition, next);
     }
 
-    /// The next dead letters of a partition are not on its log, whose bounds are `log`. Returns where they go on. The outcome of the sends that wait
-    /// is not known.
+    /// The next dead letters of a partition are not on its log, whose bounds are `log`. Returns the offset from which dead letters are read on. The
+    /// sends that wait are answered that their outcome is not known.
     pub(crate) fn lose_dead_letters(
         &mut self,
         partition: Partition,
@@ -453,12 +453,12 @@ impl Hub {
         self.sends.lose_dead_letters(partition, log)
     }
 
-    /// The sends that have no event, and for which it is not known yet up to where dead letters have to be read.
+    /// The sends that have no event, and for which the end up to which dead letters have to be read is not known yet.
     pub(crate) fn sends_without_event(&self) -> Vec<InboundPosition> {
         self.sends.without_event()
     }
 
-    /// `ends` is where the dead letters ended after [`Self::sends_without_event`] had returned the sends `of`.
+    /// `ends` are the ends of the dead letters, read after [`Self::sends_without_event`] had returned the sends `of`.
     pub(crate) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],

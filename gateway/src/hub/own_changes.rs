@@ -95,7 +95,7 @@ impl OwnChanges {
     }
 
     /// Looks at the entries that name the user, down to an offset of each partition, and at those that have come since the last look. `visit` gets
-    /// each entry, with its group if it is a change of one. Returns whether all there is by now was looked at.
+    /// each entry, with its group if it is a change of one. Returns whether all entries so far were looked at.
     pub(super) fn look(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -115,7 +115,7 @@ impl OwnChanges {
         self.is_complete
     }
 
-    /// Whether the last look was at all that was there then.
+    /// Whether the last look has looked at all entries that there were at that time.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -124,8 +124,8 @@ impl OwnChanges {
         self.changes.get(&(gid, offset)).copied()
     }
 
-    /// Whether an event of a group is the user's, whose span is `now` at present. An event that names the user always is. Up to a change the
-    /// membership before it counts, from there on the one after it.
+    /// Whether an event of a group concerns the user, whose present span is `now`. An event that names the user always does. For an event before a
+    /// change of the user's membership the membership before that change counts, after it the new one.
     pub(super) fn concerns(&self, gid: GroupId, offset: i64, now: Option<Span>) -> bool {
         let before = self.changes.range((gid, i64::MIN)..=(gid, offset));
         if let Some(((_, at), change)) = before.last() {

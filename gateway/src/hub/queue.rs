@@ -37,7 +37,7 @@ const HEAD_BYTES: usize = 100;
 pub(crate) struct Queue {
     /// The user whose messages are own ones.
     uid: UserId,
-    /// `None` if a later item says what this one did.
+    /// `None` in place of an item whose content a later item repeats.
     items: VecDeque<Option<Outgoing>>,
     /// The number of the first item.
     first: u64,
@@ -77,11 +77,11 @@ impl Queue {
         self.bytes > self.limit / 2
     }
 
-    /// Adds an item after all that waits. If that is too much, messages and changes of groups collapse. One item alone is never too much: it would be
-    /// too much again after a resume.
+    /// Adds an item after all that waits. If more than `limit` bytes wait then, messages and changes of groups collapse. One item alone is never too
+    /// much: it would be too much again after a resume.
     ///
     /// # Errors
-    /// The queue is too full all the same.
+    /// The queue is still too full after the collapse.
     pub(crate) fn push(&mut self, item: Outgoing) -> Result<(), QueueFull> {
         self.add(item);
         if self.is_too_full() && self.collapsed.is_none() {
@@ -158,8 +158,8 @@ impl Queue {
         self.append(Outgoing::Head(frame));
     }
 
-    /// What comes after a change that names the user is not said before it, or a device whose user leaves and joins again would forget it. Of the
-    /// other changes of a group the last one says what those before it did: all settings, and how many members there are.
+    /// What comes after a change that names the user must not be merged into an item before that change: a device whose user leaves and joins again
+    /// would forget it. The last of a group's other changes says all that those before it said: all settings, and how many members there are.
     fn add_change(&mut self, item: &Outgoing) {
         let Outgoing::Event(event) = item else { return };
         let Audience::Changed(gid, _) = event.audience else {

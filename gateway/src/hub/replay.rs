@@ -25,9 +25,9 @@ pub(crate) struct Replay {
     uid: UserId,
     since: SyncToken,
     own: OwnChanges,
-    /// Up to where events have been looked up in the order of the rings. What was below it in the first turn is looked up by chain.
+    /// The offsets up to which all ring entries have been looked at in order. Entries below the first turn's offsets are looked up by chain instead.
     live_from: Option<PartitionMap<NextOffset>>,
-    /// The last group that was looked at; `group` is the one that is.
+    /// The last group that was looked at to its end; `group` is the present one.
     done_to: Option<GroupId>,
     group: Option<(GroupId, Walk)>,
     has_groups: bool,
@@ -57,15 +57,15 @@ impl Replay {
         &self.since
     }
 
-    /// What is to wait for the connection, once all is looked at.
+    /// What is to be queued for the connection, once everything was looked at.
     pub(super) fn take_queue(&mut self) -> Queue {
         std::mem::replace(&mut self.queue, Queue::new(self.uid, 0))
     }
 
-    /// Goes on looking. Returns whether all up to now was looked at.
+    /// Goes on looking. Returns whether all entries so far were looked at.
     ///
     /// # Errors
-    /// [`NoStream::SyncRequired`] if it is too much, or no longer here.
+    /// [`NoStream::SyncRequired`] if the device missed too much, or something that is no longer here.
     pub(super) fn look(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -88,7 +88,7 @@ impl Replay {
         self.settle().map(|()| true)
     }
 
-    /// Looks at all that names the user up to now: past memberships are known before the groups are looked at.
+    /// Looks at all entries so far that name the user. So past memberships are known before the groups are looked at.
     fn look_at_own(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -151,7 +151,7 @@ impl Replay {
         found.map(|()| is_done)
     }
 
-    /// Looks at all that has come since the first turn, whosever it is.
+    /// Looks at all entries since the first turn, whomever they concern.
     fn look_at_live(
         &mut self,
         rings: &PartitionMap<PartitionRing>,
@@ -186,7 +186,7 @@ impl Replay {
         group.is_some_and(|gid| self.own.concerns(gid, entry.offset, user.span(gid)))
     }
 
-    /// Queues what was found, in order, once all that was before it is looked at: outside of the hub if it is much.
+    /// Queues the events that were found, in order, once everything before them was looked at. If they are many, this is called without the hub's lock.
     ///
     /// # Errors
     /// What was found does not fit: a stream that breaks off before the token has moved would be asked for again and again (W8).

@@ -25,13 +25,13 @@ pub(super) struct Entry {
     before: Vec<(Recipient, Option<u64>)>,
 }
 
-/// What is left of an event.
+/// An event, or what is left of one whose author's account had more in the rings than it may.
 #[derive(Clone)]
 pub(super) enum Retained {
     Whole(Arc<RingEvent>),
-    /// How far a group has come by the event, and its author, whose account has more in the rings than it may.
+    /// How far a group has come by the event, and the event's author.
     Head(HeadFrame, UserId),
-    /// Likewise, whom the event concerned, and whom it made a member: a device that needs the event has to sync.
+    /// Whom the event concerned, and whom it made a member: a device that needs the event has to sync.
     Audience(Audience),
 }
 
@@ -194,7 +194,7 @@ impl PartitionRing {
         self.newest.get(&key).copied()
     }
 
-    /// `None` if it is gone.
+    /// The entry with this number; `None` if it has left the ring.
     pub(super) fn entry(&self, number: u64) -> Option<&Entry> {
         #[cfg(test)]
         looked_at::count();

@@ -34,13 +34,13 @@ impl RingEvent {
             audience: audience_of(&event),
             event,
             frame_bytes: OnceLock::new(),
-            // The value decoded, and as a frame: about twice as much.
+            // The decoded value, and the frame, which takes about twice as much.
             bytes: OVERHEAD_BYTES + 3 * value_bytes,
             encoded: OnceLock::new(),
         }
     }
 
-    /// What its frame has at most. Counted the first time: most events concern nobody here.
+    /// The largest size of its frame, bytes. Computed when it is first asked for: most events concern no device here.
     pub(crate) fn frame_bytes(&self) -> usize {
         *self
             .frame_bytes

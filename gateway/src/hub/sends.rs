@@ -1,8 +1,8 @@
 //! Sends of devices whose outcome is not known yet.
 //!
-//! The log says it. The event of a send names the inbound record that caused it. If an event with a higher source offset comes first, the send has no
-//! event: either it was refused, and its dead letter was acknowledged before that event was appended (PROTOCOL S7, S8), or it repeats an earlier
-//! send. So once the dead letters are read to where they ended then, and none is of the send, it is a repeat.
+//! The log shows the outcome. The event of a send names the inbound record that caused it. If an event with a higher source offset comes first, the
+//! send has no event: either it was refused, and its dead letter was acknowledged before that event was appended (PROTOCOL S7, S8), or it repeats an
+//! earlier send. So once the dead letters are read up to the end that they had then, and none of them is of the send, the send is a repeat.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ pub(crate) struct PostedSend {
     pub(crate) reference: String,
     pub(crate) client_msg_id: Option<ClientMsgId>,
     pub(crate) to: Recipient,
-    /// What was decided of its partition before it was appended.
+    /// The source offset up to which its partition was decided before the send was appended.
     pub(crate) decided_before: Option<SourceOffset>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Answer {
 /// What has become of a send.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// The message has its number; that of a repeat is not known if the first message is no longer here.
+    /// The mid and the time of the message; `None` for a repeat whose first message is no longer here.
     Sent(Option<(Mid, TimestampMs)>),
     Refused(Refusal),
     /// `chat.inbound` was created again, or dead letters were lost.
@@ -70,7 +70,7 @@ impl Answer {
 
 struct Waiting {
     send: PostedSend,
-    /// The end of the dead letters when it was known that there is no event.
+    /// The end of the dead letters, read after it was known that the send has no event.
     dead_letters_to: Option<NextOffset>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Sends {
     waiting: PartitionMap<BTreeMap<i64, Waiting>>,
     /// The source offset of the newest event.
     decided: PartitionMap<SourceOffset>,
-    /// Dead letters that came before their sends did, with the time: one may be here before the device's append is confirmed.
+    /// Dead letters that were read before their sends were added, with the time: a device's append may be confirmed later than its dead letter is read.
     early: PartitionMap<BTreeMap<i64, (Refusal, u64)>>,
     /// How far dead letters are read.
     dead_letters: PartitionMap<NextOffset>,
@@ -120,7 +120,7 @@ impl Sends {
         let source = event.src.offset;
         let before = self.decided.insert(partition, source).unwrap_or(source);
         if before.epoch != source.epoch {
-            // Offsets begin again.
+            // In a new epoch the offsets begin again.
             self.answer_unknown(partition);
         }
         if message_of(event).is_none() {
@@ -186,7 +186,7 @@ impl Sends {
         }
     }
 
-    /// The sends without an event for which it is not known yet up to where dead letters have to be read.
+    /// The sends without an event for which the end up to which dead letters have to be read is not known yet.
     pub(super) fn without_event(&self) -> Vec<InboundPosition> {
         let positions = self.waiting.iter().flat_map(|(partition, all)| {
             let unknown = all.iter().filter(|(_, one)| one.dead_letters_to.is_none());
@@ -198,7 +198,7 @@ impl Sends {
         positions.filter(|at| self.is_decided(*at)).collect()
     }
 
-    /// `ends` is where the dead letters ended after [`Self::without_event`] had returned the sends `of`.
+    /// `ends` are the ends of the dead letters, read after [`Self::without_event`] had returned the sends `of`.
     pub(super) fn wait_for_dead_letters(
         &mut self,
         of: &[InboundPosition],

@@ -51,7 +51,7 @@ impl ConnectedUser {
         !self.is_forgotten
     }
 
-    /// What happened in a gap of the log is not known, nor to which groups: the connections end, and the user is to be adopted again.
+    /// It is not known what happened in a gap of the log, and to which groups: the connections end, and the user is to be adopted again.
     pub(super) fn forget(&mut self) {
         self.is_forgotten = true;
         self.spans.clear();
@@ -103,8 +103,8 @@ impl ConnectedUser {
     }
 
     /// Adds a connection, and ends those whose place it takes: another of the device, and the oldest of its class if there are as many as there may
-    /// be. A connection that began before another of its device, and got its stream later, ends itself: the device is gone from it. A reader takes
-    /// nobody's place.
+    /// be. A connection that began before another one of its device but gets its stream later is ended itself: the device uses the other one. A
+    /// reader takes nobody's place.
     pub(super) fn connect(&mut self, connection: &Arc<Connection>, max_devices: usize) {
         if !connection.is_reader() {
             self.take_places(connection, max_devices);

@@ -12,9 +12,9 @@ use unread_store::{AddedConnection, ConnectionId, PresentConnection};
 
 use crate::hub::Connection;
 
-/// What was written is written again after this: a Redis that fails over loses its newest writes.
+/// A connection is written again after this time: a Redis that fails over loses its newest writes.
 const REFRESH: Duration = Duration::from_secs(600);
-/// The same for a connection that came out as replaced.
+/// The same for a connection that Redis reported as replaced.
 const RECHECK: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
@@ -31,20 +31,20 @@ pub(super) struct Entries {
 
 struct Lease {
     id: String,
-    /// The lease lasts at least until then.
+    /// The lease lasts at least until this time.
     until: Instant,
-    /// From then on other gateways have had the time to begin leases of their own.
+    /// From this time on other gateways have had the time to begin leases of their own.
     settled_at: Instant,
 }
 
 struct Entry {
     connection: Arc<Connection>,
     connected_at: Instant,
-    /// The same by the clock of Redis, once Redis has told it.
+    /// `connected_at` by the clock of Redis, once Redis has told it.
     redis_connected_at: Option<TimestampMs>,
-    /// When it was written under this lease, or was tried to be.
+    /// When the connection was last written under this lease, or a write was tried.
     tried_at: Option<Instant>,
-    /// It came out as replaced when it was written last.
+    /// At the last write Redis reported it as replaced.
     seems_replaced: bool,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Batch {
 }
 
 impl Entries {
-    /// A connection that was established at this time has a stream.
+    /// A connection that was established at `connected_at` has got its stream.
     pub(super) fn add(&mut self, connection: &Arc<Connection>, connected_at: Instant) {
         let number = connection.number();
         let entry = Entry {
@@ -114,7 +114,7 @@ impl Entries {
         self.ended.clear();
     }
 
-    /// Gives up a lease that was not renewed in time, so that what ends meanwhile is not kept for it.
+    /// Gives up a lease that was not renewed in time, so that connections that end meanwhile are not kept for it.
     pub(super) fn lose_lease_if_over(&mut self, now: Instant) {
         if self.lease.as_ref().is_some_and(|lease| lease.until <= now) {
             self.lose_lease();
@@ -127,7 +127,7 @@ impl Entries {
         lease.is_some_and(|lease| lease.settled_at <= now && now < lease.until)
     }
 
-    /// Has up to `limit` connections written again that were last written long ago.
+    /// Marks up to `limit` connections that were last written long ago, so that they are written again.
     pub(super) fn refresh(&mut self, now: Instant, limit: usize) {
         let is_old = |entry: &Entry| {
             let after = if entry.seems_replaced {
@@ -178,7 +178,7 @@ impl Entries {
         self.unwritten.is_empty() && self.ended.is_empty()
     }
 
-    /// A batch may not have been written.
+    /// Puts back a batch that may not have been written.
     pub(super) fn put_back(&mut self, batch: Batch) {
         // Under another lease everything is written anyway.
         if self.lease() == Some(&batch.lease) {
@@ -189,9 +189,9 @@ impl Entries {
         }
     }
 
-    /// A connection was written under this lease. Returns the connections that it replaces; none if it has ended since. It is among them itself once
-    /// it comes out so twice: the one that seems to have come later may have ended and not be removed yet, or have been written so late that its time
-    /// is wrong.
+    /// A connection was written under this lease. Returns the connections that it replaces; none if it has ended since. The connection itself is
+    /// among them after Redis has reported it as replaced twice in a row. Once is not enough: the connection that seems to be later may have ended
+    /// without being removed yet, or have been written so late that its time is wrong.
     pub(super) fn replaced(
         &mut self,
         own: &ConnectionId,

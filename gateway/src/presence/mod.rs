@@ -54,7 +54,7 @@ impl Presence {
         self.slots.iter().filter(holds).count()
     }
 
-    /// A connection that was established at this time has a stream.
+    /// A connection that was established at `connected_at` has got its stream.
     pub(crate) fn enter(&self, connection: &Arc<Connection>, connected_at: Instant) {
         let slot = self.slot_of(connection.uid());
         slot.entries().add(connection, connected_at);
@@ -76,7 +76,7 @@ impl Presence {
         }
     }
 
-    /// A user's presence may have changed, or who sees it.
+    /// A user's presence may have changed, or the set of users who see it.
     pub(crate) fn mark_stale_if_watched(&self, uid: UserId) {
         if self.focus.is_watched(Recipient::User(uid)) {
             self.slot_of(uid).mark_stale(uid);

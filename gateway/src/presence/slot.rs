@@ -25,7 +25,7 @@ const BATCH: usize = 256;
 const REFRESHED: usize = 1_000;
 /// How many notices are kept until Redis takes them.
 const MAX_PENDING: usize = 100_000;
-/// How soon something that failed is tried again, at most.
+/// The longest pause before something that failed is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 /// Slower writes are not used to order connections.
 const IN_TIME: Duration = Duration::from_millis(500);
@@ -49,7 +49,8 @@ pub(super) struct Slot {
 #[derive(PartialEq, Eq)]
 enum Written {
     InTime,
-    /// The order of connections follows from how long ago they were established, and may be wrong: none is replaced, and they are written again.
+    /// Too slow a write: the order of connections follows from how long ago they were established, and may be wrong. None is replaced, and they are
+    /// written again.
     TooLate,
 }
 
@@ -228,13 +229,13 @@ impl Slot {
         })
     }
 
-    /// Ends the connections that are replaced, wherever they are. A lost notice is repeated when the connection that replaces them is written again.
+    /// Ends the connections that are replaced, on whichever gateway. A lost notice is repeated when the connection that replaces them is written again.
     fn end_replaced(&self, uid: UserId, replaced: Vec<ConnectionId>) {
         let elsewhere = replaced.into_iter().filter(|id| !self.replace(id));
         self.tell(elsewhere.map(|id| Notice::Replaced(uid, id)));
     }
 
-    /// Queues notices for other gateways. What exceeds the queue they learn by reading again.
+    /// Queues notices for other gateways. Notices that exceed the queue are dropped: the other gateways learn of the change when they read again.
     fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
         let mut pending_notices = self.pending_notices.lock();
         let room = MAX_PENDING.saturating_sub(pending_notices.len());

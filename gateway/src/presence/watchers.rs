@@ -29,7 +29,7 @@ impl Presence {
         }
     }
 
-    /// Notifies the devices that look at these users. It is read for all at once who may see whom.
+    /// Notifies the devices that look at these users. Which of their users may see whom is read for all of them together.
     async fn notify_of(&self, present: &[PresenceBody]) {
         let watchers: Vec<_> = present
             .iter()
@@ -53,7 +53,7 @@ impl Presence {
         }
     }
 
-    /// Of these pairs of a seer and another user those in which the seer sees the other one. A user is shown to the users to whom they have written
+    /// Those of these pairs of a seer and another user in which the seer sees the other user. A user is shown to the users to whom they have written
     /// and whom they do not block, and to themselves.
     pub(super) async fn who_sees(&self, pairs: &[(UserId, UserId)]) -> HashSet<(UserId, UserId)> {
         let others = pairs.iter().filter(|(seer, of)| seer != of);

@@ -107,7 +107,7 @@ impl CloseCode {
     }
 }
 
-/// What an error of reading ends the connection with.
+/// How a connection ends after an error of reading.
 pub(super) fn of_error(error: Error) -> Ended {
     use tungstenite::Error::{Capacity, Protocol, Utf8};
     match error.into_inner().downcast_ref() {
@@ -143,7 +143,7 @@ pub(super) async fn close(mut socket: WebSocket, ended: Ended) {
         if socket.send(Message::Close(Some(frame))).await.is_ok() {
             while let Some(read) = socket.recv().await {
                 if read.is_err() {
-                    // What is unread of a frame that was refused stays so: the device has until the end of the time to read why.
+                    // The rest of a refused frame stays unread: the device has until the end of `CLOSE_TIME` to read the reason.
                     return pending().await;
                 }
             }

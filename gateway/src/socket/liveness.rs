@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-/// After how many events without a ping a device that has nothing left to read gets one: a token after a burst.
+/// After this many events without a ping, a device gets a ping as soon as nothing waits for it: a token after a burst.
 const BURST: usize = 100;
 /// How many answer times a device that has to sync may take for it: two minutes by default.
 const SYNC_ANSWERS: u32 = 15;
@@ -22,9 +22,9 @@ pub(super) struct Liveness {
 
 enum Ping {
     None,
-    /// After what waits for the connection.
+    /// To be written after what waits for the connection.
     Queued,
-    /// Written, with this token.
+    /// Written with this token; the answer is due at this time.
     Unanswered(Option<Arc<str>>, Instant),
 }
 
@@ -79,7 +79,7 @@ impl Liveness {
         self.events += 1;
     }
 
-    /// Nothing waits: whether there was a burst.
+    /// Called when nothing waits for the device: whether it has just got a burst.
     pub(super) fn is_behind_a_burst(&self) -> bool {
         self.events >= BURST
     }
@@ -90,7 +90,7 @@ impl Liveness {
         self.ping = Ping::Unanswered(token, now + self.answer_time);
     }
 
-    /// The device answers: the token of the ping, which it has handled. An answer without a ping says nothing.
+    /// The device answers a ping. Returns the ping's token: the device has handled what it covers. An answer without a ping says nothing.
     pub(super) fn pong(&mut self) -> Option<Arc<str>> {
         match std::mem::replace(&mut self.ping, Ping::None) {
             Ping::Unanswered(token, _) => token,

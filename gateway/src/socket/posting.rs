@@ -119,7 +119,7 @@ async fn post(
     }
 }
 
-/// Whether the same may be accepted later, or may have been if the outcome is unknown.
+/// Whether the device may repeat its frame: the same may be accepted later, or may have been accepted if the outcome is unknown.
 fn may_be_repeated(problem: &Problem) -> bool {
     matches!(
         problem.kind,

@@ -72,7 +72,7 @@ pub(crate) enum LineResult {
 pub(crate) enum Progress {
     /// Nothing until more delivery reports come.
     AwaitsReports,
-    /// The oldest result; the client took something the last time at `last_taken`.
+    /// The oldest result. The client last took something at `last_taken`.
     Ready { last_taken: Instant },
     /// Everything was taken.
     Done,
@@ -90,7 +90,7 @@ pub(crate) fn held_bytes(detail: Option<&Detail>) -> u32 {
 }
 
 impl ResultQueue {
-    /// The permits of the entries are of `budget`.
+    /// The entries take their permits from `budget`.
     pub(crate) fn new(budget: &AccountBudget, metrics: Arc<PostMetrics>) -> Arc<Self> {
         let state = State {
             entries: Entries::default(),

@@ -31,17 +31,17 @@ pub(super) struct BatchReader {
     pub(super) place: PoolPermit,
 }
 
-/// For how long a client may leave results while another waits for the bytes that they hold.
+/// For how long a client may leave results if another batch waits for the bytes that they hold.
 const UNREAD: Duration = Duration::from_secs(1);
 
 /// Why the reader stopped before the end of the body.
 enum Stop {
     ClientGone,
-    /// Its results hold bytes for which another waits, and the client does not take them.
+    /// The batch's results hold bytes for which another batch waits, and the client does not take them.
     Unread {
         line: Option<u32>,
     },
-    /// The line is answered with the problem, and no line after it is read. Without a number it is the line that was not complete yet.
+    /// The line is answered with the problem, and no line after it is read. `None` stands for the line that was not complete yet.
     Problem {
         line: Option<u32>,
         problem: Problem,
@@ -69,7 +69,7 @@ impl BatchReader {
         let started = Instant::now();
         let read = self.read(&mut framer, &mut body).await;
         let unfinished = framer.unfinished();
-        // Nothing of a line that did not end is kept for a batch that only waits, and may have lost its place.
+        // A batch that only waits, and may have lost its place, keeps nothing of a line that did not end.
         drop(framer);
         match read {
             Ok(()) => {
@@ -79,7 +79,7 @@ impl BatchReader {
             Err(Stop::ClientGone) => {}
             Err(Stop::Unread { line }) => {
                 self.drop_results(UNREAD);
-                // This counts only if the client took all results in that moment.
+                // This result is sent only if the client took all other results in that moment.
                 let problem = over_capacity(Full::TakenAway);
                 let refusal = self.encoding.refusal(line.unwrap_or(unfinished), &problem);
                 self.queue.finish(Some(refusal));
@@ -94,7 +94,7 @@ impl BatchReader {
                 let line = line.unwrap_or(unfinished);
                 self.queue
                     .finish(Some(self.encoding.refusal(line, &problem)));
-                // A client that took nothing during a stall is not given the time of another.
+                // A client that took nothing during a stall does not get the time of another stall.
                 let since = if is_stall { started } else { Instant::now() };
                 // A client that writes everything before it reads must get that far.
                 tokio::join!(body.drain(), self.await_client(since));
@@ -147,7 +147,7 @@ impl BatchReader {
         }
     }
 
-    /// Completes when something ends the batch other than what it reads.
+    /// Completes when something other than the body ends the batch.
     async fn stopped(&self, line: Option<u32>) -> Stop {
         tokio::select! {
             biased;
@@ -158,7 +158,7 @@ impl BatchReader {
         }
     }
 
-    /// Completes when another waits for bytes, and this batch has results that its client did not take for a while.
+    /// Completes when another batch waits for bytes, and this batch has results that its client did not take for a while.
     async fn unread(&self) {
         loop {
             self.budget.contended().await;

@@ -91,7 +91,7 @@ impl Dataset {
         }
     }
 
-    /// Whether a row depends on later changes to the message: its text, if it was recalled, and of a message all of its state.
+    /// Whether a row depends on later changes to its message: its text depends on a recall, and a row of [`Self::Messages`] on all of the message's state.
     pub(crate) fn has_texts_of_messages(self) -> bool {
         matches!(self, Self::Messages | Self::Changes)
     }

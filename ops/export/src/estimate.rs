@@ -12,7 +12,7 @@ use schemas::{Partition, SourceWatermark};
 
 use crate::{Bounds, Export, ExportError, file_entry::FileEntry, run, writer::RangeWriter};
 
-/// How many records of a range, and how many ranges, are exported to nowhere.
+/// How many records of a range are exported as a sample that is written nowhere, and of how many ranges.
 const SAMPLE: i64 = 10_000;
 const SAMPLED_RANGES: usize = 4;
 
@@ -30,7 +30,7 @@ pub struct Estimate {
 }
 
 impl Export {
-    /// Exports the last records of some ranges that have no files to nowhere, and concludes from that. Changes nothing in the lake.
+    /// Exports the last records of some ranges that have no files, without writing them, and estimates the rest from these. Changes nothing in the lake.
     ///
     /// # Errors
     /// [`ExportError`].

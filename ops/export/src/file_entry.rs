@@ -53,12 +53,13 @@ impl FileEntry {
         }
     }
 
-    /// The same entry, as the one after so many others of the partition.
+    /// The same entry, after `number` others of the partition.
     pub(crate) fn numbered(self, number: usize) -> Self {
         Self { number, ..self }
     }
 
-    /// Whether a file with these rows is as good: in a newer state, or as another version of this program writes it.
+    /// Whether a file of this entry has the same rows as one of `other`. Their states may differ, and the bytes, which another version of this
+    /// program may have written.
     pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
         let without_bytes = |entry: &Self| Self {
             file_hash: None,

@@ -18,9 +18,9 @@ use tokio::{
 use crate::{Export, ExportError, Exported, file_entry::FileEntry, run::check_retained};
 
 impl Export {
-    /// Exports every `every` what was appended to the partitions that the consumer group of this dataset and lake has given to this process, and calls
-    /// `report` with what was written. Positions are in the lake, so a partition that comes from another process is continued where that has ended. A
-    /// partition that is not in the lake yet begins at the first offset that is left.
+    /// At the interval `every`, exports what was appended to the partitions that the consumer group of this dataset and lake has assigned to this
+    /// process, and calls `report` with what was written. Positions are in the lake, so a partition that comes from another process is continued
+    /// where that process has ended. A partition that is not in the lake yet begins at the first offset that is left.
     ///
     /// # Errors
     /// [`ExportError`]; it ends with an error only.
@@ -35,7 +35,7 @@ impl Export {
         let reader = Arc::new(LogReader::new(&self.kafka)?);
         let group = format!("export-{}-{id}", self.dataset);
         let (member, mut changes) = GroupMember::join(&self.kafka, &group, Topic::Events)?;
-        // With the entries of each partition that it has looked at.
+        // The partitions of this process, each with its entries once they were read.
         let mut owned: BTreeMap<Partition, Option<Vec<FileEntry>>> = BTreeMap::new();
         let mut due = VecDeque::new();
         let mut ticks = interval(every);
@@ -121,7 +121,7 @@ impl Export {
             .unwrap_or_else(|panic| resume_unwind(panic.into_panic()))
         {
             Ok(written) => Ok((written, end)),
-            // The owner before is still at it, and says what this process would say.
+            // The former owner still writes this range, and reports it itself.
             Err(ExportError::Busy { .. }) => Ok((Exported::default(), from)),
             Err(error) => Err(error),
         }

@@ -337,8 +337,7 @@ impl Lake {
 }
 
 impl Options {
-    /// What is different, as words about what is there and what was asked for.
-    /// The first difference between the options that a dataset was found with, `self`, and those that are asked for.
+    /// The error for the first difference between the options that a dataset was found with, `self`, and those that are asked for, each in words.
     fn difference(&self, asked: &Self, dataset: Dataset) -> ExportError {
         let pseudonyms = |of: &Self| match &of.privacy.pseudonyms {
             Some(key) => format!("pseudonyms under the key with the fingerprint {key}"),

@@ -19,7 +19,7 @@ use crate::{ExportError, dataset::Row};
 /// The changes of a range of a partition that concern everybody in the conversation, in their order.
 pub(crate) struct LaterChanges {
     partition: Partition,
-    /// Of each its length, in 4 bytes, and the value of its record.
+    /// For each change the length of its record's value, in 4 bytes, then the value.
     file: File,
     changes: u64,
 }
@@ -37,7 +37,7 @@ impl LaterChanges {
         let mut written = Ok(());
         reader.scan(Topic::Events, &[(partition, range)], |record| {
             let Ok(event) = record.event() else {
-                // The export itself stops before what it does not know.
+                // The export itself stops before a record that it does not know.
                 return ControlFlow::Continue(());
             };
             if !watermark.admit(event.src.offset) || !concerns_all(&event.body) {

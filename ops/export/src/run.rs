@@ -81,7 +81,8 @@ pub(crate) struct Gap {
 }
 
 impl Export {
-    /// Exports what of `bounds` is not in the lake yet. It may be stopped at any moment: the same call goes on from there, and the files are the same.
+    /// Exports the parts of `bounds` that are not in the lake yet. It may be stopped at any moment: the same call goes on from there, and the files
+    /// are the same.
     ///
     /// # Errors
     /// [`ExportError`].
@@ -99,7 +100,7 @@ impl Export {
         self.fill_all(gaps, &log, progress).await
     }
 
-    /// What `chat.events` has.
+    /// The offsets that `chat.events` has.
     pub(crate) async fn log(&self) -> Result<PartitionMap<OffsetRange>, ExportError> {
         let all: Vec<Partition> = Partition::all().collect();
         let reader = Arc::new(LogReader::new(&self.kafka)?);
@@ -144,7 +145,7 @@ impl Export {
         Ok(*written.lock())
     }
 
-    /// The plan of the same export, if one was interrupted, or a new one; and what of it has no files.
+    /// The plan of the same export, if one was interrupted, or a new one; and the ranges of it that have no files.
     pub(crate) async fn planned(
         &self,
         bounds: Bounds,
@@ -169,7 +170,7 @@ impl Export {
         Ok((plan, gaps))
     }
 
-    /// What of a plan has no files.
+    /// The ranges of a plan that have no files.
     async fn gaps(
         &self,
         plan: &Plan,
@@ -187,8 +188,8 @@ impl Export {
         Ok(gaps)
     }
 
-    /// What of a range of a partition has no files. They will have the messages in their state at `state_to`: a file that a killed process has claimed and
-    /// not written, too, since a message may have been recalled meanwhile.
+    /// The parts of a range of a partition that have no files. Their files will have the messages in their state at `state_to`. That includes a file
+    /// that a killed process has claimed and not written, since a message may have been recalled meanwhile.
     pub(crate) fn gaps_of(
         &self,
         partition: Partition,

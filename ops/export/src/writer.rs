@@ -33,8 +33,8 @@ const BYTES_OF_FILE: usize = 32 << 20;
 /// Takes a file and its entry.
 pub(crate) type Commit<'a> = dyn FnMut(FileEntry, Option<Vec<u8>>) -> Result<(), ExportError> + 'a;
 
-/// The files of a range of a partition. Where a file ends follows from the range's beginning, the events and the state of the messages, unless the range
-/// ends before.
+/// The files of a range of a partition. Where a file ends follows from the range's beginning, the events and the state of the messages. The last file
+/// ends with the range.
 pub(crate) struct RangeWriter<'a> {
     dataset: Dataset,
     partition: Partition,

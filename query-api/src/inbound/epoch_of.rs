@@ -31,7 +31,7 @@ pub(super) fn epoch_of(
         match first_of_epoch(reader, partition, range.clone(), epoch, budget)? {
             Some((_, start)) if start.offset < offset => return Ok(epoch),
             Some((at, _)) => range.end = at,
-            // A raise that broke off did not come to this partition.
+            // An interrupted raise did not reach this partition.
             None => {}
         }
     }

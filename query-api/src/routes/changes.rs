@@ -96,7 +96,7 @@ pub(super) async fn page(
             reactions.remove(&row.mid);
         }
     }
-    // Of the reactions to a message the last one has all.
+    // Of a message's reactions on the page, only the last one has all reactions to the message.
     let items = rows.into_iter().rev().map(|row| {
         let is_reaction = row.kind == ChangeKind::React;
         let all = is_reaction.then(|| reactions.remove(&row.mid));
@@ -112,7 +112,7 @@ pub(super) async fn page(
     }))
 }
 
-/// Up to where a device has the changes once it has these.
+/// The position up to which a device has all changes once it has these.
 fn behind(mut after: ChangesAfter, rows: &[StoredChange]) -> ChangesAfter {
     for row in rows {
         match row.change_seq {

@@ -155,7 +155,7 @@ async fn user_rows(
     Ok((contacts, are_all.then_some(memberships), watermarks))
 }
 
-/// All memberships, by so many as one statement reads.
+/// All memberships, in parts of as many as one statement reads.
 async fn all_memberships(call: &Call, uid: UserId) -> Result<Vec<Vec<Membership>>, QueryError> {
     let mut tx = call
         .snapshot(call.store.layout().shard_of_user(uid))

@@ -89,7 +89,7 @@ async fn page(
     let (mut tx, head, watermarks) = view.open_group(call, gid, required).await?;
     view.restrict_to(&head);
     let (rows, next) = history(&mut tx, gid.into(), bound, limit, view.floor).await?;
-    // Its connection is needed by others.
+    // Other reads need the connection of this snapshot.
     drop(tx);
     let items = shown(call, view, rows).await?;
     let as_of = AsOf::from(watermarks).and(own_watermarks);

@@ -162,13 +162,13 @@ async fn page(
             history(&mut tx, conversation.into(), bound, limit, view.floor).await?
         }
     };
-    // Its connection is needed by others.
+    // Other reads need the connection of this snapshot.
     drop(tx);
     let items = shown(call, view, rows).await?;
     Ok((page_of(items, next, None), as_of))
 }
 
-/// A page whose profiles, and how far all of it is, come later.
+/// A page without its profiles and its `as_of`, which are added later.
 pub(super) fn page_of(
     items: Vec<MessageItem>,
     next: Option<NextMessages>,
@@ -199,7 +199,7 @@ async fn unread(
     // The store never returns more than its limit, so at that many there may be more.
     let more = rows.len() > limit.get() || rows.len() == UNREAD_LIMIT;
     rows.truncate(limit.get());
-    // What is cleared is not gone through.
+    // There is no next page if the user has cleared all messages below the last row.
     let last = rows
         .last()
         .filter(|row| more && row.mid > view.floor.next());

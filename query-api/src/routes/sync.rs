@@ -141,7 +141,7 @@ async fn is_ahead(call: &Call, since: &SyncToken) {
     }
 }
 
-/// What the caller may do where a store lags.
+/// Adds what the caller may do to the error of a store that lags.
 fn with_way_out(error: QueryError) -> QueryError {
     let lags @ QueryError::StoreLags { .. } = error else {
         return error;

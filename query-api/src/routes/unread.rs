@@ -82,7 +82,7 @@ async fn count(
     let slot = call.redis.store().index_of(uid);
     let shard = call.store.layout().shard_of_user(uid);
     let contacts = Projection::Rows(shard, Sink::Contacts);
-    // What has halted both is in one partition, and Redis is exact for all users whose messages are in others.
+    // If both projections are stalled, the cause is in one partition, and Redis is exact for all users whose messages are in other partitions.
     if call.stalls.is_stalled(Projection::Unread(slot)) && !call.stalls.is_stalled(contacts) {
         let reason = "its positions do not move while the log does";
         call.redis_fallback.redis_failed(slot, reason);
@@ -99,7 +99,7 @@ async fn count(
                 call.redis_fallback.redis_responded(slot);
                 return Ok((counts, watermarks));
             }
-            // Redis has come back older since; what is missing is waited for again.
+            // Redis has since come back with older data: the call waits again for what is missing.
             RedisRead::Large => {}
             // Afterwards Redis is read again: the user may have been dropped by then.
             RedisRead::Absent => {
@@ -147,7 +147,7 @@ async fn from_redis(
     })
 }
 
-/// Reads a large user together with other calls; [`RedisRead::Large`] where the watermarks have not reached `required`.
+/// Reads a large user together with other calls; [`RedisRead::Large`] if the watermarks have not reached `required`.
 async fn from_pages(
     call: &Call,
     uid: UserId,
@@ -179,7 +179,7 @@ async fn from_contacts(
     let watermarks = call
         .poll(deadline, || contact_watermarks(call, uid, required))
         .await?;
-    // What is read for it is on the user's account.
+    // The read of the contact rows counts against the user's share of connections.
     let shard = call.store.layout().shard_of_user(uid);
     let _place = deadline.bound(call.connection(shard)).await?;
     let counts = call.rebuilder.contact_counts(uid, deadline.at());

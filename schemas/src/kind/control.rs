@@ -22,8 +22,8 @@ impl Setting for bool {
     const ABSENT: Self = false;
 }
 
-/// The settings: the first rule version that has them, and the value with which they begin then. All that follows from a setting's name is written here
-/// once; who adds one also gives its bounds (`sequencer::core`), its argument (`tidemark rules set`), and the audit's opinion.
+/// The settings: the first rule version that has them, and the value with which they begin then. All that follows from a setting's name is written
+/// here once. A new setting also needs its bounds (`sequencer::core`), its argument (`tidemark rules set`), and the audit's opinion.
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident: $type:ty, since $since:literal, begins with $begin:expr;)*) => {
         /// A change of the sequencer's rules in one partition. `None` leaves a setting as it is. Below the rule version that has it first a setting is
@@ -56,7 +56,7 @@ macro_rules! settings {
                 $($name: if $since == 1 { $begin } else { <$type as Setting>::ABSENT },)*
             };
 
-            /// With what `control` asks for, whether it is valid or not. What a later version brings begins with its default. The key stays as it is.
+            /// The rules after `control`, whether it is valid or not. The settings of a later version begin with their defaults. The key stays as it is.
             #[must_use]
             pub fn changed_by(self, control: &Control) -> Self {
                 let version = control.rule_version.unwrap_or(self.rule_version);
@@ -83,7 +83,7 @@ macro_rules! settings {
         }
 
         impl Control {
-            /// The settings that it gives although `version` ignores them, with the versions that have them first.
+            /// The settings that this control record gives although `version` ignores them, with the versions that have them first.
             pub fn ignored_by(&self, version: u32) -> impl Iterator<Item = (&'static str, u32)> {
                 let given = [$((stringify!($name), $since, self.$name.is_some()),)*];
                 let ignored = move |(name, since, is_given)| {

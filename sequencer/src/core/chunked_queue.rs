@@ -9,7 +9,7 @@ const CHUNK: usize = 512;
 /// shares the chunks; a shared chunk is copied before an entry is added to it.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkedQueue<T> {
-    /// All full but the last.
+    /// Every chunk but the last is full.
     chunks: VecDeque<Arc<Vec<T>>>,
     /// How many entries of the first chunk are removed; never all of them.
     removed: usize,

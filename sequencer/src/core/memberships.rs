@@ -10,7 +10,7 @@ use schemas::UserId;
 pub(super) struct Memberships {
     /// How many users, oneself included, each user has made members on the day of the clock, while that is limited.
     pub(super) new: HashMap<UserId, u32>,
-    /// The number of each user's memberships by others: groups that the user is in by being added by others.
+    /// How many memberships by others each user has: groups in which the user is because another user added them.
     by_others: HashMap<UserId, u32>,
     /// The same number by the user who added: `(uid, by)`.
     by: HashMap<(UserId, UserId), u32>,

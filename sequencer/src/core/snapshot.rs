@@ -145,7 +145,7 @@ pub struct Restored {
     pub src: Source,
     /// The offset of `chat.events` at which a fold continues.
     pub events_offset: i64,
-    /// The source of the record before that.
+    /// The source of the record before `events_offset`.
     pub src_before_offset: Option<Source>,
 }
 
@@ -167,7 +167,7 @@ pub fn events_offset(mut payload: impl Buf) -> Option<i64> {
 pub fn read(mut payload: impl Buf) -> Result<Restored, InvalidSnapshot> {
     let mut fields = SequencerSnapshot::default();
     let mut entries = Entries::default();
-    // An entry can be invalid because the rules are of a later version.
+    // An entry may seem invalid only because the rules, which are checked below, are of a later version.
     let mut first_invalid = Ok(());
     while payload.has_remaining() {
         next_field(&mut fields, &mut payload).map_err(|_| InvalidSnapshot::Field("payload"))?;
@@ -355,7 +355,7 @@ fn write_keyed(entries: &ChunkedQueue<KeyedEntry>) -> Vec<Vec<u8>> {
     pieces(entries.iter().map(|entry| entry.to_bytes()))
 }
 
-/// Joins 4,000 entries in a piece, so that nobody needs a large piece of memory at once.
+/// Joins up to 4,000 entries into a piece, so that neither the writer nor a reader needs a large block of memory.
 fn pieces<const N: usize>(entries: impl Iterator<Item = [u8; N]>) -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     for entry in entries {

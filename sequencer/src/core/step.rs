@@ -230,7 +230,7 @@ fn step_read_ack(
 
 fn step_control(state: &State, stamp: EventStamp, control: &Control) -> Decision {
     match control::change(state.rules, control) {
-        // Even if nothing changes, so that the sender sees that it was applied.
+        // Even if no setting changes, there is an event, so that the sender sees that the record was applied.
         Ok(rules) => stamp.emit(Body::Control(rules)),
         Err(InvalidRules::Setting(wrong)) => refuse(Reason::InvalidControl, wrong).into(),
         Err(InvalidRules::Unknown(unknown)) => Decision::Halt(unknown),

@@ -319,7 +319,7 @@ fn check_derived(
     }
 }
 
-/// One user may add another user to at most `max_memberships_by_others` / this groups, and to at least one.
+/// One user may add another user to at most `max_memberships_by_others` divided by this number of groups, but always to one.
 const SHARES_OF_OTHERS: i64 = 10;
 
 /// Limits how many users a user makes members in a day, and to how many groups of a partition others may add a user (PROTOCOL G10).
@@ -401,7 +401,7 @@ fn joined(uid: UserId, role: GroupRole) -> GroupMember {
     }
 }
 
-/// A member who may have been one before. A user who left muted stays muted.
+/// A user who joins and may have been a member before. A user who left muted stays muted.
 fn joined_again(group: &Group, uid: UserId) -> GroupMember {
     GroupMember {
         muted: group.muted_who_left.contains(&uid),
@@ -635,7 +635,7 @@ fn set_role(
         muted,
         joined: false,
     };
-    // A new owner is unmuted, since nobody above could do it. Below rule version 4 a new admin is unmuted, too (PROTOCOL G2).
+    // A new owner is unmuted, since no role above owner could do it later. Below rule version 4 a new admin is unmuted, too (PROTOCOL G2).
     let stays_muted = match state.rules.rule_version {
         ..4 => role == GroupRole::Member,
         _ => role != GroupRole::Owner,

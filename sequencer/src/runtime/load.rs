@@ -13,7 +13,7 @@ use crate::{
     shell::{Assembler, EventRecord, LoadError, LoadRequest, Loaded, Loader, StoredSnapshot},
 };
 
-/// Has an entry for every partition asked for. A partition that the log does not allow to start keeps no other from starting.
+/// Has an entry for every partition asked for. A partition that cannot start from its log does not stop the others from starting.
 pub(super) type LoadedPartitions = PartitionMap<Result<Loaded, LoadError>>;
 
 /// Why the state of a partition could not be loaded.
@@ -77,7 +77,7 @@ pub(super) fn load(
     // Query the ends of the events first: then the inbound record of every event is on the log already.
     let events = reader.bounds(Topic::Events, partitions)?;
     let inbound = reader.bounds(Topic::Inbound, partitions)?;
-    // Read before the check, so that its result holds for all records up to these leaders'.
+    // Read the leader epochs before the check, so that the result of the check holds for all records with these leader epochs or lower ones.
     let leader_epochs = leader_epochs(reader, &inbound)?;
     let reads = reads_snapshots
         .lock()
@@ -114,7 +114,7 @@ fn leader_epochs(
 
 type Loaders = PartitionMap<Result<Loader, LoadError>>;
 
-/// How many records of `chat.snapshots`, of at most half a megabyte, are read at a time if they are of several partitions.
+/// How many records of `chat.snapshots`, each at most half a megabyte, are read at a time if they belong to several partitions.
 const RECORDS_AT_A_TIME: i64 = 32;
 
 /// Starts the loaders of `partitions` with their snapshots. Only the snapshots of one partition, or of a few with small ones, are in memory at a
@@ -150,7 +150,7 @@ fn begin_loaders(
     Ok(loaders)
 }
 
-/// Lets the loader compare its snapshots with the log. It then drops all but the one that it begins with.
+/// Lets the loader compare its snapshots with the log. The loader then drops all snapshots but the one that it begins with.
 fn check_snapshot(
     reader: &LogReader,
     partition: Partition,

@@ -10,7 +10,7 @@ use crate::shell::{OutputId, SnapshotWriteId, WriteFailed};
 /// The queue size of the producer of events, and of that of dead letters, bytes.
 pub(super) const QUEUE_BYTES: usize = 256 << 20;
 
-/// Settings of a producer whose records never time out: later records must not overtake one (PROTOCOL S6, S7).
+/// Settings of a producer whose records never time out: later records must not overtake an earlier one (PROTOCOL S6, S7).
 pub(super) fn without_timeout(queue_bytes: usize) -> ProducerSettings {
     ProducerSettings {
         linger_ms: 0,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::core::{Decision, Inbound, NoOp, State, snapshot::Snapshot, step};
 
-/// What becomes of a record beside an event.
+/// The outcomes of a record besides an event.
 const REPEAT: &str = "repeat";
 const IDLE_READ_ACK: &str = "idle_read_ack";
 const IDLE_CHANGE: &str = "idle_change";

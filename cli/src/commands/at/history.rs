@@ -89,7 +89,7 @@ impl Shown<'_> {
             Change::React(emoji) => {
                 message.reactions.insert(change.by, emoji);
             }
-            // The view has those of the user.
+            // The view already has the user's hides and clears.
             Change::Hide | Change::Clear => {}
         }
     }

@@ -74,7 +74,7 @@ impl AtQuestion {
     }
 }
 
-/// Where each partition was. Its log has to be whole: what came before its beginning is in no state.
+/// The offset of the point in each partition. The log has to begin at offset 0: the state would lack the events before its beginning.
 fn ends(
     reader: &LogReader,
     point: LogPoint,

@@ -143,7 +143,7 @@ impl Logs {
             .records(Topic::Inbound, partition, inbound)
             .peekable();
         let mut watermark = SourceWatermark::above(SourceOffset::START);
-        // Records up to the first event of a later epoch were decided before that epoch, from another chat.inbound perhaps.
+        // In a later epoch than 0, records up to the epoch's first event were decided before it, perhaps from another chat.inbound.
         let mut is_of_epoch = epoch == 0;
         for record in self.events.records(Topic::Events, partition, 0..events.end) {
             let record = record?;
@@ -217,7 +217,7 @@ impl DeadLetters {
             .map(|(partition, range)| (partition, range.start..range.end))
             .collect();
         reader.scan(Topic::DeadLetters, &ranges, |record| {
-            // The oldest that is left of a partition that has lost some.
+            // The oldest dead letter that is left in a partition that has lost some.
             if bounds[record.partition].start == record.offset && record.offset > 0 {
                 found.since = found.since.max(record.timestamp);
             }

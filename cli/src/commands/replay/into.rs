@@ -80,7 +80,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// What the scratch is to be, and whether nothing of it is there yet.
+/// The note of the scratch to be built, and whether nothing of that scratch is there yet.
 async fn note(
     context: &CommandContext,
     name: &str,
@@ -113,7 +113,7 @@ fn is_taken(name: &str, taken: &ScratchNote) -> Failure {
     Failure::Usage(why)
 }
 
-/// Up to where the log is read, and the flag that says so.
+/// The point up to which the log is read, and the flag that gives this point.
 fn end(args: &ReplayArgs) -> Result<(&'static str, LogPoint), Failure> {
     match (args.as_of, args.range) {
         (Some(as_of), _) => Ok(("--as-of", as_of)),

@@ -1,4 +1,4 @@
-//! What the sequencer of this program decides about the records of a partition of `chat.inbound`, beside what was decided. Pure code.
+//! What the sequencer of this program decides about the records of a partition of `chat.inbound`, compared with what was decided. Pure code.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,7 +28,7 @@ pub(super) struct DeadLetter {
     pub(super) ts: TimestampMs,
 }
 
-/// A dead letter that is older than its record by more than clocks differ is of the record with this offset of an earlier epoch.
+/// How far clocks may differ. A dead letter that is older than its record by more than this is of the record that had this offset in an earlier epoch.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
 /// Decides about the records of a partition in their order.
@@ -181,7 +181,7 @@ impl<'a> Judge<'a> {
         (was != now).then(|| Judgement::Different(label(was), label(now)))
     }
 
-    /// Under changed rules an event that sets rules sets others.
+    /// Whether the two events are the same. Under changed rules two events that set rules count as the same, since the new one sets other rules.
     fn is_same_event(&self, now: &Event, then: &Event) -> bool {
         match (&now.body, &then.body) {
             (Body::Control(_), Body::Control(_)) if self.changes.rules != Control::default() => {

@@ -40,7 +40,7 @@ pub struct Chat {
     /// All hides and clears without a number up to here were handled.
     #[serde(default)]
     fetched_own_pos: i64,
-    /// Of events from here on only what the device's token covers is known.
+    /// The events of the chat below this offset are known; of later ones, only those that the device's token covers.
     known_to: NextOffset,
 }
 
@@ -120,7 +120,7 @@ impl Chat {
         }
     }
 
-    /// Of a group nothing is shown up to this message.
+    /// The last message of a group that is not shown, like all before it; 0 if there is none.
     fn unseen_mid(&self) -> Mid {
         match self.with {
             ChatWith::Group {
@@ -131,7 +131,7 @@ impl Chat {
         }
     }
 
-    /// Whether a page that begins after this message shows what the device is to show. A query API of an earlier version does not say.
+    /// Whether a page whose history begins after `mid` has the history that the device is to show. `None`: a query API of an earlier version does not say.
     pub(super) fn begins_after(&self, mid: Option<Mid>) -> bool {
         mid.is_none_or(|mid| mid == self.unseen_mid())
     }
@@ -143,9 +143,9 @@ impl Chat {
         }
     }
 
-    /// A group has other settings, or the user joined again. What is not shown any more is dropped, what is shown again has to be fetched. After the
-    /// user joined again, everything has to be fetched, since a page may have left out what was before that. What is fetched again may be older than
-    /// the changes that are known.
+    /// Notes other settings of a group, or that the user joined it again. What is not shown any more is dropped, and what is shown again has to be fetched.
+    /// After the user joined again, all messages have to be fetched, since a page may have left out those from before that. All changes have to be fetched
+    /// with them: a message that is fetched again may be older than the changes that are known.
     pub(super) fn set_group(&mut self, with: ChatWith) {
         let before = (self.unseen_mid(), self.join_mid());
         self.with = with;
@@ -174,7 +174,8 @@ impl Chat {
         })
     }
 
-    /// What is fetched must be as new as what is known, or it would undo that. Of events from here on only what the device's token covers is known.
+    /// A page that is fetched has to reflect the events of the chat below this offset, and those that the device's token covers: an older page would undo
+    /// what is known.
     pub(super) fn known_to(&self) -> NextOffset {
         self.known_to
     }
@@ -222,18 +223,18 @@ impl Chat {
         self.show_newest();
     }
 
-    /// A message. A page or a sync may have had it, since they may be newer than the token.
+    /// Takes a message. A page or a sync may have had it already, since both may be newer than the token.
     pub(super) fn take_message(&mut self, uid: UserId, event: MessageEvent<'_>) {
         let (mid, is_own, n) = (event.mid, event.srcid == uid, event.ordinal);
         let is_newest = mid > self.last_mid;
-        // The message may have changed since, and a head may stand for the change that follows.
+        // A message that was fetched is not replaced: it may have changed since, and the stream may have a head in place of that change.
         if mid > self.fetched.0 {
             if self.fetched.0.next() == mid {
                 self.fetched.0 = mid;
             }
             self.messages.insert(mid, MessageItem::from(event));
         }
-        // A page may have had it, and a sync since then not yet.
+        // A page may have had this message, and a sync after that page may not have had it yet.
         if is_newest || mid == self.last_mid && self.last.is_none() {
             self.last_mid = mid;
             self.last = self.messages.get(&mid).map(preview);
@@ -268,7 +269,7 @@ impl Chat {
         self.unread = self.read_mid.map(behind);
     }
 
-    /// The user has read up to a message: on one class, or on both.
+    /// Notes that the user has read up to a message: on one class, or on both.
     pub(super) fn take_read(&mut self, class: Option<DeviceClass>, mid: Mid, ordinal: Option<i64>) {
         for device in DeviceClass::ALL {
             if class.is_some_and(|class| class != device) || mid <= self.read_mid[device] {
@@ -284,7 +285,7 @@ impl Chat {
         }
     }
 
-    /// A message changed, or what the user sees, by the event at an offset.
+    /// Takes a change to a message, or to what the user sees, by the event at `offset`.
     pub(super) fn take_change(&mut self, uid: UserId, offset: i64, event: &ChangeEvent<'_>) {
         let msg = event.msg.as_deref();
         self.apply(event.change_seq, event.mid, &event.kind, &event.ts, msg);
@@ -300,7 +301,7 @@ impl Chat {
             self.fetched.1 = event.change_seq;
         }
         if event.change_seq == ChangeSeq::ZERO {
-            // The stream has all of them.
+            // The stream has all changes without a number, so none is missing between two of them.
             if self.fetched_own_pos == self.own_pos {
                 self.fetched_own_pos = self.own_pos.max(offset);
             }
@@ -315,12 +316,12 @@ impl Chat {
         }
     }
 
-    /// Whether a change was not handled already: the messages may have what came after it. A change without a number is final, and may come again.
+    /// Whether a change was not handled yet: the messages may already reflect a later one. A change without a number is final, and may come again.
     fn is_new(&self, change_seq: ChangeSeq) -> bool {
         change_seq == ChangeSeq::ZERO || change_seq > self.fetched.1
     }
 
-    /// Changes the reactions to a message, unless it was recalled: a page may have known that.
+    /// Changes the reactions to a message, unless the message was recalled: a page may have shown the recall already.
     fn react(&mut self, change_seq: ChangeSeq, mid: Mid, change: impl FnOnce(&mut Reactions)) {
         if self.is_new(change_seq)
             && let Some(message) = self.messages.get_mut(&mid)
@@ -344,7 +345,7 @@ impl Chat {
                     message.reactions.clear();
                     message.edited_ts = None;
                 }),
-            // A page may have known that it is recalled.
+            // A page may have shown already that the message is recalled.
             "edit" => all
                 .filter(|message| message.mid == mid && !message.recalled)
                 .for_each(|message| {
@@ -363,7 +364,7 @@ impl Chat {
         self.last = self.last.take().filter(|last| !is_gone(last.mid));
     }
 
-    /// The user has changed what they say about the contact.
+    /// Takes a change by the user to the contact.
     pub(super) fn take_contact(&mut self, uid: UserId, event: &ContactEvent) {
         if let ChatWith::User { flags, deleted, .. } = &mut self.with {
             *flags = event.flags();
@@ -376,7 +377,7 @@ impl Chat {
         }
     }
 
-    /// A group has come this far, without a word on what is between.
+    /// Takes how far a group has come. The events in between are not in the head.
     pub(super) fn take_head(&mut self, head: &HeadFrame) {
         self.knows(head.until);
         if head.mid > self.last_mid {
@@ -389,7 +390,7 @@ impl Chat {
         self.count_group();
     }
 
-    /// Messages after all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
+    /// Takes messages after all that were fetched, in order, up to `next`; the answer to [`Missing::after_mid`]. Without `next` there are no more.
     pub(super) fn take_fetched(
         &mut self,
         uid: UserId,
@@ -419,8 +420,8 @@ impl Chat {
         }
     }
 
-    /// The changes after `after`, up to `next`, or all; the answer to [`Missing::after_changes`]. From the first change of a message that has yet to
-    /// be fetched on they are not counted, and come again once the message is fetched.
+    /// Takes the changes after `after`, up to `next`, or all; the answer to [`Missing::after_changes`]. They count up to the first change of a message that
+    /// has yet to be fetched. That change and the later ones come again once the message is fetched.
     pub(super) fn take_fetched_changes(
         &mut self,
         after: ChangesAfter,
@@ -437,7 +438,7 @@ impl Chat {
                 });
             }
         }
-        // Otherwise one of the pages before was not counted to its end.
+        // If `after` is higher, an earlier page was not counted to its end.
         if after.change_seq <= self.fetched.1 {
             self.fetched.1 = self.fetched.1.max(counted.change_seq);
         }
@@ -484,7 +485,7 @@ impl Chat {
 fn preview(message: &MessageItem) -> MessageItem {
     MessageItem {
         msg: message.msg.chars().take(PREVIEW_CHARS).collect(),
-        // As in a sync.
+        // Left out, as in the newest message of a sync.
         client_msg_id: None,
         reactions: Reactions::new(),
         ..message.clone()

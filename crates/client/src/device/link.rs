@@ -1,4 +1,4 @@
-//! A connection to one of the gateways, again after whatever ends it.
+//! A connection to one of the gateways, which is made again whenever it has ended.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ pub(super) struct Link {
     tls: Option<Arc<rustls::ClientConfig>>,
     connecting: Running<Socket>,
     socket: Option<Socket>,
-    /// Frames that came while nobody took one.
+    /// Frames that were received and have yet to be handed out.
     waiting: VecDeque<ServerFrame<'static>>,
     gateway: usize,
     silent_until: Instant,
@@ -121,7 +121,7 @@ impl Link {
         }
     }
 
-    /// Reads, and hands nothing out, until a ping comes, which is to be answered soon.
+    /// Reads frames, and hands none out, until a ping comes, which is to be answered soon.
     pub(super) async fn wait_for_ping(&mut self) -> Result<(), ClientError> {
         loop {
             let frame = self.receive().await?;
@@ -133,7 +133,7 @@ impl Link {
         }
     }
 
-    /// What has come already.
+    /// The next frame that was received already.
     pub(super) fn take_waiting(&mut self) -> Option<ServerFrame<'static>> {
         self.waiting.pop_front()
     }
@@ -168,7 +168,7 @@ impl Link {
                 Some(Err(error)) => return Err(self.closed(NO_CODE, error)),
             }
         }
-        // A handshake has put it there.
+        // Never reached: the handshake above has set the socket.
         std::future::pending().await
     }
 
@@ -190,7 +190,7 @@ impl Link {
         ClientError::Closed { url, code, reason }
     }
 
-    /// Lost if there is no connection, or if that ends.
+    /// Writes a frame. It is lost if there is no connection, or if the connection ends.
     pub(super) fn write(&mut self, frame: &ClientFrame) {
         if let Some(socket) = &mut self.socket {
             let text = text_of(frame);
@@ -214,7 +214,7 @@ impl Link {
         }
     }
 
-    /// The stream begins, with these rates. That alone does not shorten the next pause: a gateway may welcome every device, and close.
+    /// The stream begins, with these rates. The beginning alone does not shorten the next pause: a gateway may welcome every device, and then close.
     pub(super) fn welcomed(&mut self, rates: Rates) {
         self.stream_since = Some(Instant::now());
         self.pace.set(rates);
@@ -242,7 +242,7 @@ impl Link {
 
     fn request(&self) -> Result<ClientRequestBuilder, ClientError> {
         let base = self.url().trim_end_matches('/');
-        // A service is nobody's device without a uid.
+        // The token of a service names no user, so the URL does.
         let url = format!("{base}/v1/connect?uid={}", self.uid);
         let uri = url
             .parse()
@@ -263,8 +263,8 @@ fn text_of(frame: &ClientFrame) -> String {
     serde_json::to_string(frame).expect("frames have string keys")
 }
 
-/// How long a gateway that pings every `ping_seconds` may be silent: two of its pings do not come.
-/// 0: the gateway does not say.
+/// How long a gateway that pings every `ping_seconds` may be silent: until two of its pings have not come.
+/// 0: the gateway does not tell its interval.
 fn silence(ping_seconds: u32) -> Duration {
     let ping_seconds = match ping_seconds {
         0 => PING_SECONDS,
@@ -283,7 +283,7 @@ impl Default for Pauses {
 }
 
 impl Pauses {
-    /// Not all devices of a gateway that ends come back at once.
+    /// The pause is random, so that not all devices of a gateway that ends come back at once.
     fn next(&mut self) -> Duration {
         let pause = self.0.mul_f64(rand::random_range(0.5..1.5));
         self.0 = (2 * self.0).min(LONGEST_PAUSE);
@@ -291,7 +291,7 @@ impl Pauses {
     }
 }
 
-/// Waits for the end of what is under way, if something is.
+/// Waits until the call that is under way has ended; without end if there is none.
 pub(super) async fn finish<T: 'static>(running: &mut Running<T>) -> Result<T, ClientError> {
     match running.join_next().await {
         Some(Ok(done)) => done,

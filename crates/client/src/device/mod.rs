@@ -69,7 +69,7 @@ pub struct Device {
     typed_at: Option<Instant>,
     /// What [`Self::next`] has yet to return.
     updates: VecDeque<Update>,
-    /// Why the device does not come back.
+    /// Why the device does not connect any more, if it does not.
     ended: Option<ClientError>,
 }
 
@@ -139,7 +139,7 @@ impl Device {
         }
     }
 
-    /// What is to be done next. Dropped at any point, the next call does it.
+    /// Does what is to be done next. If this call is dropped at any point, the next call does it.
     async fn step(&mut self) -> Result<(), ClientError> {
         if self.link.is_idle() {
             self.link.connect(self.since())?;
@@ -232,7 +232,7 @@ impl Device {
     /// Fetches what is missing of a chat. Pings are answered meanwhile; what else comes is for the next call of [`Self::next`].
     ///
     /// # Errors
-    /// It was refused, or not answered in time.
+    /// The call was refused, or not answered in time.
     pub async fn fetch(&mut self, key: Recipient) -> Result<(), ClientError> {
         while self.fetch_pages(key).await? {}
         Ok(())
@@ -265,8 +265,9 @@ impl Device {
         self.state.chats().get(&key)?.missing()
     }
 
-    /// A page of a chat. A pong says that everything before the ping is handled. A page that is older than that would undo it, so it is asked for
-    /// again: from where the chat is by then, since it may have begun anew. `None` if nothing of it is missing.
+    /// Asks for a page of a chat. A ping has to be answered meanwhile, and its pong says that everything before the ping is handled. If that has changed the
+    /// chat, the page could undo the change, so another page is asked for, from where the chat is by then, since it may have begun anew. `None` if nothing of
+    /// the chat is missing.
     async fn page<T, F: Future<Output = Result<T, ClientError>>>(
         &mut self,
         of: Recipient,
@@ -376,7 +377,7 @@ impl Device {
         Ok(())
     }
 
-    /// A gateway that tells the same again before it closes has brought the device no further.
+    /// Takes an event. An event that is known already is no progress of the device: a gateway may tell the same again and then close.
     fn take_event(&mut self, event: EventFrame<'static>) -> Option<Recipient> {
         let at = event.at;
         if self.state.knows(at) {
@@ -459,7 +460,7 @@ impl Device {
         self.flush_at = written.err();
     }
 
-    /// A send whose message the device has is on the log. Its answer was lost with an earlier connection.
+    /// Settles each send whose message the device has: the send is on the log, and its answer was lost with an earlier connection.
     fn settle_repeats(&mut self) {
         let repeats: Vec<Repeat> = self.outbox.repeats().collect();
         for Repeat {
@@ -499,7 +500,7 @@ impl Device {
         self.flush();
     }
 
-    /// A send is on the log.
+    /// Settles a send that is on the log.
     fn found(&mut self, seq: u64, mid: Mid) {
         let item = self.outbox.answered(&seq.to_string());
         if let Some(QueueItem::Send { client_msg_id, .. }) = item {
@@ -508,10 +509,10 @@ impl Device {
         }
     }
 
-    /// The device comes back, or does not if that would end in the same way.
+    /// Prepares the next attempt to connect, or ends the device if that attempt would end in the same way.
     fn failed(&mut self, error: ClientError) {
         let ends = match &error {
-            // A server that fails, or a proxy before it while servers change, says nothing about the device.
+            // The failure of a server, or of a proxy before it while servers change, says nothing about the device.
             ClientError::Problem(problem) => {
                 problem.status < 500 && !matches!(problem.status, 408 | 429)
             }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 const WINDOW: usize = 32;
 /// What is refused for the moment goes out again after this.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// The log knows a repeat for three days, unless it is told otherwise. A send that waits for longer than this may be a second message.
+/// By default the sequencer knows a repeat for three days. A send that has waited for longer than this is looked for first: it could become a second message.
 const SURE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Messages and read-acks that have not been answered, in order. All go out again on each new connection: a repeat is not a second message. A message
@@ -24,10 +24,10 @@ pub struct Outbox {
     /// By `ref`.
     items: BTreeMap<u64, QueueItem>,
     last: u64,
-    /// The origins of sends, by `ref`; absent if an earlier version has stored them.
+    /// The origins of sends, by `ref`; absent for a send that an earlier version of this program has stored.
     #[serde(default)]
     origins: BTreeMap<u64, Origin>,
-    /// Sends that are not on the log: they were not written yet, in no run of the program, or looked for since.
+    /// Sends that are certainly not on the log: no run of the program has written them yet, or they were looked for since.
     #[serde(skip)]
     fresh: BTreeSet<u64>,
     /// What was written, by `ref`, and whether it is accepted.
@@ -130,7 +130,7 @@ impl Outbox {
         })
     }
 
-    /// Repeats that the log may not know as such any more: they are to be looked for, and wait until then.
+    /// Repeats that the sequencer may not know as such any more: they are to be looked for, and wait until then.
     pub(super) fn unsure(&self, now: SystemTime) -> impl Iterator<Item = Repeat> {
         let is_unsure = move |repeat: &Repeat| self.is_unsure(repeat.seq, now);
         self.repeats().filter(is_unsure)
@@ -142,7 +142,7 @@ impl Outbox {
         }
         let sent_at = self.origins.get(&seq).map(|origin| origin.sent_at);
         let age = now.duration_since(sent_at.unwrap_or(UNIX_EPOCH));
-        // A clock that went back says nothing.
+        // If the clock went back, the age of the send is not known, so the send counts as old.
         age.map_or(true, |age| age >= SURE)
     }
 
@@ -153,7 +153,7 @@ impl Outbox {
         }
     }
 
-    /// Writes what may be written now, in order, up to what is too much at present.
+    /// Writes what may be written now, in order, until `write` refuses a frame.
     ///
     /// # Errors
     /// When the next one may be written, as `write` says.
@@ -188,7 +188,7 @@ impl Outbox {
         self.items.remove(&seq)
     }
 
-    /// A read-ack is done once it is on the log; a message waits for its number, and the next one to its conversation does not.
+    /// An item is accepted, that is, on the log. A read-ack is done then. A message waits for its number, but the next one to its conversation need not wait.
     pub(super) fn accepted(&mut self, reference: &str) {
         let Some(seq) = reference.parse().ok() else {
             return;

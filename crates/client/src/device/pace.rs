@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A gateway takes ten seconds' worth at once. Half of that is left to what else the user has: another device, or this one before its program began
+/// A gateway takes ten seconds' worth at once. Half of that is left to the user's other devices, and to what this device wrote before its program was started
 /// again.
 const BURST: Duration = Duration::from_secs(5);
 

@@ -32,7 +32,7 @@ pub(super) fn sync(
 /// Sends that were looked for, and the numbers of those that are on the log.
 pub(super) type Looked = Vec<(u64, Option<Mid>)>;
 
-/// Looks for sends to a chat in its history, above the message that it had when the first of them was sent, until it is known what is there.
+/// Looks for sends to a chat in its history, above the newest message that the device knew when the first of them was sent. Tries until it gets an answer.
 pub(super) fn look(
     client: &Client,
     state: &DeviceState,
@@ -51,7 +51,7 @@ pub(super) fn look(
                     let looked = |send: Repeat| (send.seq, found.get(&send.seq).copied());
                     return Ok(sends.into_iter().map(looked).collect());
                 }
-                // A user who may not read the chat may not write to it: the gateway says so.
+                // A user who may not read the chat may not write to it either: the gateway will refuse the sends.
                 Err(error) if is_forbidden(&error) => {
                     return Ok(sends.iter().map(|send| (send.seq, None)).collect());
                 }

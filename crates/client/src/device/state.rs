@@ -150,7 +150,7 @@ impl DeviceState {
         answer.more
     }
 
-    /// No page goes back: if its token does, another full sync has begun, and what the pages of the one before had does not count.
+    /// The token of a page is never lower than that of the page before. If it is, another full sync has begun, and the pages before do not count.
     fn goes_on(&self, next: &SyncToken) -> bool {
         self.token.as_ref().is_none_or(|known| {
             let mut partitions = Partition::all();
@@ -167,7 +167,7 @@ impl DeviceState {
         self.chats.entry(key).or_insert_with(Chat::with_user)
     }
 
-    /// Whether an event at `at` is below the token, or there is no token yet: then nothing becomes of the event.
+    /// Whether an event at `at` is ignored: it is below the token, or there is no token yet.
     pub(super) fn knows(&self, at: EventPosition) -> bool {
         let token = self.token.as_ref();
         token.is_none_or(|token| token.covers(at.partition, at.offset))
@@ -232,7 +232,7 @@ impl DeviceState {
         }
     }
 
-    /// A user becomes a chat by anything that happens; a group only by joining it.
+    /// The chat of an event. A chat with a user begins with any event; a chat with a group only when the user joins it.
     fn chat(&mut self, key: Recipient) -> Option<&mut Chat> {
         match key {
             Recipient::User(_) => Some(self.chats.entry(key).or_insert_with(Chat::with_user)),
@@ -307,7 +307,7 @@ impl DeviceState {
         }
     }
 
-    /// What is below the token is known (W9), and what is handled moves it (W8).
+    /// Moves the token past an event, which is handled by that (W8). Returns whether the event is new: what is below the token is known (W9).
     fn moves_on(&mut self, at: EventPosition) -> bool {
         let Some(token) = &mut self.token else {
             return false;
@@ -317,7 +317,7 @@ impl DeviceState {
         is_new
     }
 
-    /// Takes a page of the messages of a chat that were missing. Returns above which the next page begins, if there is another. A page of a group
+    /// Takes a page of the messages of a chat that were missing. Returns the message after which the next page begins, if there is another. A page of a group
     /// that shows another part of its history than the device knows of is not taken: the device will hear of that, and what it lacks stays missing.
     pub fn take_messages(&mut self, key: Recipient, page: MessagesPage) -> Option<Mid> {
         let next = page.next.and_then(|next| match next {
@@ -332,7 +332,7 @@ impl DeviceState {
         next
     }
 
-    /// Takes a page of the changes of a chat after `after`, as [`Self::take_messages`] does. Returns after which the next one begins, if any.
+    /// Takes a page of the changes of a chat after `after`, as [`Self::take_messages`] does. Returns the position after which the next page begins, if any.
     pub fn take_changes(
         &mut self,
         key: Recipient,

@@ -1,6 +1,6 @@
 DELETE FROM {table}
 WHERE sink = '{sink}' AND uid = {uid} AND peer = {peer} AND device = '{device}' AND mid = {mid}
-    -- With the row locked and then the contact's, as they are now: a projection writes both in one transaction.
+    -- Locks this row and then the contact's row, and sees both as they are now: a projection writes both in one transaction.
     AND NOT EXISTS (
         SELECT 1
         FROM {contact} c

@@ -10,7 +10,7 @@ ON DUPLICATE KEY UPDATE
     del_flag   = deleted_mid > 0 AND deleted_mid >= last_mid,
     peer_n     = GREATEST(peer_n, VALUES(peer_n)),
     own_n      = GREATEST(own_n, VALUES(own_n)),
-    -- A higher position brings its ordinal or the lack of one; an equal one can only add what was not known.
+    -- A higher position replaces the ordinal, even by none. An equal position can only add an ordinal that was not known.
     pc_read_n = CASE
         WHEN VALUES(pc_read_mid) > pc_read_mid THEN VALUES(pc_read_n)
         WHEN VALUES(pc_read_mid) < pc_read_mid THEN pc_read_n

@@ -1,3 +1,3 @@
--- The server would read the whole table where that looks cheaper than so many ranges.
+-- Without FORCE INDEX the server would read the whole table if that looked cheaper than many ranges.
 UPDATE {table} FORCE INDEX (inx_1) SET state = {state}, {emptied}
 WHERE state = 0 AND {keys}

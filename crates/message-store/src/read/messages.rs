@@ -141,8 +141,8 @@ impl ReadTx {
         if mid == Mid::ZERO {
             return Ok(Some(Ordinal::ZERO));
         }
-        // There is no row of the sender's. The number is 0 only if no rows are gone. The oldest go first, so the peer's first message shows whether
-        // some are.
+        // The sender has no row up to `mid`. The number is 0 only if no rows are gone. The oldest rows go first, so the first message, which is then the
+        // peer's, shows whether some are gone.
         let arguments = Arguments::default().with(peer).with(sender.get());
         let sql = include_str!("../../sql/read/first_message.sql");
         let first = self.fetch(sql, &table, arguments, |_| Ok(Ordinal::ZERO));

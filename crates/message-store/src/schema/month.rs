@@ -4,7 +4,7 @@ use schemas::TimestampMs;
 
 use crate::{StoreError, datetime};
 
-/// A calendar month in UTC, one range partition of every `chat_msg_<n>`. Written `2026-11`.
+/// A calendar month in UTC, one range partition of every `chat_msg_<n>` and `group_msg_<n>`. Written `2026-11`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Month {
     year: i32,

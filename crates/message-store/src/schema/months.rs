@@ -231,21 +231,21 @@ pub(super) async fn months_of_tables(
     Ok(tables)
 }
 
-/// Creates the requested months that are missing: the log may be older than the tables, be read again, or have the time of a broker whose clock is
-/// ahead. True if a month was created or has been dropped for good: then a retry of the write may succeed.
+/// Creates the requested months that are missing: the log may be older than the tables, be read again, or have the time of a broker whose clock is ahead.
+/// Returns whether the write may be tried again at once: a month was created, here or by another writer, or has been dropped for good.
 pub(crate) async fn create_requested_months(
     store: &MessageStore,
     shard: Shard,
     requested: &BTreeMap<TableNumber, BTreeSet<Month>>,
 ) -> Result<bool, StoreError> {
     let newest = requested.values().flatten().max().copied();
-    // Before the lock is held, since it may ask every database.
+    // Called before the lock is held, since the call may ask every database.
     let credible = credible_kept_from(store, shard, newest).await?;
     let mut lock = SchemaLock::take(store, shard).await?;
     let before = store.known_kept_from(shard);
     let kept_from = kept_from(store, shard, &mut lock.session).await?;
     if kept_from != credible {
-        // Months were dropped just now. The caller tries again.
+        // Months were dropped just now. The write fails with its transient error, and is repeated later.
         lock.release().await?;
         return Ok(false);
     }
@@ -262,7 +262,7 @@ pub(crate) async fn create_requested_months(
             .iter()
             .copied()
             .filter(|month| Some(*month) >= kept_from);
-        // Another writer may have created it just now.
+        // Another writer may have created the month just now.
         changed |= kept.clone().any(|month| present.contains_key(&month));
         let table = format!("{database}.{table}");
         let last = kept.clone().max().unwrap_or(Month::FIRST);

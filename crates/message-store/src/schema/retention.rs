@@ -58,9 +58,8 @@ pub(crate) async fn kept_from(
     Ok(of_messages.map(|row| row.kept_from))
 }
 
-/// As [`kept_from`], for callers that leave out or delete rows because of it. Months are dropped up to that of the newest message at most, so a later
-/// `kept_from` does not come from a drop, and must not cost anything that is on the log. `newest` is the month of the newest message that the caller
-/// knows of.
+/// As [`kept_from`], for callers that leave out or delete older rows. Only months up to that of the newest message are dropped, so a later `kept_from` was
+/// not set by a drop, and nothing that is on the log may be lost to it. `newest` is the month of the newest message that the caller knows of.
 ///
 /// # Errors
 /// Fatal if `retention` names a month that is later than that of the newest message of all databases.

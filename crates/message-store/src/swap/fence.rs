@@ -59,7 +59,7 @@ impl Fence {
             .execute(SHORT_LOCK_TIMEOUT.to_owned())
             .await?;
         let mut offsets = store.session(shadows.shard).await?;
-        // Until the end an error closes the connection, and the server rolls back.
+        // If a step before the end fails, the connection is closed, and the server rolls back.
         offsets.close_unless_released();
         let table = store.names().resume_offset(shadows.shard);
         offsets.execute(WRITE_BEGIN.to_owned()).await?;

@@ -172,8 +172,8 @@ fn reactions<'a>(changes: &[&'a ChangeRow]) -> BTreeMap<String, LastReactions<'a
     reactions
 }
 
-/// Merges reactions into those that messages have. Those that were taken back are not among them as nulls, which would remove them:
-/// `JSON_MERGE_PATCH` of MariaDB 10.11 loses other members of a patch with a null.
+/// Merges reactions into those that messages have. Reactions that were taken back are not given here as nulls, which would remove them: `JSON_MERGE_PATCH` of
+/// MariaDB 10.11 loses other members of a patch with a null.
 fn react(table: &str, given: &[(String, BTreeMap<UserId, &str>)]) -> Result<MultiRow, StoreError> {
     let sql = include_str!("../../sql/write/react_to_messages.sql")
         .replace("{table}", table)

@@ -7,7 +7,7 @@ use schemas::TableNumber;
 use super::transaction::any_of;
 use crate::{MessageStore, StoreError, names::Table};
 
-/// How many rows are looked at in one statement, and how many statements one call takes for a table.
+/// How many rows a statement looks at, and how many statements one call runs for a table.
 const ROWS_AT_ONCE: u32 = 1000;
 const STATEMENTS: usize = 10;
 

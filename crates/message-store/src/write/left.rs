@@ -1,4 +1,5 @@
-//! Rows of users who left a group are deleted after a time. How far is noted beside the position of the sink that writes them (PROTOCOL Y8).
+//! Rows of users who left a group are deleted after a time. The offset up to which they are is noted beside the position of the sink that writes them
+//! (PROTOCOL Y8).
 
 use std::collections::BTreeMap;
 
@@ -125,7 +126,7 @@ impl MessageStore {
             if keys.is_empty() {
                 return Ok(deleted);
             }
-            // Raised first: a reader that sees no loss has to find every row.
+            // `forgotten_below` is raised before rows are deleted: a reader to which it shows no loss has to find every row.
             let sink = self.names().sink_name(sink);
             let raise = raise(&self.names().resume_offset(shard), (&sink, topic), &below);
             session.execute(raise).await?;

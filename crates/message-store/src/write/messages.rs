@@ -19,13 +19,13 @@ use crate::{
 /// What a batch changes in conversations and groups, of one database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationRows {
-    /// Of `chat_msg_<n>` and `group_msg_<n>`.
+    /// Rows of `chat_msg_<n>` and `group_msg_<n>`.
     pub messages: Vec<MessageRow>,
-    /// Of `msg_change_<n>`, with their effect on the messages. A change may be of one of [`messages`](Self::messages).
+    /// Rows of `msg_change_<n>`, with their effect on the messages. A change may be of one of [`messages`](Self::messages).
     pub changes: Vec<ChangeRow>,
-    /// Of `group_<n>`. Settings and members are those of the event that is last in the log.
+    /// Rows of `group_<n>`. Settings and members are those of the event that is last in the log.
     pub groups: BTreeMap<GroupId, GroupDelta>,
-    /// Of `group_member_<n>`.
+    /// Rows of `group_member_<n>`.
     pub members: BTreeMap<(GroupId, UserId), GroupMemberRow>,
 }
 
@@ -217,8 +217,8 @@ impl<'a> Batch<'a> {
         months
     }
 
-    /// Existing rows with these keys are not valid: rows are committed with the offset, so the offset was lost or set back. These rows are those of
-    /// the log (ADR 0006). `None` if the offset of their partition is not updated.
+    /// The existing rows with these keys, which are not valid: rows are committed with the offset, so the offset was lost or set back. The rows of this batch
+    /// are those of the log (ADR 0006). `None` if the offset of their partition is not updated.
     fn removal(&self, n: TableNumber, table: String, keys: RemovedKeys) -> Option<Removal> {
         let mut updates = self.updates.iter();
         let update = updates.find(|update| TableNumber::from(update.partition) == n)?;

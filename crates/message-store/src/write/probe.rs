@@ -12,7 +12,7 @@ impl MessageStore {
         let sql = include_str!("../../sql/read/read_only.sql");
         let rows = session.fetch_text(sql.to_owned()).await?;
         let [row] = &rows[..] else { return Ok(false) };
-        // Newer servers have more than two values.
+        // On newer servers `read_only` has more than two values.
         let value: String = row.try_get(0)?;
         Ok(!matches!(value.as_str(), "0" | "OFF"))
     }
@@ -24,7 +24,7 @@ impl MessageStore {
     pub async fn probe_write(&self, shard: Shard) -> Result<(), StoreError> {
         let table = self.names().resume_offset(shard);
         let mut session = self.session(shard).await?;
-        // Until the end an error closes the connection, and the server rolls back.
+        // If a step before the end fails, the connection is closed, and the server rolls back.
         session.close_unless_released();
         for template in [
             WRITE_BEGIN,

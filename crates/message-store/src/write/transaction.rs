@@ -69,7 +69,7 @@ impl Removal {
         }
     }
 
-    /// Statements that remove the texts of messages again that changes still in the table have recalled or deleted: the log is being read again from
+    /// Statements that remove the texts of those messages again that changes still in the table have recalled or deleted: the log is being read again from
     /// before these changes.
     fn recalls(&self) -> Vec<String> {
         let RemovedKeys::Messages { kind, ids, changes } = &self.keys else {
@@ -133,7 +133,7 @@ impl Transaction {
         let deadline = store.statement_timeout();
         let task = tokio::spawn(async move {
             let mut session = Session::acquire(&pool, deadline).await?;
-            // Until the end an error closes the connection, and the server rolls back.
+            // If a step before the end fails, the connection is closed, and the server rolls back.
             session.close_unless_released();
             self.run(&mut session).await?;
             session.release();

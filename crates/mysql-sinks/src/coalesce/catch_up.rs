@@ -64,7 +64,7 @@ impl CatchUp {
         Some((index, outcome.expect("catching up does not panic")))
     }
 
-    /// Rows that were not written are read again the next time.
+    /// Stops catching up. Rows that were not written are read again the next time.
     pub(crate) fn abort(&mut self) {
         self.running = None;
     }

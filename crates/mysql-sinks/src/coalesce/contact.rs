@@ -68,7 +68,7 @@ fn of_message(
     [Some(senders), receivers]
 }
 
-/// The row of the user who makes the change, and the peer's. A change without a number concerns the former user alone and has no row of the peer's.
+/// The row of the user who makes the change, and the peer's. A change without a number concerns only the user who makes it, and has no row of the peer's.
 fn of_message_change(
     id: DirectConversation,
     change: &MessageChange,

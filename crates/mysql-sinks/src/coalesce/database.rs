@@ -14,7 +14,7 @@ use crate::{destination::Destination, metrics};
 /// After this many failures in a row the circuit opens.
 const MAX_FAILURES: u32 = 3;
 
-/// The shortest and the longest time until the first probe. A database that works for the longest time starts over with the shortest.
+/// The shortest and the longest time until the first probe. A database that has worked for the longest time begins again with the shortest.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// The longest time between probes: a probe that is refused costs nothing.
@@ -121,7 +121,7 @@ impl<R: MergedRow> Database<R> {
         }
     }
 
-    /// The partitions, of those in use, that are to be read for this database alone now.
+    /// The partitions that are to be read for this database alone now, out of those in use.
     pub(crate) fn to_catch_up(&self, in_use: &PartitionMap<LogPosition>) -> Vec<Partition> {
         match &self.circuit {
             Circuit::Open { .. } if self.has_recovered() => in_use.partitions().collect(),

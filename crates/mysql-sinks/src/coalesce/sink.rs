@@ -43,7 +43,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// For a database that is caught up while its circuit is open, as its metric goes on to say.
+    /// A sink that catches up one database. It leaves the metric of the database's circuit as it is.
     pub(super) fn for_catch_up(destination: Destination) -> Self {
         Self {
             databases: vec![Database::new(destination)],
@@ -51,7 +51,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Lets `catch_up` bring databases that were left out up to the others.
+    /// Lets `catch_up` bring databases that were left out up to the positions of the others.
     #[must_use]
     pub fn with(self, catch_up: CatchUp) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl<R: MergedRow> CoalescingSink<R> {
             .collect()
     }
 
-    /// Leaves out databases that are far behind another: that other one would have to wait until everything in between has been read again.
+    /// Leaves out databases that are far behind another one, which would otherwise have to wait until everything in between has been read again.
     fn leave_out_far_behind(&mut self, resumed: &[Partition]) {
         if self.catch_up.is_none() {
             return;
@@ -156,7 +156,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Leaves a partition that could not be caught up behind in that database alone, if another database has it.
+    /// Leaves out of a database the partitions in which it could not be caught up, if another database has them.
     fn leave_what_is_behind(&mut self, resumed: &[Partition]) {
         for index in 0..self.databases.len() {
             for &partition in resumed {
@@ -184,7 +184,7 @@ impl<R: MergedRow> CoalescingSink<R> {
         }
     }
 
-    /// Rows that were not written are read again by the next user of the database or its partitions.
+    /// Stops the catch-up. Rows that it has not written are read again when the database or its partitions are read next.
     fn abort_catch_up(&mut self) {
         if let Some(catch_up) = &mut self.catch_up {
             catch_up.abort();

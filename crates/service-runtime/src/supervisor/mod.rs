@@ -276,7 +276,7 @@ impl Outcome {
         }
     }
 
-    /// The failure that this ending is if it comes before the stop; every one is.
+    /// The failure of a worker that ended before the stop: every such ending is one.
     fn before_stop(self, worker: String) -> WorkerFailed {
         match self.while_stopping(worker.clone()) {
             Ok(()) => WorkerFailed::Ended { worker },

@@ -150,9 +150,9 @@ impl<'a> Session<'a> {
             bytes_per_s: self.gateway.config.user_bytes_per_s,
             ping_seconds: self.gateway.config.ping_seconds,
         };
-        // Before anything that waits in the queue.
+        // The welcome comes before anything that waits in the queue.
         self.write_frame(&frame).await?;
-        // What was kept may be older than what another gateway is about to save.
+        // A kept token is not saved again: it may be older than one that another gateway is about to save.
         if kept.is_none() {
             self.handled(token.into());
         }
@@ -216,7 +216,7 @@ pub(super) struct StreamStart {
     complaint: Option<String>,
     /// The token that was kept for a device that has lost its own.
     kept: Option<String>,
-    /// From where the connection now has its stream.
+    /// The token from which the connection now has its stream.
     welcomed: Result<SyncToken, NoStream>,
 }
 
@@ -230,8 +230,8 @@ impl From<Result<SyncToken, NoStream>> for StreamStart {
     }
 }
 
-/// Begins from the device's token, from the one that was kept if the device has lost its own, or with a sync. Whatever does not answer, that is
-/// decided within [`BEGINS_IN`], and meanwhile the connection goes on.
+/// Begins from the device's token, from the one that was kept if the device has lost its own, or with a sync. This is decided within [`BEGINS_IN`],
+/// even if MySQL or Kafka does not answer. Meanwhile the connection goes on.
 pub(super) async fn beginning(
     gateway: &Gateway,
     connection: Arc<Connection>,

@@ -1,4 +1,4 @@
-//! Whose a command is, and the partition to which it belongs. Both are told independently of `schemas`, which the sequencer uses.
+//! The author and conversation of a command, and its partition. Both are derived independently of `schemas`, which the sequencer uses.
 
 use schemas::{CommandScope, Partition, Recipient, command::Command};
 

@@ -47,13 +47,13 @@ impl KeyedId {
         [hash.h1 as u32, (hash.h1 >> 32) as u32, hash.h2 as u32]
     }
 
-    /// The first 32 bits of the hash, continued over the text.
+    /// The first 32 bits of the hash of the id and, after it, the text.
     pub(super) fn payload_hash(mut self, msg: &str) -> u32 {
         self.0.write(msg.as_bytes());
         self.0.finish128().h1 as u32
     }
 
-    /// The first 32 bits of the hash, continued over the command's content. A NUL, which no id has, separates the two.
+    /// The first 32 bits of the hash of the id and, after it, the command's content. A NUL, which no id has, separates the two.
     pub(super) fn content_hash(mut self, content: &[u8]) -> u32 {
         self.0.write(&[0]);
         self.0.write(content);

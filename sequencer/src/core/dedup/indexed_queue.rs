@@ -10,15 +10,15 @@ pub(super) trait Entry: Copy + PartialEq + fmt::Debug {
 
     fn key(&self) -> Self::Key;
 
-    /// Evenly distributed in its high and in its low bits, also for keys that somebody chose.
+    /// The hash of a key: evenly distributed in its high and in its low bits, also for keys that a client chose.
     fn hash(key: &Self::Key) -> u64;
 }
 
 /// A queue of entries with an index by key.
 ///
-/// The index is a table with open addressing and linear probing. A slot is empty (0) or has the number of an entry, counted from the first
-/// entry ever and cut to 24 bits, and 7 bits of the hash of its key. A slot whose entry left the queue is free, which its number shows, so
-/// that a removal does not touch the table; only an empty slot ends a search.
+/// The index is a table with open addressing and linear probing. A slot is empty (0) or has the number of an entry, counted from the first entry ever
+/// and cut to 24 bits, and 7 bits of the hash of its key. A slot whose entry left the queue is free: its number is no longer one of the queue's. So a
+/// removal does not touch the table. Only an empty slot ends a search.
 #[derive(Clone)]
 pub(super) struct IndexedQueue<E> {
     entries: ChunkedQueue<E>,
@@ -30,11 +30,11 @@ pub(super) struct IndexedQueue<E> {
 }
 
 const NUMBERS: u32 = 1 << 24;
-/// If more slots are used, the table is built again for the entries of that moment: between 45 and 80 percent of the slots are used, which makes 5 to
-/// 8.9 bytes for each entry.
+/// If more of the slots are used, the table is built again with the entries that are in the queue then. So between 45 and 80 percent of the slots are
+/// used, and an entry takes 5 to 8.9 bytes of the table.
 const MAX_USED_PERCENT: usize = 80;
 const NEW_TABLE_PERCENT: usize = 45;
-/// How many entries a partition may have. Ten million are about 300 MB; the senders' own entries come to a few times as much at most.
+/// How many entries a partition may have. Ten million are about 300 MB; the senders' own entries take at most a few times as much.
 pub(in crate::core) const DEDUP_MAX_ENTRIES: RangeInclusive<i64> = 1..=10_000_000;
 const _: () = assert!(*DEDUP_MAX_ENTRIES.end() < NUMBERS as i64);
 

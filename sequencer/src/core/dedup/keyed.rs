@@ -1,8 +1,8 @@
 //! The sends that were sequenced from rule version 2 on, and other commands from rule version 4 on. Heavy sending shortens only the sender's own
 //! window.
 //!
-//! The entries that all senders share go in rounds: in each, a sixty-fourth of them is new, and one sender adds at most a sixty-fourth of
-//! `dedup_max_per_sender`. A sender's further entries in that round are kept separately.
+//! The entries that all senders share are added in rounds. A round adds a sixty-fourth of `dedup_max_entries`, and one sender adds at most a
+//! sixty-fourth of `dedup_max_per_sender` in it. A sender's further entries in that round are kept separately.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const ROUNDS: i64 = 64;
 pub(in crate::core) struct KeyedEntry {
     key: [u32; 3],
     payload_hash: u32,
-    /// The low bits of its log time. The other bits follow, since no entry is more than 49 days and a second older than the state's clock.
+    /// The low bits of its log time. The other bits follow from the state's clock, since no entry is more than 49 days and a second older than that clock.
     ts: u32,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct KeyedDedup {
     shared: IndexedQueue<KeyedEntry>,
     /// How many entries each sender has added to the shared ones in this round.
     round: HashMap<UserId, u32>,
-    /// The sum of `round`.
+    /// The number of entries in this round: the sum of `round`.
     added_in_round: i64,
     /// Each sender's entries beyond the shared ones. Expired entries are removed with the first event of the next second of log time.
     own: BTreeMap<UserId, IndexedQueue<KeyedEntry>>,
@@ -132,7 +132,7 @@ impl KeyedDedup {
         self.shared().len() + self.own().map(|(_, own)| own.len()).sum::<usize>()
     }
 
-    /// The time of a send's entry, and whether their contents are equal.
+    /// The time of the entry of this send, and whether that entry has the same content as the send.
     pub(super) fn find(
         &self,
         key: &HashKey,
@@ -147,7 +147,7 @@ impl KeyedDedup {
         ))
     }
 
-    /// The same for another command.
+    /// As [`Self::find`], for a command other than a send.
     pub(super) fn find_command(
         &self,
         key: &HashKey,
@@ -195,7 +195,7 @@ impl KeyedDedup {
         self.add(command.scope.author, entry, now, rules);
     }
 
-    /// Without an author, as for an operator's command, there is no share.
+    /// A command without an author, as an operator's, needs no share: its entry is added to the shared ones.
     fn add(&mut self, author: Option<UserId>, entry: KeyedEntry, now: TimestampMs, rules: &Rules) {
         let Some(author) = author.filter(|author| !self.try_take_share(*author, rules)) else {
             self.shared.insert(entry);

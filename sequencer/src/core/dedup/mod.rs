@@ -38,7 +38,7 @@ pub(super) struct SendFields<'a> {
 pub(super) struct CommandFields<'a> {
     pub(super) scope: CommandScope,
     pub(super) id: RepeatId<'a>,
-    /// A hash of what the command asks for; 0 if the id says that.
+    /// A hash of what the command asks for; 0 if the id already says what that is.
     pub(super) content: u32,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum RepeatId<'a> {
     Given(&'a CommandId),
     /// Hiding this message is the same command whatever its id.
     Hide(Mid),
-    /// The same for clearing a group's history up to this message.
+    /// Clearing a group's history up to this message is likewise the same command.
     Clear(Mid),
 }
 
@@ -62,7 +62,7 @@ impl<'a> CommandFields<'a> {
         }
     }
 
-    /// For a change to what one user sees: `None` if a repeat is found otherwise (PROTOCOL C5).
+    /// The fields of a change to what one user sees; `None` if a repeat of it is found in another way (PROTOCOL C5).
     pub(super) fn of_view(by: UserId, to: Recipient, mid: Mid, change: &Change) -> Option<Self> {
         let id = match (change, to) {
             (Change::Hide, _) => RepeatId::Hide(mid),
@@ -110,7 +110,7 @@ impl<'a> From<&'a Message> for SendFields<'a> {
     }
 }
 
-/// A send whose client_msg_id is known, or another command whose id is.
+/// How a send with a known client_msg_id, or another command with a known id, compares with the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     /// With the same content.
@@ -136,7 +136,7 @@ impl Entry for UnkeyedEntry {
         self.key
     }
 
-    /// Anybody can compute the key, so this process hashes it again with its own random seed.
+    /// Anybody can compute the key, so this process hashes the key again with its own random seed.
     fn hash(key: &Self::Key) -> u64 {
         static SEEDED: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
         std::hash::BuildHasher::hash_one(&*SEEDED, key)
@@ -152,7 +152,7 @@ fn is_live(ts: TimestampMs, now: TimestampMs, window_ms: i64) -> bool {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Dedup {
     unkeyed: IndexedQueue<UnkeyedEntry>,
-    /// All are younger than the unkeyed ones.
+    /// All its entries are younger than the unkeyed ones.
     keyed: KeyedDedup,
 }
 
@@ -199,7 +199,7 @@ impl Dedup {
         self.unkeyed.entries().len() + self.keyed.len()
     }
 
-    /// Whether a send is known at `now`, in a state with this clock. An expired entry is not known, evicted or not.
+    /// Whether a send is known at `now`, in a state with this clock. An expired entry does not count, even if it is not evicted yet.
     pub(super) fn find(
         &self,
         send: SendFields<'_>,

@@ -108,7 +108,8 @@ impl Worker {
             runtime,
             ..
         } = self;
-        // When others may have the partitions, nothing is produced any more; and when the last revoke comes, no guard is left.
+        // Dropped before the group is left: nothing is produced once other members may have the partitions, and no revoke guard is held when the last
+        // revoke comes.
         drop(effects);
         drop(partitions);
         group.leave(&runtime);
@@ -247,7 +248,7 @@ impl Worker {
         else {
             return Ok(());
         };
-        // Even if the shell is gone: no event may follow a lost one.
+        // Checked even if the shell is gone: no event may follow a lost one.
         let failed = of_shell.iter().find_map(|one| one.outcome.as_ref().err());
         if let Some(failed) = failed {
             return Err(HaltReason::AppendFailed(failed.clone()))

@@ -52,7 +52,7 @@ pub struct Loaded {
     pub events_end: i64,
     /// The source of the last record before `events_end`; `None` if there is none.
     pub before_end: Option<Source>,
-    /// The highest leader epoch of `chat.inbound` for which the log was checked; `None` for that of the first record read.
+    /// The highest leader epoch of `chat.inbound` for which the log was checked; if `None`, the shell takes the one of the first record that it reads.
     pub inbound_leader_epoch: Option<i32>,
     /// How many events were folded after the snapshot.
     pub folded: u64,

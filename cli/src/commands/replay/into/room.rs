@@ -8,7 +8,7 @@ use schemas::topics::Topic;
 use crate::{context::CommandContext, failure::Failure};
 
 /// # Errors
-/// A server that runs on this machine has less room than the scratch would take. Of a server elsewhere it is not known.
+/// A server that runs on this machine has less room than the scratch would take. The room of a server elsewhere is not known.
 pub(super) async fn check(live: &CommandContext, scratch: &CommandContext) -> anyhow::Result<()> {
     let share = share(live, scratch).await?;
     for disk in live.messages()?.disks().await? {
@@ -19,7 +19,7 @@ pub(super) async fn check(live: &CommandContext, scratch: &CommandContext) -> an
     Ok(())
 }
 
-/// Which part of the log a scratch is made from.
+/// The share of the log from which a scratch is made.
 async fn share(live: &CommandContext, scratch: &CommandContext) -> anyhow::Result<f64> {
     let mut records = [0.0; 2];
     for (context, records) in [scratch, live].into_iter().zip(&mut records) {
