@@ -44,7 +44,6 @@ pub struct Replay<S> {
     reader: Arc<LogReader>,
     max_pending: usize,
     positions: PartitionMap<LogPosition>,
-    rests: u32,
 }
 
 impl<S: Sink> Replay<S> {
@@ -64,14 +63,7 @@ impl<S: Sink> Replay<S> {
             reader,
             max_pending,
             positions,
-            rests: 0,
         })
-    }
-
-    /// Rests after each flush for `rests` times as long as the flush took, so that the store has time for others.
-    #[must_use]
-    pub fn resting(self, rests: u32) -> Self {
-        Self { rests, ..self }
     }
 
     /// The store's positions.
@@ -179,12 +171,8 @@ impl<S: Sink> Replay<S> {
     async fn flush(&mut self) -> Result<(), SinkError> {
         let deadline = Instant::now() + RETRY_TIMEOUT;
         loop {
-            let began = Instant::now();
             match self.sink.flush().await {
-                Ok(_) => {
-                    sleep(began.elapsed() * self.rests).await;
-                    return Ok(());
-                }
+                Ok(_) => return Ok(()),
                 Err(SinkError::Transient(why)) if Instant::now() < deadline => {
                     tracing::debug!(why, "retrying");
                     sleep(RETRY).await;

@@ -13,9 +13,6 @@ use crate::{Context, Progress, RebuildError, build::fill_unresolved_reads};
 const BATCH_BYTES: usize = 512 << 10;
 const BATCH_ROWS: usize = 4_000;
 
-/// How many times as long as it writes a fill rests: an analyst can wait, and live traffic can not.
-const RESTS: u32 = 4;
-
 /// Reads the log, up to the ends that the reader of `context` sees, into all tables of its store, which nothing else writes: the projections' own
 /// sinks do that. Then sets the positions in Redis, where users are rebuilt when they are read. It may be stopped at any moment: the next call goes on.
 ///
@@ -146,8 +143,7 @@ async fn read_into(
 ) -> Result<PartitionMap<LogPosition>, RebuildError> {
     // A reader reads one range at a time.
     let reader = Arc::clone(&context.with_own_reader()?.reader);
-    let replay = Replay::begin(sink, reader, &partitions, max_pending).await?;
-    let mut replay = replay.resting(RESTS);
+    let mut replay = Replay::begin(sink, reader, &partitions, max_pending).await?;
     let report = |records| progress(Progress::Advanced(records));
     replay.up_to(ends, report).await?;
     Ok(replay.positions().clone())
