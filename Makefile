@@ -37,7 +37,7 @@ test: export RUST_TEST_THREADS := 4
 test faults: export TMPDIR := $(or $(shell tests/dev-stack/data-in-memory),$(TMPDIR),/tmp)
 
 # The program is built along with the tests, whose dependencies have more features: by itself it would be built twice.
-test: toolchain ## run all tests against servers of their own; of the fault tests a twelfth, which one follows from the commit
+test: toolchain ## run all tests against servers of their own, but only a twelfth of the fault tests, which the number of commits chooses
 	@cargo build --locked --workspace --all-targets $(TEST_FEATURES)
 	@skipped=$$(tests/system/skipped-faults $(TEST_FEATURES)) && \
 		$(TARGET_DIR)/debug/tidemark stack exec -- cargo test --locked --workspace $(TEST_FEATURES) -- --exact $$skipped

@@ -26,6 +26,7 @@ pub(crate) fn show_table(as_json: bool, answer: &Value, table: &Table) {
     let Some(next) = answer["next"].as_str() else {
         return;
     };
+    // `next` is a cursor, or the parameters of the next page, as `before_mid=5`.
     let option = |parameter: &str| match parameter.split_once('=') {
         Some((name, value)) => format!("--{} {value}", name.replace('_', "-")),
         None => format!("--cursor {parameter}"),

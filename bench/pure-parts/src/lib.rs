@@ -67,6 +67,7 @@ impl Part {
                 let encoded = events.iter().cloned().map(|event| {
                     value.clear();
                     event.encode_to(&mut value);
+                    // 1 for each event, which has bytes.
                     black_box(&value).len().min(1)
                 });
                 encoded.sum()
@@ -82,11 +83,13 @@ impl Part {
                 projector_unread::measured::fold(&batch)
             }),
             Self::new("fold-contacts", move || {
+                // Messages of a conversation share a row. As many rows as at first stand for all messages.
                 usize::from(contacts.fold(&of_batch) == rows) * COUNT
             }),
         ]
     }
 
+    /// `work` returns for how many messages it did something, which has to be [`COUNT`].
     fn new(name: &'static str, mut work: impl FnMut() -> usize + 'static) -> Self {
         let work = move || {
             let done = work();
@@ -138,7 +141,7 @@ struct InGroup {
 }
 
 impl InGroup {
-    /// After this many runs the state begins anew: as many as a count of instructions takes.
+    /// After this many runs the state begins anew. A program under callgrind runs no more often, so that no count has the copy of the state.
     const RUNS: usize = 6;
 
     fn of(members: i64) -> Self {

@@ -39,7 +39,7 @@ pub(super) async fn run(_plan: &Plan) -> Result<Vec<Row>> {
         traffic: Traffic::of_partitions(TABLES as u64),
         numbers: Numbers::default(),
     };
-    // Warms up both sides. With cold servers the first span would be slow, and its rate easy to keep.
+    // Warms up both sides. With cold servers the first span would be slow, and it would be easy for the last one to reach 0.8 of its rate.
     sides.ours().await?;
     sides.load_data().await?;
     sides.empty().await?;

@@ -46,7 +46,7 @@ const CONVERSATIONS: usize = 1_000;
 const RECEIVERS: usize = 200;
 const RATES: [f64; 2] = [1_000.0, 500.0];
 const WARM_UP_STEP: Duration = Duration::from_secs(10);
-/// How often the peer, which compiles nothing while it runs, is warmed up.
+/// How many steps warm up the peer, which has no compiler of which it could be seen that it is done.
 const WARM_UPS: usize = 2;
 const FIRST_SENDER: i64 = 7_000_000;
 const FIRST_RECEIVER: i64 = 7_500_000;
@@ -135,7 +135,7 @@ impl System {
                     "channel_id": WuKongIm::uid_text(receiver),
                     "channel_type": 1,
                     "client_msg_no": format!("{number} {:x}", rand::random::<u64>()),
-                    // In base64, of 129 bytes.
+                    // 129 bytes in base64, where they are 172: the multiple of 3 next to the 128 of the other side.
                     "payload": "eHh4".repeat(43),
                 });
                 ("/message/send", body, StatusCode::OK)

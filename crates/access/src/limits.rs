@@ -170,7 +170,7 @@ mod tests {
         let charge = |count, now| limits.charge(&user(1), Unit::Events, count, now);
         assert_eq!(charge(100, now), Ok(()));
         let wait = charge(1, now).unwrap_err();
-        // 100 at 10 a second, and the burst of 5 is there before all of it is over.
+        // The 100 and this one take 10.1 s at 10 a second, and the burst of 5 covers the last 0.5 s.
         assert_eq!(wait, Duration::from_millis(9_600));
         assert!(charge(1, now + wait - Duration::from_millis(1)).is_err());
         assert_eq!(charge(1, now + wait), Ok(()));

@@ -95,7 +95,7 @@ impl FileEntry {
     }
 
     pub(crate) fn path_of_entry(&self, dataset: Dataset) -> ObjectPath {
-        let folder = lake::entries(dataset, self.partition);
+        let folder = lake::entries_folder(dataset, self.partition);
         folder.join(name_of_entry(self.number))
     }
 

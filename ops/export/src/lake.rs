@@ -170,7 +170,7 @@ impl Lake {
         dataset: Dataset,
         partition: Partition,
     ) -> Result<Vec<FileEntry>, ExportError> {
-        let folder = entries(dataset, partition);
+        let folder = entries_folder(dataset, partition);
         let found = self
             .store
             .list(Some(&folder))
@@ -195,7 +195,7 @@ impl Lake {
         partition: Partition,
         number: usize,
     ) -> Result<Option<FileEntry>, ExportError> {
-        let path = entries(dataset, partition).join(name_of_entry(number));
+        let path = entries_folder(dataset, partition).join(name_of_entry(number));
         let found: Option<FileEntry> = self.read(&path).await?;
         if let Some(entry) = &found {
             entry.check(dataset, partition, &path)?;
@@ -273,7 +273,7 @@ impl Lake {
         bytes: Vec<u8>,
     ) -> Result<(), ExportError> {
         if self.is_folder {
-            let staged = staged(dataset).join(Uuid::new_v4().to_string());
+            let staged = staged_folder(dataset).join(Uuid::new_v4().to_string());
             self.store.put(&staged, bytes.into()).await?;
             return Ok(self.store.rename(&staged, &path.into()).await?);
         }
@@ -292,7 +292,7 @@ impl Lake {
 
     /// Removes the staged files of exporters that were killed while they wrote.
     pub(crate) async fn clear_staged(&self, dataset: Dataset) -> Result<(), ExportError> {
-        let folder = staged(dataset);
+        let folder = staged_folder(dataset);
         let staged = self.store.list(Some(&folder)).try_collect::<Vec<_>>();
         for left in staged.await? {
             let age = SystemTime::now().duration_since(left.last_modified.into());
@@ -368,11 +368,11 @@ impl Options {
     }
 }
 
-pub(crate) fn entries(dataset: Dataset, partition: Partition) -> ObjectPath {
+pub(crate) fn entries_folder(dataset: Dataset, partition: Partition) -> ObjectPath {
     manifest(dataset, &format!("p{:02}", partition.get()))
 }
 
-fn staged(dataset: Dataset) -> ObjectPath {
+fn staged_folder(dataset: Dataset) -> ObjectPath {
     manifest(dataset, "staged")
 }
 

@@ -130,6 +130,7 @@ impl MessageStore {
             return Ok(ShadowState::Unfinished);
         }
         if found.is_empty() {
+            // Offsets of shadow tables that do not exist are those of a swap whose RENAME was done. Without any, this changes nothing.
             finish_swap(self, shadows, topic, session).await?;
         } else {
             // Another set of shadow tables was begun, whose offsets do not hold for this set.
