@@ -3,10 +3,7 @@
 use std::{env, process::Command};
 
 use anyhow::{Context as _, Result, bail};
-use pure_parts::COUNT;
-
-/// How often a part is run for its figure, so that chance (the seeds of hash tables) evens out.
-const TIMES: u64 = 5;
+use pure_parts::{COUNT, MOST_RUNS};
 
 /// Instructions for one message. The cost of a run before and after the part does not depend on how often the part is run, and cancels out in the difference.
 ///
@@ -14,11 +11,12 @@ const TIMES: u64 = 5;
 /// There is no valgrind, or it fails.
 pub(crate) fn per_message(part: &str) -> Result<u64> {
     let once = counted(part, 1)?;
-    let often = counted(part, 1 + TIMES)?;
-    Ok((often - once) / TIMES / COUNT as u64)
+    let often = counted(part, MOST_RUNS)?;
+    let messages = (MOST_RUNS - 1) * COUNT;
+    Ok((often - once) / messages as u64)
 }
 
-fn counted(part: &str, times: u64) -> Result<u64> {
+fn counted(part: &str, times: usize) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(env::current_exe()?)

@@ -22,6 +22,10 @@ pub struct Part {
 /// How many messages one run of a part processes.
 pub const COUNT: usize = 5_000;
 
+/// How often a part is run at most to count its instructions. The first run is taken off, and five are left so that chance (the seeds of hash tables)
+/// evens out.
+pub const MOST_RUNS: usize = 6;
+
 /// All messages are in this partition, as they are for a worker that processes one partition.
 const PARTITION: i64 = 7;
 
@@ -141,12 +145,10 @@ struct InGroup {
 }
 
 impl InGroup {
-    /// After this many runs the state begins anew. A program under callgrind runs no more often, so that no count has the copy of the state.
-    const RUNS: usize = 6;
-
+    /// The state begins anew after [`MOST_RUNS`], so that no count has the copy of it.
     fn of(members: i64) -> Self {
         let begin = state_with_group(members);
-        let sends = traffic::sends_to_group(PARTITION, Self::RUNS * COUNT);
+        let sends = traffic::sends_to_group(PARTITION, MOST_RUNS * COUNT);
         Self {
             state: begin.clone(),
             begin,
