@@ -35,7 +35,7 @@ pub(crate) fn run(
     let inbound_topic = gateway.kafka.topic(Topic::Inbound);
     let mut fetcher = Fetcher::new(&gateway.kafka, Topic::DeadLetters)?;
     for (partition, next) in begin.iter() {
-        fetcher.start(partition, *next)?;
+        fetcher.start(partition, *next);
         gateway.hub().read_dead_letters(partition, *next);
     }
     let mut asked = Instant::now();
@@ -53,7 +53,7 @@ pub(crate) fn run(
             Ok(())
         });
         lost.note(polled, &mut fetcher)?;
-        lost.go_on(gateway, reader, &mut fetcher)?;
+        lost.go_on(gateway, reader, &mut fetcher);
         if asked.elapsed() >= POLL {
             asked = Instant::now();
             if let Err(error) = ask_for_ends(gateway, reader) {
@@ -81,36 +81,30 @@ impl Lost {
             return Err(error);
         };
         tracing::warn!("{error:#}; what has become of the sends that wait is not known");
-        fetcher.stop(*partition)?;
+        fetcher.stop(*partition);
         self.partitions.push(*partition);
         Ok(())
     }
 
     /// Goes on with what the log has by now.
-    fn go_on(
-        &mut self,
-        gateway: &Gateway,
-        reader: &LogReader,
-        fetcher: &mut Fetcher,
-    ) -> anyhow::Result<()> {
+    fn go_on(&mut self, gateway: &Gateway, reader: &LogReader, fetcher: &mut Fetcher) {
         let now = Instant::now();
         if self.partitions.is_empty() || self.retry_at.is_some_and(|at| now < at) {
-            return Ok(());
+            return;
         }
         let bounds = match reader.bounds(Topic::DeadLetters, &self.partitions) {
             Ok(bounds) => bounds,
             Err(error) => {
                 tracing::debug!(%error, "where dead letters go on is not known");
                 self.retry_at = Some(now + HaltedPartitions::RETRY);
-                return Ok(());
+                return;
             }
         };
         for (partition, bounds) in bounds {
             let next = gateway.hub().lose_dead_letters(partition, bounds);
-            fetcher.start(partition, next)?;
+            fetcher.start(partition, next);
         }
         self.partitions.clear();
-        Ok(())
     }
 }
 

@@ -134,7 +134,7 @@ impl<'a> Tail<'a> {
         let mut fetcher = Fetcher::new(&gateway.kafka, Topic::Events)?;
         let mut watermarks = PartitionMap::new();
         for (partition, next) in begin.rings.iter() {
-            fetcher.start(partition, *next)?;
+            fetcher.start(partition, *next);
             watermarks.insert(partition, SourceWatermark::from_anywhere());
         }
         Ok(Self {
@@ -173,7 +173,8 @@ impl<'a> Tail<'a> {
         if self.unwoken == 0 && !self.gateway.is_reading() {
             self.open();
         }
-        self.retry()
+        self.retry();
+        Ok(())
     }
 
     /// Takes connections once the rings reach what MySQL has, or after [`CATCH_UP`]: before that every device would be ahead of the rings.
@@ -218,7 +219,7 @@ impl<'a> Tail<'a> {
                 Ok(taken)
             }
             (Ok(taken), Some((partition, Err(unknown)))) => {
-                self.halt(partition, None, unknown)?;
+                self.halt(partition, None, unknown);
                 Ok(taken)
             }
             (Ok(taken), None) => Ok(taken),
@@ -226,7 +227,7 @@ impl<'a> Tail<'a> {
                 Some(FetchError::OutOfRange { partition, .. }) => {
                     let why = format!("{error:#}; it goes on where MySQL's projection does");
                     let retry = Instant::now() + HaltedPartitions::RETRY;
-                    self.halt(*partition, Some(retry), why)?;
+                    self.halt(*partition, Some(retry), why);
                     Ok(false)
                 }
                 _ => Err(error),
@@ -235,17 +236,11 @@ impl<'a> Tail<'a> {
     }
 
     /// Stops reading a partition, while the others go on: no token moves beyond the offset at which the partition stopped.
-    fn halt(
-        &mut self,
-        partition: Partition,
-        retry: Option<Instant>,
-        why: String,
-    ) -> anyhow::Result<()> {
-        self.fetcher.stop(partition)?;
+    fn halt(&mut self, partition: Partition, retry: Option<Instant>, why: String) {
+        self.fetcher.stop(partition);
         self.retries.insert(partition, retry);
         self.halted.halt(partition, None, why);
         self.say_what_is_halted();
-        Ok(())
     }
 
     fn goes_on(&mut self, partition: Partition) {
@@ -264,17 +259,17 @@ impl<'a> Tail<'a> {
     }
 
     /// Looks whether halted partitions can be read from MySQL's present position.
-    fn retry(&mut self) -> anyhow::Result<()> {
+    fn retry(&mut self) {
         if let Some(found) = &mut self.found {
             match found.try_recv() {
                 Ok(found) => {
                     self.found = None;
-                    self.begin_again(found)?;
+                    self.begin_again(found);
                 }
                 Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Closed) => self.found = None,
             }
-            return Ok(());
+            return;
         }
         let now = Instant::now();
         let mut due = Vec::new();
@@ -295,11 +290,10 @@ impl<'a> Tail<'a> {
                 }
             });
         }
-        Ok(())
     }
 
     /// Halted partitions are read on from MySQL's position. Connected devices missed the events before it.
-    fn begin_again(&mut self, found: PartitionMap<LogPosition>) -> anyhow::Result<()> {
+    fn begin_again(&mut self, found: PartitionMap<LogPosition>) {
         for (partition, position) in found {
             let mut hub = self.gateway.hub();
             if hub.next(partition) != position.next {
@@ -309,9 +303,8 @@ impl<'a> Tail<'a> {
             self.begin.stored.insert(partition, position);
             self.watermarks
                 .insert(partition, SourceWatermark::above(position.watermark));
-            self.fetcher.start(partition, position.next)?;
+            self.fetcher.start(partition, position.next);
         }
-        Ok(())
     }
 }
 

@@ -72,13 +72,16 @@ pub enum FetchError {
 /// A partition that is being read.
 struct Reading {
     next: NextOffset,
-    paused: bool,
+    is_paused: bool,
+    /// Whether the consumer has the partition since it was started last. The next poll sees to it that this is the opposite of `is_paused`: librdkafka's own
+    /// pause would drop the records that it has, too, and would outlast the assignment.
+    is_assigned: bool,
 }
 
 type Consumer = ReconnectingClient<BaseConsumer<NamedContext>>;
 
 /// Reads partitions of one topic from given offsets, without a group: by long polls while records come one by one, once each
-/// [`KafkaConfig::fetch_wait_ms`] while many come. One thread polls, starts, stops, pauses and resumes.
+/// [`KafkaConfig::fetch_wait_ms`] while many come. One thread polls, starts, stops, pauses and resumes; the next poll carries out what was changed before it.
 pub struct Fetcher {
     /// One for each way of asking, since the settings of a client of librdkafka cannot change. The consumer of `asking` has the partitions.
     consumers: [Consumer; 2],
@@ -88,6 +91,10 @@ pub struct Fetcher {
     pace: Pace,
     topic: String,
     reading: PartitionMap<Reading>,
+    /// Stopped and restarted partitions that the consumer still has.
+    stopped: BTreeSet<Partition>,
+    /// Whether the consumer's partitions may no longer be the wanted ones.
+    is_changed: bool,
     /// Partitions that librdkafka may have stopped reading because their position was out of range.
     suspect: BTreeSet<Partition>,
     query_after: Instant,
@@ -126,6 +133,8 @@ impl Fetcher {
             pace,
             topic: config.topic(topic),
             reading: PartitionMap::new(),
+            stopped: BTreeSet::new(),
+            is_changed: false,
             suspect: BTreeSet::new(),
             query_after: Instant::now(),
             back_in_range: VecDeque::new(),
@@ -133,65 +142,40 @@ impl Fetcher {
     }
 
     /// Starts reading a partition at `next`, not paused; a partition that is being read is restarted there.
-    ///
-    /// # Errors
-    /// [`EventLogError`] if librdkafka refuses.
-    pub fn start(&mut self, partition: Partition, next: NextOffset) -> Result<(), EventLogError> {
-        self.stop(partition)?;
-        let paused = true;
-        self.reading.insert(partition, Reading { next, paused });
-        self.resume(partition)
+    pub fn start(&mut self, partition: Partition, next: NextOffset) {
+        self.stop(partition);
+        let reading = Reading {
+            next,
+            is_paused: false,
+            is_assigned: false,
+        };
+        self.reading.insert(partition, reading);
+        self.is_changed = true;
     }
 
     /// Stops reading a partition: `poll` returns none of its records after this.
-    ///
-    /// # Errors
-    /// [`EventLogError`] if librdkafka refuses.
-    pub fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        self.pause(partition)?;
+    pub fn stop(&mut self, partition: Partition) {
+        self.take_back(partition);
         self.reading.remove(partition);
         self.suspect.remove(&partition);
         self.back_in_range.retain(|back| *back != partition);
-        Ok(())
     }
 
-    /// Pauses a started partition until [`Self::resume`]: `poll` returns none of its records meanwhile. librdkafka's own pause would drop the records that it
-    /// has, too, and would outlast the assignment.
-    ///
-    /// # Errors
-    /// [`EventLogError`] if librdkafka refuses.
-    pub fn pause(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        let Some(reading) = self.reading.get_mut(partition) else {
-            return Ok(());
-        };
-        if std::mem::replace(&mut reading.paused, true) {
-            return Ok(());
+    /// Pauses or resumes a partition that is being read: `poll` returns no record of a paused one.
+    pub fn set_paused(&mut self, partition: Partition, is_paused: bool) {
+        if let Some(reading) = self.reading.get_mut(partition) {
+            reading.is_paused = is_paused;
+            self.is_changed |= reading.is_paused == reading.is_assigned;
         }
-        self.stop_warming_up()?;
-        let list = self.positions(|of| of == partition);
-        self.consumer()
-            .incremental_unassign(&list)
-            .map_err(|e| EventLogError::new(format!("stopping {partition:?} of {}", self.topic), e))
     }
 
-    /// Resumes a paused partition.
-    ///
-    /// # Errors
-    /// [`EventLogError`] if librdkafka refuses.
-    pub fn resume(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        if !self
-            .reading
-            .get(partition)
-            .is_some_and(|reading| reading.paused)
+    fn take_back(&mut self, partition: Partition) {
+        if let Some(reading) = self.reading.get_mut(partition)
+            && std::mem::take(&mut reading.is_assigned)
         {
-            return Ok(());
+            self.stopped.insert(partition);
+            self.is_changed = true;
         }
-        self.hurry()?;
-        self.reading[partition].paused = false;
-        let list = self.positions(|of| of == partition);
-        self.consumer()
-            .incremental_assign(&list)
-            .map_err(|e| EventLogError::new(format!("starting {partition:?} of {}", self.topic), e))
     }
 
     /// Waits at most `timeout` for the next record of any started partition, and returns the result of `take` for it. The call takes about 2 s longer
@@ -208,10 +192,13 @@ impl Fetcher {
         if let Some(partition) = self.back_in_range.pop_front() {
             return Ok(Some(take(Fetched::BackInRange(partition))));
         }
+        let fatal = |fault: EventLogError| FetchError::Fatal(fault.to_string());
+        if std::mem::take(&mut self.is_changed) {
+            self.assign_changes().map_err(fatal)?;
+        }
         let waits = !timeout.is_zero();
         if waits {
-            self.choose()
-                .map_err(|fault| FetchError::Fatal(fault.to_string()))?;
+            self.choose().map_err(fatal)?;
         }
         let consumer = &self.consumers[self.asking as usize];
         let polled = loop {
@@ -278,7 +265,7 @@ impl Fetcher {
     }
 
     fn check_position(&mut self, partition: Partition) -> Result<(), FetchError> {
-        let Some(&Reading { next, paused }) = self.reading.get(partition) else {
+        let Some(&Reading { next, .. }) = self.reading.get(partition) else {
             self.suspect.remove(&partition);
             return Ok(());
         };
@@ -295,19 +282,35 @@ impl Fetcher {
                 end,
             });
         }
-        let fatal = |fault: EventLogError| FetchError::Fatal(fault.to_string());
-        self.start(partition, next).map_err(fatal)?;
-        if paused {
-            self.pause(partition).map_err(fatal)?;
-        }
+        self.take_back(partition);
+        self.suspect.remove(&partition);
         self.back_in_range.push_back(partition);
         Ok(())
     }
 
-    /// Asks at intervals for a while, so that a partition that is added or resumed waits for no long poll.
-    fn hurry(&mut self) -> Result<(), EventLogError> {
-        self.pace.hurry(Instant::now());
-        self.ask(Asking::Intervals)
+    /// Carries out what was started, stopped, paused and resumed since the last poll, with two calls of librdkafka at most: each waits for its threads.
+    fn assign_changes(&mut self) -> Result<(), EventLogError> {
+        self.stop_warming_up()?;
+        let mut taken_back = self.list(|reading| reading.is_assigned && reading.is_paused);
+        for partition in std::mem::take(&mut self.stopped) {
+            taken_back.add_partition(&self.topic, partition.get().into());
+        }
+        if taken_back.count() > 0 {
+            let done = self.consumer().incremental_unassign(&taken_back);
+            done.map_err(|e| self.not_assigned(e))?;
+        }
+        let added = self.list(|reading| !reading.is_assigned && !reading.is_paused);
+        if added.count() > 0 {
+            // At intervals, since a partition that is added waits for the answer to the request in flight.
+            self.pace.hurry(Instant::now());
+            self.ask(Asking::Intervals)?;
+            let done = self.consumer().incremental_assign(&added);
+            done.map_err(|e| self.not_assigned(e))?;
+        }
+        for reading in self.reading.values_mut() {
+            reading.is_assigned = !reading.is_paused;
+        }
+        Ok(())
     }
 
     fn choose(&mut self) -> Result<(), EventLogError> {
@@ -348,9 +351,9 @@ impl Fetcher {
     }
 
     fn assign_to(&self, asking: Asking) -> Result<(), EventLogError> {
-        let positions = self.positions(|partition| !self.reading[partition].paused);
-        let done = self.consumers[asking as usize].incremental_assign(&positions);
-        done.map_err(|e| self.not_otherwise(e))
+        let list = self.list(|reading| reading.is_assigned && !reading.is_paused);
+        let done = self.consumers[asking as usize].incremental_assign(&list);
+        done.map_err(|e| self.not_assigned(e))
     }
 
     fn unassign_from(&self, asking: Asking) -> Result<(), EventLogError> {
@@ -358,22 +361,22 @@ impl Fetcher {
         let done = consumer
             .assignment()
             .and_then(|all| consumer.incremental_unassign(&all));
-        done.map_err(|e| self.not_otherwise(e))
+        done.map_err(|e| self.not_assigned(e))
     }
 
-    fn not_otherwise(&self, error: KafkaError) -> EventLogError {
-        EventLogError::new(format!("reading {} otherwise", self.topic), error)
+    fn not_assigned(&self, error: KafkaError) -> EventLogError {
+        EventLogError::new(format!("assigning partitions of {}", self.topic), error)
     }
 
     fn consumer(&self) -> &Consumer {
         &self.consumers[self.asking as usize]
     }
 
-    /// Partitions that are being read, with their positions.
-    fn positions(&self, is_wanted: impl Fn(Partition) -> bool) -> TopicPartitionList {
+    /// Partitions with the offsets to read next.
+    fn list(&self, is_wanted: impl Fn(&Reading) -> bool) -> TopicPartitionList {
         let mut list = TopicPartitionList::with_capacity(self.reading.len());
         for (partition, reading) in self.reading.iter() {
-            if is_wanted(partition) {
+            if is_wanted(reading) {
                 list.add_partition_offset(
                     &self.topic,
                     partition.get().into(),

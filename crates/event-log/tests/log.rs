@@ -293,7 +293,7 @@ async fn a_fetcher_can_be_restarted_anywhere_and_reports_a_position_out_of_range
     blocking(move || {
         let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
         for start in [0, 2, 1] {
-            fetcher.start(partition(1), NextOffset::new(start)).unwrap();
+            fetcher.start(partition(1), NextOffset::new(start));
             let mut expected = start;
             poll_until(&mut fetcher, |fetched| match fetched.unwrap() {
                 Fetched::Record(record) => {
@@ -308,7 +308,7 @@ async fn a_fetcher_can_be_restarted_anywhere_and_reports_a_position_out_of_range
                 Fetched::BackInRange(partition) => panic!("{partition} was never out of range"),
             });
         }
-        fetcher.start(partition(1), NextOffset::new(77)).unwrap();
+        fetcher.start(partition(1), NextOffset::new(77));
         poll_until(&mut fetcher, |fetched| match fetched {
             Err(FetchError::OutOfRange {
                 partition: at,
@@ -338,12 +338,20 @@ async fn a_fetcher_reads_each_record_once_however_it_asks() {
     let config = log.config();
     let (read, paused) = (partition(1), partition(2));
     let (offsets, mut positions) = tokio::sync::mpsc::unbounded_channel();
-    let reading = blocking(move || {
+    let mut fetcher = blocking(move || {
         let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
         for partition in [read, paused] {
-            fetcher.start(partition, NextOffset::new(0)).unwrap();
+            fetcher.start(partition, NextOffset::new(0));
         }
-        fetcher.pause(paused).unwrap();
+        poll_until(
+            &mut fetcher,
+            |fetched| matches!(fetched, Ok(Fetched::EndOfPartition(at)) if at == paused),
+        );
+        fetcher.set_paused(paused, true);
+        fetcher
+    })
+    .await;
+    let reading = blocking(move || {
         let mut of_paused = 0;
         poll_until(&mut fetcher, |fetched| {
             if let Fetched::Record(record) = fetched.unwrap() {
@@ -353,7 +361,7 @@ async fn a_fetcher_reads_each_record_once_however_it_asks() {
             }
             false
         });
-        fetcher.resume(paused).unwrap();
+        fetcher.set_paused(paused, false);
         poll_until(&mut fetcher, |fetched| {
             if let Fetched::Record(record) = fetched.unwrap() {
                 assert_eq!((record.partition, record.offset), (paused, of_paused));
@@ -407,7 +415,7 @@ async fn a_position_that_comes_back_into_range_is_read_on_from() {
         let config = config.clone();
         blocking(move || {
             let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
-            fetcher.start(partition(1), NextOffset::new(2)).unwrap();
+            fetcher.start(partition(1), NextOffset::new(2));
             poll_until(&mut fetcher, |fetched| {
                 matches!(fetched, Err(FetchError::OutOfRange { .. }))
             });
@@ -442,12 +450,19 @@ async fn a_paused_partition_is_read_after_a_restart() {
     log.append_all(partition(1), &["a", "b"]).await;
     blocking(move || {
         let mut fetcher = Fetcher::new(&config, Topic::Events).unwrap();
-        fetcher.start(partition(1), NextOffset::START).unwrap();
+        fetcher.start(partition(1), NextOffset::START);
         assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
-        fetcher.pause(partition(1)).unwrap();
-        fetcher.stop(partition(1)).unwrap();
-        fetcher.start(partition(1), NextOffset::START).unwrap();
-        assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
+        for is_polled in [true, false] {
+            fetcher.set_paused(partition(1), true);
+            if is_polled {
+                fetcher
+                    .poll(Duration::ZERO, |_| panic!("it is paused"))
+                    .unwrap();
+            }
+            fetcher.stop(partition(1));
+            fetcher.start(partition(1), NextOffset::START);
+            assert_eq!(read_to(&mut fetcher, partition(1), 2), [0, 1]);
+        }
     })
     .await;
 }

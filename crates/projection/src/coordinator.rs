@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use event_log::{GroupEvent, HaltedPartitions};
+use event_log::{FetchError, GroupEvent, HaltedPartitions};
 use schemas::Partition;
 use service_runtime::ReadinessCheck;
 use tokio::{
@@ -9,10 +9,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    ProjectionError, brokers::Brokers, channels::WorkerCommand, fetch_loop::FetchLoopError,
-    lag::StoredOffsets,
-};
+use crate::{ProjectionError, brokers::Brokers, channels::WorkerCommand, lag::StoredOffsets};
 
 /// The coordinator's ends of a worker's channels.
 pub(crate) struct WorkerHandle {
@@ -42,7 +39,7 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
     pub(crate) async fn run(
         mut self,
         mut group_events: mpsc::UnboundedReceiver<GroupEvent>,
-        mut fetch_end: oneshot::Receiver<Result<(), FetchLoopError>>,
+        mut fetch_end: oneshot::Receiver<Result<(), FetchError>>,
         mut tasks: JoinSet<Result<(), String>>,
     ) -> Result<(), ProjectionError> {
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
@@ -145,7 +142,7 @@ impl<F: Fn(Partition) -> usize> Coordinator<F> {
 }
 
 fn reading_ended(
-    ended: Result<Result<(), FetchLoopError>, oneshot::error::RecvError>,
+    ended: Result<Result<(), FetchError>, oneshot::error::RecvError>,
 ) -> Result<(), ProjectionError> {
     let reason = match ended {
         Ok(Ok(())) => return Ok(()),
@@ -215,7 +212,7 @@ mod tests {
                 tokio::task::yield_now().await;
             }
             let why = FetchError::Fatal("why".to_owned());
-            end.send(Err(why.into())).unwrap();
+            end.send(Err(why)).unwrap();
         });
         let coordinator = without_workers(CancellationToken::new());
         let ended = coordinator.run(group_events, fetch_end, tasks).await;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use event_log::{EventLogError, FetchError, Fetched, Fetcher, RecordRef};
+use event_log::{FetchError, Fetched, Fetcher, RecordRef};
 use schemas::{NextOffset, Partition, PartitionMap, event::UnknownRules};
 use tokio::sync::mpsc;
 
@@ -106,15 +106,6 @@ fn take_record(
     }
 }
 
-/// Why the fetch thread ended.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchLoopError {
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    #[error(transparent)]
-    Kafka(#[from] EventLogError),
-}
-
 impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     pub(crate) fn new(
         fetcher: Fetcher,
@@ -137,21 +128,21 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     }
 
     /// Runs until every sender of commands is gone.
-    pub(crate) fn run(mut self) -> Result<(), FetchLoopError> {
+    pub(crate) fn run(mut self) -> Result<(), FetchError> {
         loop {
             loop {
                 match self.commands.try_recv() {
-                    Ok(command) => self.handle_command(command)?,
+                    Ok(command) => self.handle_command(command),
                     Err(sync_mpsc::TryRecvError::Empty) => break,
                     Err(sync_mpsc::TryRecvError::Disconnected) => return Ok(()),
                 }
             }
             self.poll_some()?;
-            self.apply_backpressure()?;
+            self.apply_backpressure();
         }
     }
 
-    fn handle_command(&mut self, command: FetchCommand) -> Result<(), FetchLoopError> {
+    fn handle_command(&mut self, command: FetchCommand) {
         match command {
             FetchCommand::Start {
                 partition,
@@ -160,32 +151,25 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 leader_epoch,
             } => {
                 let worker = (self.worker_of)(partition);
-                self.fetcher.start(partition, at.next)?;
-                if self.workers[worker].paused {
-                    self.fetcher.pause(partition)?;
-                }
+                self.fetcher.start(partition, at.next);
+                self.fetcher
+                    .set_paused(partition, self.workers[worker].paused);
                 self.discard(partition);
                 let open = OpenBatch::new(worker, generation, at, leader_epoch);
                 self.open.insert(partition, open);
             }
-            FetchCommand::Stop { partition } => self.stop(partition)?,
+            FetchCommand::Stop { partition } => self.stop(partition),
         }
-        Ok(())
     }
 
-    fn stop(&mut self, partition: Partition) -> Result<(), EventLogError> {
-        self.fetcher.stop(partition)?;
+    fn stop(&mut self, partition: Partition) {
+        self.fetcher.stop(partition);
         self.discard(partition);
-        Ok(())
     }
 
     /// Stops reading a partition until its worker has checked the log for truncation.
-    fn request_truncation_check(
-        &mut self,
-        partition: Partition,
-        leader_epoch: Option<i32>,
-    ) -> Result<(), EventLogError> {
-        self.stop(partition)?;
+    fn request_truncation_check(&mut self, partition: Partition, leader_epoch: Option<i32>) {
+        self.stop(partition);
         self.command(
             partition,
             WorkerCommand::CheckTruncation {
@@ -193,18 +177,12 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 leader_epoch,
             },
         );
-        Ok(())
     }
 
     /// Stops reading a partition that cannot be read on, and sends what was read.
-    fn halt(
-        &mut self,
-        partition: Partition,
-        before: Option<NextOffset>,
-        why: String,
-    ) -> Result<(), EventLogError> {
+    fn halt(&mut self, partition: Partition, before: Option<NextOffset>, why: String) {
         self.send_batch(partition);
-        self.stop(partition)?;
+        self.stop(partition);
         self.command(
             partition,
             WorkerCommand::Halt {
@@ -213,7 +191,6 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 why,
             },
         );
-        Ok(())
     }
 
     fn command(&self, partition: Partition, command: WorkerCommand) {
@@ -231,7 +208,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     }
 
     /// Polls until no record comes at once, or for [`POLL_RECORDS`] records.
-    fn poll_some(&mut self) -> Result<(), FetchLoopError> {
+    fn poll_some(&mut self) -> Result<(), FetchError> {
         let has_open_batches = self.open.values().any(OpenBatch::has_moved);
         let mut timeout = if has_open_batches {
             Duration::ZERO
@@ -250,7 +227,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     }
 
     /// Returns whether the poll brought anything.
-    fn poll_once(&mut self, timeout: Duration) -> Result<bool, FetchLoopError> {
+    fn poll_once(&mut self, timeout: Duration) -> Result<bool, FetchError> {
         let Self {
             fetcher,
             workers,
@@ -286,10 +263,10 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                     (None, Found::End(end))
                 };
                 let why = describe(partition, &[Truncation { next, found }], &self.settings);
-                self.halt(partition, before, why)?;
+                self.halt(partition, before, why);
                 return Ok(false);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         // A poll without a record does not show that the brokers answer.
         if next.is_some() && std::mem::take(&mut self.last_poll_failed) {
@@ -299,11 +276,11 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             self.send_open_batches();
             return Ok(false);
         };
-        self.handle_next(next)?;
+        self.handle_next(next);
         Ok(true)
     }
 
-    fn handle_next(&mut self, next: Next) -> Result<(), EventLogError> {
+    fn handle_next(&mut self, next: Next) {
         match next {
             Next::Continue => {}
             Next::Halt {
@@ -312,15 +289,14 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
                 unknown,
             } => {
                 let why = format!("chat.events at offset {offset}: {unknown}");
-                self.halt(partition, Some(NextOffset::new(offset)), why)?;
+                self.halt(partition, Some(NextOffset::new(offset)), why);
             }
             Next::SendBatch(partition) => self.send_batch(partition),
             Next::CheckTruncation {
                 partition,
                 leader_epoch,
-            } => self.request_truncation_check(partition, leader_epoch)?,
+            } => self.request_truncation_check(partition, leader_epoch),
         }
-        Ok(())
     }
 
     fn send_open_batches(&mut self) {
@@ -345,7 +321,7 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
     }
 
     /// Pauses the partitions of workers with too many queued bytes, and resumes them at half of the limit.
-    fn apply_backpressure(&mut self) -> Result<(), EventLogError> {
+    fn apply_backpressure(&mut self) {
         for number in 0..self.workers.len() {
             let worker = &mut self.workers[number];
             let queued = worker.queued.load(Ordering::Relaxed);
@@ -356,28 +332,24 @@ impl<F: Fn(Partition) -> usize> FetchLoop<F> {
             };
             if pause != worker.paused {
                 worker.paused = pause;
-                self.set_paused(number, pause)?;
+                self.set_paused(number, pause);
             }
         }
-        Ok(())
     }
 
     /// Pauses or resumes a worker's partitions. A pause sends their open batches: open batches count as queued, and no further record would complete
     /// them.
-    fn set_paused(&mut self, worker: usize, pause: bool) -> Result<(), EventLogError> {
+    fn set_paused(&mut self, worker: usize, pause: bool) {
         let of_worker = |(partition, open): (Partition, &OpenBatch)| {
             (open.worker == worker).then_some(partition)
         };
         let partitions: Vec<Partition> = self.open.iter().filter_map(of_worker).collect();
         for partition in partitions {
+            self.fetcher.set_paused(partition, pause);
             if pause {
-                self.fetcher.pause(partition)?;
                 self.send_batch(partition);
-            } else {
-                self.fetcher.resume(partition)?;
             }
         }
-        Ok(())
     }
 }
 
@@ -422,21 +394,19 @@ mod tests {
         );
         for partition in Partition::all() {
             let at = LogPosition::default();
-            fetch
-                .handle_command(FetchCommand::Start {
-                    partition,
-                    at,
-                    generation: AssignmentGeneration::default(),
-                    leader_epoch: None,
-                })
-                .unwrap();
+            fetch.handle_command(FetchCommand::Start {
+                partition,
+                at,
+                generation: AssignmentGeneration::default(),
+                leader_epoch: None,
+            });
         }
         (fetch, batches)
     }
 
     fn take(fetch: &mut OneWorker, record: &Record) {
         let next = take_record(&mut fetch.open, &fetch.workers, &record.by_ref());
-        fetch.handle_next(next).unwrap();
+        fetch.handle_next(next);
     }
 
     fn queued(fetch: &OneWorker) -> usize {
@@ -452,7 +422,7 @@ mod tests {
             for partition in 0..64 {
                 let record = value(partition, offset, vec![0xff; 16 << 10]);
                 take(&mut fetch, &record);
-                fetch.apply_backpressure().unwrap();
+                fetch.apply_backpressure();
                 taken += 16 << 10;
                 if fetch.workers[0].paused {
                     break 'filling;
@@ -470,7 +440,7 @@ mod tests {
         }
         assert_eq!(sent, queued(&fetch));
         fetch.workers[0].queued.fetch_sub(sent, Ordering::Relaxed);
-        fetch.apply_backpressure().unwrap();
+        fetch.apply_backpressure();
         assert!(!fetch.workers[0].paused);
     }
 
@@ -480,9 +450,7 @@ mod tests {
         let partition = 3_i64.try_into().unwrap();
         take(&mut fetch, &record(3, 0, 100));
         assert!(queued(&fetch) > 100);
-        fetch
-            .handle_command(FetchCommand::Stop { partition })
-            .unwrap();
+        fetch.handle_command(FetchCommand::Stop { partition });
         assert_eq!(queued(&fetch), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use event_log::{Fetcher, GroupMember, HaltedPartitions, KafkaConfig, LogReader};
+use event_log::{FetchError, Fetcher, GroupMember, HaltedPartitions, KafkaConfig, LogReader};
 use metrics::Counter;
 use schemas::{Partition, topics::Topic};
 use service_runtime::ReadinessCheck;
@@ -21,7 +21,7 @@ use crate::{
     channels::FetchCommand,
     coordinator::{Coordinator, WorkerHandle},
     dead_letters::DeadLetters,
-    fetch_loop::{FetchLoop, FetchLoopError, WorkerQueue},
+    fetch_loop::{FetchLoop, WorkerQueue},
     lag,
     worker::{PartitionWorker, WorkerChannels},
 };
@@ -158,7 +158,7 @@ fn start_workers<S: Sink>(
 fn spawn_fetch_thread<F>(
     group: &str,
     fetch_loop: FetchLoop<F>,
-) -> oneshot::Receiver<Result<(), FetchLoopError>>
+) -> oneshot::Receiver<Result<(), FetchError>>
 where
     F: Fn(Partition) -> usize + Send + 'static,
 {

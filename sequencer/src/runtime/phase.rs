@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use event_log::{AssignmentGeneration, EventLogError, Fetcher, RevokeGuard};
-use schemas::Partition;
+use event_log::{AssignmentGeneration, RevokeGuard};
 
 use crate::shell::{Counts, PartitionShell};
 
@@ -94,7 +93,6 @@ impl Phase {
 pub(super) struct Owned {
     pub(super) shell: PartitionShell,
     pub(super) generation: AssignmentGeneration,
-    paused: bool,
     /// The counts that are already in the totals.
     pub(super) counted: Counts,
 }
@@ -104,26 +102,7 @@ impl Owned {
         Self {
             shell,
             generation,
-            paused: false,
             counted: Counts::default(),
-        }
-    }
-
-    /// Pauses the partition while its shell cannot take more records.
-    pub(super) fn apply_backpressure(
-        &mut self,
-        fetcher: &mut Fetcher,
-        partition: Partition,
-    ) -> Result<(), EventLogError> {
-        let pause = !self.shell.wants_more();
-        if pause == self.paused {
-            return Ok(());
-        }
-        self.paused = pause;
-        if pause {
-            fetcher.pause(partition)
-        } else {
-            fetcher.resume(partition)
         }
     }
 }

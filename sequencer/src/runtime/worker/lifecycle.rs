@@ -42,17 +42,16 @@ impl Worker {
         partition: Partition,
         generation: AssignmentGeneration,
         loaded: Loaded,
-    ) -> anyhow::Result<()> {
+    ) {
         let now = self.now_ms;
         let shell = PartitionShell::start(partition, loaded, self.shell_config, now);
         let next = NextOffset::new(shell.next_inbound());
-        self.fetcher.start(partition, next)?;
+        self.fetcher.start(partition, next);
         self.halted.resumed(partition, next);
         self.set(
             partition,
             Some(Phase::Working(Owned::new(shell, generation))),
         );
-        Ok(())
     }
 
     /// Drops a partition that cannot go on. It is loaded again after `retry_in`, if given.
@@ -62,10 +61,10 @@ impl Worker {
         before: Option<NextOffset>,
         why: String,
         retry_in: Option<Duration>,
-    ) -> anyhow::Result<()> {
-        self.fetcher.stop(partition)?;
+    ) {
+        self.fetcher.stop(partition);
         let Some(generation) = self.partitions.get(partition).map(Phase::generation) else {
-            return Ok(());
+            return;
         };
         self.halted.halt(partition, before, why);
         let retry_at = retry_in.map(|retry_in| Instant::now() + retry_in);
@@ -76,25 +75,19 @@ impl Worker {
                 retry_at,
             }),
         );
-        Ok(())
     }
 
     /// Loads a partition again. The load compares the log with what was sequenced from it.
-    pub(super) fn restart(&mut self, partition: Partition) -> anyhow::Result<()> {
+    pub(super) fn restart(&mut self, partition: Partition) {
         if let Some(Phase::Working(_)) = self.partitions.get(partition) {
             tracing::warn!(%partition, "its position was out of range in chat.inbound for a while; restarting");
-            self.stop(partition, || Then::Reload)?;
+            self.stop(partition, || Then::Reload);
         }
-        Ok(())
     }
 
     /// Stops reading a partition, and waits for its records in flight before `then`.
-    pub(super) fn stop(
-        &mut self,
-        partition: Partition,
-        then: impl FnOnce() -> Then,
-    ) -> anyhow::Result<()> {
-        self.fetcher.stop(partition)?;
+    pub(super) fn stop(&mut self, partition: Partition, then: impl FnOnce() -> Then) {
+        self.fetcher.stop(partition);
         let owned = self.partitions.remove(partition);
         if let Some(owned) = owned.and_then(Phase::into_owned) {
             let leaving = Phase::Leaving {
@@ -105,20 +98,14 @@ impl Worker {
             self.partitions.insert(partition, leaving);
         }
         self.publisher.phase_changed();
-        Ok(())
     }
 
-    pub(super) fn leave(
-        &mut self,
-        partitions: &[Partition],
-        guard: RevokeGuard,
-    ) -> anyhow::Result<()> {
+    pub(super) fn leave(&mut self, partitions: &[Partition], guard: RevokeGuard) {
         let guard = Arc::new(guard);
         for &partition in partitions {
             self.halted.release(partition);
-            self.stop(partition, || Then::Release(Arc::clone(&guard)))?;
+            self.stop(partition, || Then::Release(Arc::clone(&guard)));
         }
-        Ok(())
     }
 
     /// Drops a partition's shell.

@@ -142,11 +142,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Stops reading, and waits for records in flight.
+    /// Waits for records in flight, without reading any more.
     fn drain(&mut self) -> anyhow::Result<()> {
-        for partition in self.partitions.partitions() {
-            self.fetcher.stop(partition)?;
-        }
         let deadline = Instant::now() + LEAVE_DEADLINE;
         while (self.has_pending_outputs() || self.effects.has_snapshots_in_flight())
             && Instant::now() < deadline
@@ -175,7 +172,7 @@ impl Worker {
                 }
                 GroupEvent::Revoked { partitions, guard } => {
                     tracing::info!(count = partitions.len(), "revoked");
-                    self.leave(&partitions, guard)?;
+                    self.leave(&partitions, guard);
                 }
                 GroupEvent::Failed(why) => anyhow::bail!("consumer group: {why}"),
             }
@@ -196,10 +193,10 @@ impl Worker {
                     for (partition, generation) in starts {
                         let loaded = loaded.remove(partition);
                         match loaded.expect("a load has every partition of its request") {
-                            Ok(loaded) => self.begin(partition, generation, loaded)?,
+                            Ok(loaded) => self.begin(partition, generation, loaded),
                             Err(refused) => {
                                 let retry_in = Some(HaltedPartitions::RETRY);
-                                self.halt(partition, None, refused.to_string(), retry_in)?;
+                                self.halt(partition, None, refused.to_string(), retry_in);
                             }
                         }
                     }
@@ -317,11 +314,11 @@ impl Worker {
             })?;
         }
         for partition in back_in_range {
-            self.restart(partition)?;
+            self.restart(partition);
         }
         if let Some((partition, why)) = out_of_range {
             // The partition is not halted here, because its decisions are still to be appended.
-            self.fetcher.stop(partition)?;
+            self.fetcher.stop(partition);
             self.drive(partition, None, |shell, now, io| {
                 shell.on_out_of_range(why, now, io)
             })?;
@@ -370,13 +367,14 @@ impl Worker {
         }
         let mut io = self.effects.of(partition, owned.generation);
         match call(&mut owned.shell, now, &mut io) {
-            NextAction::Continue if is_working => {
-                Ok(owned.apply_backpressure(&mut self.fetcher, partition)?)
+            NextAction::Continue => {
+                self.fetcher
+                    .set_paused(partition, !owned.shell.wants_more());
+                Ok(())
             }
-            NextAction::Continue => Ok(()),
             NextAction::Reload => {
                 tracing::info!(%partition, "another owner has written, or chat.inbound has a new leader; starting again from the log");
-                self.fetcher.stop(partition)?;
+                self.fetcher.stop(partition);
                 self.finish_leaving(partition);
                 Ok(())
             }
@@ -386,7 +384,8 @@ impl Worker {
             NextAction::Halt(reason) if is_working => {
                 let before = reason.before().map(NextOffset::new);
                 let retry_in = (!reason.needs_restart()).then_some(HaltedPartitions::RETRY);
-                self.halt(partition, before, reason.to_string(), retry_in)
+                self.halt(partition, before, reason.to_string(), retry_in);
+                Ok(())
             }
             // The partition is leaving in any case.
             NextAction::Halt(_) => {

@@ -59,7 +59,7 @@ impl Follower {
     fn start(config: &KafkaConfig) -> Result<Self> {
         let mut fetcher = Fetcher::new(config, Topic::Events)?;
         for partition in Partition::all() {
-            fetcher.start(partition, NextOffset::START)?;
+            fetcher.start(partition, NextOffset::START);
         }
         let (_stop, stopped) = mpsc::channel();
         let (read, failed) = (Arc::new(AtomicI64::new(-1)), Arc::default());
