@@ -81,8 +81,9 @@ pub(crate) fn event(line: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
         let right = format_args!("an object with one of {members}");
         Problem::invalid_field("body", wrong, right)
     })?;
-    post.and_then(|post| post.identified(None))
-        .map_err(|problem| problem.within(member))
+    let mut post = post.map_err(|problem| problem.within(member))?;
+    post.identify(None)?;
+    Ok(post)
 }
 
 /// The post of a command that is not a message.

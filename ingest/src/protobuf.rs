@@ -107,8 +107,9 @@ pub(crate) fn event(item: &[u8], max_msg_bytes: usize) -> Result<Post, Problem> 
             with_gid(change).and_then(checked::<_, ChangeGroup>),
         ),
     };
-    let post = post.map_err(|problem| problem.within(member))?;
-    post.identified(beside)
+    let mut post = post.map_err(|problem| problem.within(member))?;
+    post.identify(beside)?;
+    Ok(post)
 }
 
 /// Checks the fields of a command that has no text to limit.

@@ -29,7 +29,8 @@ pub(crate) async fn post(
         let encoding = SingleEncoding::of(&parts.headers)?;
         let (bytes, permit) = read_body(poster, caller, &mut body, deadline).await?;
         poster.charge_size(caller, bytes.len())?;
-        let mut post = parse(encoding, &bytes)?.identified(idempotency_key(&parts.headers)?)?;
+        let mut post = parse(encoding, &bytes)?;
+        post.identify(idempotency_key(&parts.headers)?)?;
         poster.admit(caller, &mut post).await?;
         let id = post.retry_id();
         let gid = post.created_group();

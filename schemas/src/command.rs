@@ -35,38 +35,37 @@ pub enum Command {
     SetProfile(Profile),
 }
 
+/// What `$of_kind` is for the kind of a command, by static dispatch: a call through `dyn` also makes the compiler copy commands.
+macro_rules! of_kind {
+    ($command:expr, $kind:ident => $of_kind:expr) => {
+        match $command {
+            Self::Send($kind) => $of_kind,
+            Self::ReadAck($kind) => $of_kind,
+            Self::Control($kind) => $of_kind,
+            Self::ChangeMessage($kind) => $of_kind,
+            Self::ChangeContact($kind) => $of_kind,
+            Self::ChangeGroup($kind) => $of_kind,
+            Self::SetProfile($kind) => $of_kind,
+        }
+    };
+}
+
 impl Command {
     /// The command as its kind.
     #[must_use]
     pub fn kind(&self) -> &dyn CommandKind {
-        match self {
-            Self::Send(send) => send,
-            Self::ReadAck(ack) => ack,
-            Self::Control(control) => control,
-            Self::ChangeMessage(change) => change,
-            Self::ChangeContact(change) => change,
-            Self::ChangeGroup(change) => change,
-            Self::SetProfile(profile) => profile,
-        }
+        of_kind!(self, kind => kind)
     }
 
     /// The command as its kind, mutable.
     pub fn kind_mut(&mut self) -> &mut dyn CommandKind {
-        match self {
-            Self::Send(send) => send,
-            Self::ReadAck(ack) => ack,
-            Self::Control(control) => control,
-            Self::ChangeMessage(change) => change,
-            Self::ChangeContact(change) => change,
-            Self::ChangeGroup(change) => change,
-            Self::SetProfile(profile) => profile,
-        }
+        of_kind!(self, kind => kind)
     }
 
     /// The scope in which the command's id is unique.
     #[must_use]
     pub fn scope(&self) -> CommandScope {
-        self.kind().scope()
+        of_kind!(self, kind => kind.scope())
     }
 
     /// The conversation it belongs to; `None` for a profile and for control.
@@ -85,7 +84,8 @@ impl Command {
     #[must_use]
     pub fn rule_version(&self) -> u32 {
         let in_group = matches!(self.scope().to, Some(Recipient::Group(_)));
-        self.kind().rule_version().max(if in_group { 3 } else { 1 })
+        let of_kind = of_kind!(self, kind => kind.rule_version());
+        of_kind.max(if in_group { 3 } else { 1 })
     }
 
     /// The first field, by its name in the `.proto` file, in which `body` differs from what this command asks for. `None` if `body` can be
@@ -190,11 +190,14 @@ impl InboundValue {
     /// # Errors
     /// [`Malformed`] if the bytes are not a command, or a field is outside what its docs allow.
     pub fn parse(value: &[u8]) -> Result<Self, Malformed> {
-        let decoded = match fast_decoder::command(value) {
-            Some(command) => Ok(command),
-            None => proto::InboundCommand::decode(value),
-        };
-        let command = decoded
+        if let Some((send, words)) = fast_decoder::send(value) {
+            return Ok(Self {
+                words: words.map(WordVerdict::try_from).transpose()?,
+                command: Command::Send(send.try_into()?),
+                id: String::new(),
+            });
+        }
+        let command = proto::InboundCommand::decode(value)
             .map_err(|e| Malformed::new("value", format!("is not an InboundCommand ({e})")))?;
         let words = command.words.map(WordVerdict::try_from).transpose()?;
         let id = command.command_id;

@@ -104,20 +104,30 @@ pub enum Body {
     Profile(Profile),
 }
 
+/// What `$of_kind` is for the kind of an event, by static dispatch: a call through `dyn` also makes the compiler copy events. `None` for progress.
+macro_rules! of_kind {
+    ($body:expr, $kind:ident => $of_kind:expr) => {
+        match $body {
+            Self::Message($kind) => Some($of_kind),
+            Self::ReadPosition($kind) => Some($of_kind),
+            Self::Control($kind) => Some($of_kind),
+            Self::MessageChange($kind) => Some($of_kind),
+            Self::ContactChange($kind) => Some($of_kind),
+            Self::GroupChange(change) => {
+                let $kind = &**change;
+                Some($of_kind)
+            }
+            Self::Profile($kind) => Some($of_kind),
+            Self::Progress => None,
+        }
+    };
+}
+
 impl Body {
     /// The event as its kind; `None` for progress.
     #[must_use]
     pub fn kind(&self) -> Option<&dyn EventKind> {
-        Some(match self {
-            Self::Message(message) => message,
-            Self::ReadPosition(position) => position,
-            Self::Control(rules) => rules,
-            Self::MessageChange(change) => change,
-            Self::ContactChange(change) => change,
-            Self::GroupChange(change) => &**change,
-            Self::Profile(profile) => profile,
-            Self::Progress => return None,
-        })
+        of_kind!(self, kind => kind)
     }
 
     /// All that [`Self::label`] returns.
@@ -135,19 +145,19 @@ impl Body {
     /// The name of the kind of event, in metrics, exports and reports.
     #[must_use]
     pub fn label(&self) -> &'static str {
-        self.kind().map_or("progress", EventKind::label)
+        of_kind!(self, kind => kind.label()).unwrap_or("progress")
     }
 
     /// What its texts and lists take, bytes.
     #[must_use]
     pub fn extra_bytes(&self) -> usize {
-        self.kind().map_or(0, EventKind::extra_bytes)
+        of_kind!(self, kind => kind.extra_bytes()).unwrap_or(0)
     }
 
     /// The scope in which the id of the event's command is unique; `None` for progress, which has no command.
     #[must_use]
     pub fn scope(&self) -> Option<CommandScope> {
-        self.kind().map(EventKind::scope)
+        of_kind!(self, kind => kind.scope())
     }
 
     /// The read positions between two users that the event raises, unless they are higher already: one for a read position, both for a user who

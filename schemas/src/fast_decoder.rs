@@ -5,9 +5,8 @@
 //! all values on the topics are canonical, and every consumer decodes every one of them.
 
 use crate::proto::{
-    AppliedCommand, DeviceClass, InboundCommand, IngestEvent, MessageSequenced, ReadPositionMoved,
-    SendMessage, SequencedEvent, Source, WordAction, WordVerdict, inbound_command, ingest_event,
-    sequenced_event,
+    AppliedCommand, DeviceClass, IngestEvent, MessageSequenced, ReadPositionMoved, SendMessage,
+    SequencedEvent, Source, WordAction, WordVerdict, ingest_event, sequenced_event,
 };
 
 /// Decodes an event that is a message or a read position.
@@ -32,17 +31,12 @@ pub(crate) fn event(value: &[u8]) -> Option<SequencedEvent> {
     })
 }
 
-/// Decodes a command that is a send.
-pub(crate) fn command(value: &[u8]) -> Option<InboundCommand> {
+/// Decodes an `InboundCommand` that is a send, and the verdict of the word filter.
+pub(crate) fn send(value: &[u8]) -> Option<(SendMessage, Option<WordVerdict>)> {
     let mut fields = Fields(value);
     let send = send_message(fields.message(1)??)?;
-    let command = Some(inbound_command::Command::SendMessage(send));
     let words = words(&mut fields)?;
-    fields.end(InboundCommand {
-        command,
-        command_id: String::new(),
-        words,
-    })
+    fields.end((send, words))
 }
 
 /// Decodes an item of a batch that is a message.
@@ -225,6 +219,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
+    use crate::proto::{InboundCommand, inbound_command};
 
     fn any_source() -> impl Strategy<Value = Option<Source>> {
         option::of((any::<u32>(), any::<i64>(), any::<i32>()).prop_map(
@@ -280,7 +275,7 @@ mod tests {
         option::of(verdict.prop_map(|(action, dictionary)| WordVerdict { action, dictionary }))
     }
 
-    fn any_send() -> impl Strategy<Value = InboundCommand> {
+    fn any_send() -> impl Strategy<Value = (SendMessage, Option<WordVerdict>)> {
         let users = (any::<i64>(), 0..3_i64, any::<bool>(), 0..3_i64);
         let all = (users, ".{0,9}", ".{0,300}", any_words());
         all.prop_map(|((srcid, destid, by_user, gid), id, msg, words)| {
@@ -292,12 +287,16 @@ mod tests {
                 by_user,
                 gid,
             };
-            InboundCommand {
-                command: Some(inbound_command::Command::SendMessage(send)),
-                command_id: String::new(),
-                words,
-            }
+            (send, words)
         })
+    }
+
+    fn inbound((send, words): (SendMessage, Option<WordVerdict>)) -> InboundCommand {
+        InboundCommand {
+            command: Some(inbound_command::Command::SendMessage(send)),
+            command_id: String::new(),
+            words,
+        }
     }
 
     /// `value` with some bytes changed, removed or repeated.
@@ -327,7 +326,8 @@ mod tests {
             if !has_unknown_device {
                 prop_assert_eq!(super::event(&event.encode_to_vec()), Some(event));
             }
-            prop_assert_eq!(command(&send.encode_to_vec()), Some(send));
+            let value = inbound(send.clone()).encode_to_vec();
+            prop_assert_eq!(super::send(&value), Some(send));
         }
 
         #[test]
@@ -340,9 +340,9 @@ mod tests {
             if let Some(read) = super::event(&value) {
                 prop_assert_eq!(SequencedEvent::decode(&*value), Ok(read));
             }
-            let value = mangled(send.encode_to_vec(), &changes);
-            if let Some(read) = command(&value) {
-                prop_assert_eq!(InboundCommand::decode(&*value), Ok(read));
+            let value = mangled(inbound(send).encode_to_vec(), &changes);
+            if let Some(read) = super::send(&value) {
+                prop_assert_eq!(InboundCommand::decode(&*value), Ok(inbound(read)));
             }
             // A send is the first field of an ingest event, too.
             if let Some(read) = ingest_event(&value) {

@@ -304,7 +304,7 @@ fn checked_id(text: String, max_bytes: usize) -> Result<String, InvalidValue> {
         "is empty".to_owned()
     } else if text.len() > max_bytes {
         format!("has {} bytes", text.len())
-    } else if text.chars().any(char::is_control) {
+    } else if !is_printable_ascii(&text) && text.chars().any(char::is_control) {
         "has a control character".to_owned()
     } else {
         return Ok(text);
@@ -312,6 +312,13 @@ fn checked_id(text: String, max_bytes: usize) -> Result<String, InvalidValue> {
     Err(InvalidValue::new(format!(
         "{wrong}; must be 1 to {max_bytes} bytes of UTF-8 without control characters"
     )))
+}
+
+/// Looks at all bytes, without an end at the first that is none: so the compiler takes several at a time, and most ids need no more.
+fn is_printable_ascii(text: &str) -> bool {
+    let is_printable = |byte| (b' '..=b'~').contains(&byte);
+    text.bytes()
+        .fold(true, |all, byte| all & is_printable(byte))
 }
 
 impl From<ClientMsgId> for String {

@@ -32,7 +32,7 @@ pub(crate) fn text(msg: String) -> Result<String, Malformed> {
     if msg.is_empty() {
         return Err(Malformed::new("msg", "is empty; must be at least one byte"));
     }
-    if msg.as_bytes().contains(&0) {
+    if memchr::memchr(0, msg.as_bytes()).is_some() {
         return Err(Malformed::new(
             "msg",
             "has a NUL character; must be UTF-8 without NUL",

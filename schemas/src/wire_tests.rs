@@ -50,13 +50,15 @@ fn is_written(value: &[u8], wire: &DynamicMessage) {
 /// Reads a command; if it is a send, with the fast decoder too.
 fn read_command(wire: &DynamicMessage) -> InboundValue {
     let value = wire.encode_to_vec();
-    let by_prost = proto::InboundCommand::decode(&*value).unwrap();
-    let is_send = matches!(
-        by_prost.command,
-        Some(inbound_command::Command::SendMessage(_))
-    );
-    let fast = (is_send && by_prost.command_id.is_empty()).then_some(by_prost);
-    assert_eq!(fast_decoder::command(&value), fast, "{wire}");
+    let fast = match proto::InboundCommand::decode(&*value).unwrap() {
+        proto::InboundCommand {
+            command: Some(inbound_command::Command::SendMessage(send)),
+            command_id,
+            words,
+        } if command_id.is_empty() => Some((send, words)),
+        _ => None,
+    };
+    assert_eq!(fast_decoder::send(&value), fast, "{wire}");
     let read = InboundValue::parse(&value);
     let by_prost = InboundValue::parse(&[&value[..], &UNKNOWN_FIELD].concat());
     assert_eq!(read, by_prost, "{wire}");

@@ -1,7 +1,9 @@
 //! Appends to `chat.inbound`.
 
+use std::fmt::Write as _;
+
 use event_log::{AppendRecord, ProducerSettings};
-use schemas::{CommandId, Partition, command::InboundValue, kind::Retry};
+use schemas::{CommandId, CommandScope, Partition, command::InboundValue, kind::Retry};
 
 use crate::{byte_budget::cost_bytes, config::IngestConfig, post::Post};
 
@@ -27,17 +29,24 @@ impl From<Post> for InboundRecord {
             label: kind.label(),
             retry: kind.retry(),
             partition: scope.partition().expect("no post is a control"),
-            key: scope.key().to_string(),
+            key: key_of(scope),
             value: InboundValue {
+                command: post.command,
                 id: post
                     .command_id
                     .map_or_else(String::new, CommandId::into_string),
                 words: post.words,
-                ..post.command.into()
             }
             .encode(),
         }
     }
+}
+
+/// With room for two uids: a key that grew would cost more than the text.
+fn key_of(scope: CommandScope) -> String {
+    let mut key = String::with_capacity(40);
+    write!(key, "{}", scope.key()).expect("a string takes anything");
+    key
 }
 
 impl InboundRecord {

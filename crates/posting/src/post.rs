@@ -102,9 +102,9 @@ impl Post {
         })
     }
 
-    /// The post with an id: that of the body, or the one that was given beside it as `field`, or a generated one. An id is generated before the first append,
-    /// so whatever a producer appends twice has the same id (PROTOCOL S15).
-    pub fn identified(self, beside: Option<(&str, String)>) -> Result<Self, Problem> {
+    /// Sees to it that the post has an id: that of the body, or the one that was given beside it as `field`, or a generated one. An id is generated before
+    /// the first append, so whatever a producer appends twice has the same id (PROTOCOL S15).
+    pub fn identify(&mut self, beside: Option<(&str, String)>) -> Result<(), Problem> {
         match (beside, self.given_id()) {
             (Some((field, given)), Some((name, known))) if known != given => {
                 let wrong = |other: &str| format!("is another than {other}");
@@ -114,9 +114,12 @@ impl Post {
                     FieldError::new(name, wrong(field), right),
                 ]))
             }
-            (_, Some(_)) => Ok(self),
-            (Some((field, given)), None) => self.with_id(field, given),
-            (None, None) => Ok(self.with_generated_id()),
+            (_, Some(_)) => Ok(()),
+            (Some((field, given)), None) => self.set_id(field, given),
+            (None, None) => {
+                self.generate_id();
+                Ok(())
+            }
         }
     }
 
@@ -132,23 +135,22 @@ impl Post {
         }
     }
 
-    fn with_id(mut self, field: &str, id: String) -> Result<Self, Problem> {
+    fn set_id(&mut self, field: &str, id: String) -> Result<(), Problem> {
         match &mut self.command {
             Command::Send(send) => send.client_msg_id = checked_id(field, id)?,
             _ => self.command_id = Some(checked_id(field, id)?),
         }
         self.generated_id = None;
-        Ok(self)
+        Ok(())
     }
 
     /// A message has one already.
-    fn with_generated_id(mut self) -> Self {
+    fn generate_id(&mut self) {
         if !matches!(self.command, Command::Send(_)) {
             let id = Uuid::now_v7();
             self.command_id = CommandId::try_from(id.to_string()).ok();
             self.generated_id = Some(id);
         }
-        self
     }
 
     /// Checks that `caller` may post it (only its author may, or a service in the author's name), and sets which of the two it was, in commands for
@@ -395,12 +397,13 @@ mod tests {
         let leave = |in_body: Option<&str>| leave().with_command_id(in_body.map(str::to_owned));
         for is_send in [true, false] {
             let with = |in_body: Option<&str>, beside| {
-                let post = if is_send {
+                let mut post = if is_send {
                     send(in_body)
                 } else {
                     leave(in_body)
-                };
-                post?.identified(beside).map(id_of)
+                }?;
+                post.identify(beside)?;
+                Ok::<_, Problem>(id_of(post))
             };
             assert_eq!(with(Some("mine"), None).unwrap(), "mine");
             assert_eq!(with(Some("mine"), beside("mine")).unwrap(), "mine");

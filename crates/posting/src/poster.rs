@@ -156,7 +156,8 @@ impl Poster {
                 .singles
                 .try_acquire(caller, cost_bytes(bytes) as usize);
             let permit = permit.map_err(over_capacity)?;
-            let mut post = Post::from(self.checked(command)?).identified(None)?;
+            let mut post = Post::from(self.checked(command)?);
+            post.identify(None)?;
             self.admit(caller, &mut post).await?;
             self.append(post, permit, deadline).await
         }

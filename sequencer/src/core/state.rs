@@ -1,6 +1,6 @@
 //! The state of one partition.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map::Entry};
 use schemas::{
     Change, ContactChange, ConversationId, DirectConversation, GroupChange, GroupChangeKind,
     GroupId, MessageChange, Mid, TimestampMs, UserId,
@@ -152,11 +152,15 @@ impl State {
             ConversationId::Direct(id) => id,
             ConversationId::Group(gid) => return self.apply_group_message(gid, message),
         };
-        let known = self.conversations.get(&id);
+        let entry = self.conversations.entry(id);
+        let known = match &entry {
+            Entry::Occupied(known) => Some(known.get()),
+            Entry::Vacant(_) => None,
+        };
         if is_begun_by_message(known, &self.rules) && self.rules.new_conversations_per_day > 0 {
             *self.begun.entry(message.srcid).or_default() += 1;
         }
-        let conversation = self.conversations.entry(id).or_default();
+        let conversation = entry.or_default();
         conversation.push(id.side_of(message.srcid), self.rules.rule_version >= 3);
         conversation.last_place =
             self.recent

@@ -125,8 +125,10 @@ fn is_repeatable(command: &Command, body: &Body) -> bool {
 }
 
 fn step_command(state: &State, stamp: EventStamp, command: Command) -> Decision {
-    let in_group =
-        |gid, by, decided| stamp.decide(step_group::for_strangers(state, (gid, by), decided));
+    let in_group = |gid, by, decided: Result<Body, NoEvent>| {
+        let for_strangers = |no_event| step_group::for_strangers(state, (gid, by), no_event);
+        stamp.decide(decided.map_err(for_strangers))
+    };
     match command {
         Command::Send(send) => match send.conversation() {
             ConversationId::Direct(id) => step_send(state, stamp, id, send),

@@ -28,8 +28,8 @@ fn refused<T>(reason: Reason, detail: &str) -> Result<T> {
 pub(super) fn for_strangers(
     state: &State,
     (gid, by): (GroupId, UserId),
-    decided: Result<Body>,
-) -> Result<Body> {
+    no_event: NoEvent,
+) -> NoEvent {
     let is_stranger = || {
         let group = state.groups.get(&gid);
         group.is_none_or(|group| !group.members.contains_key(&by))
@@ -38,14 +38,14 @@ pub(super) fn for_strangers(
         use Reason::{Dissolved, NoRight, NotAMember, UnknownGroup};
         matches!(reason, UnknownGroup | Dissolved | NotAMember | NoRight)
     };
-    match decided {
-        Err(NoEvent::DeadLetter(Refusal { reason, .. }))
+    match no_event {
+        NoEvent::DeadLetter(Refusal { reason, .. })
             if state.rules.rule_version >= 4 && tells(reason) && is_stranger() =>
         {
             let detail = format!("there is no group {gid}, or {by} is no member of it");
-            Err(refuse(Reason::NotAMember, detail))
+            refuse(Reason::NotAMember, detail)
         }
-        decided => decided,
+        no_event => no_event,
     }
 }
 
