@@ -7,7 +7,7 @@ use system_tests::TestEnv;
 
 use crate::sample::Sample;
 
-/// The services through which every message passes, and queries: those of a deployment without devices.
+/// The services that every message passes through, and the one that answers queries: those of a deployment without devices.
 pub(crate) const FIVE: [&str; 5] = [
     "sequencer",
     "projector-mysql",
@@ -38,7 +38,7 @@ impl Processes for TestEnv {
     }
 }
 
-/// Counts from its creation on.
+/// Measures CPU from its creation on, and memory at the end.
 pub(crate) struct Meter<'a> {
     of: &'a dyn Processes,
     before: BTreeMap<String, f64>,
@@ -159,7 +159,8 @@ fn switches_of(pid: u32) -> Result<u64> {
     Ok(sum)
 }
 
-/// How much CPU each of Java's compilers in an environment's broker has used so far, seconds by thread. Idle compilers end.
+/// How much CPU each of Java's compilers in an environment's broker has used so far, seconds by thread id. The JVM ends idle compiler threads and
+/// starts new ones, so a thread may be missing from a later answer.
 ///
 /// # Errors
 /// If the broker does not run.
@@ -193,8 +194,8 @@ fn seconds_in(stat: impl AsRef<Path>, counters: [usize; 2]) -> Result<f64> {
     Ok(total as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// How much memory a process holds, MiB (proc(5), `smaps_rollup`). Of pages that several processes have mapped, as five services have those of one
-/// program, each has its share (PSS), so that the sum is the memory of all together.
+/// How much memory a process holds, MiB (proc(5), `smaps_rollup`). A page that several processes map (the five services run the same program) is
+/// divided among them (PSS), so that the sum is the memory of all together.
 fn resident_of(pid: u32) -> Result<f64> {
     let memory = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = memory.lines().find_map(|line| line.strip_prefix("Pss:"));

@@ -1,6 +1,6 @@
-//! Notices of other gateways. Without Redis none arrive, and everything else goes on.
+//! Notices of all gateways, this one included. Without Redis none arrive, and everything else goes on.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 use unread_store::{Notice, UnreadError};
@@ -12,15 +12,15 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Listens until the shutdown.
 pub(crate) async fn listen(gateway: Arc<Gateway>) -> anyhow::Result<()> {
     let mut attempt = 0;
-    let mut is_known = false;
+    let mut failure_is_known = false;
     while !gateway.shutdown.soft().is_cancelled() {
-        let following = follow(&gateway, attempt, &mut is_known);
+        let following = follow(&gateway, attempt, &mut failure_is_known);
         tokio::select! {
             Err(error) = following => {
                 metrics::redis_up(false);
-                if !is_known {
-                    is_known = true;
-                    tracing::warn!(%error, "other gateways are not heard: no typing, and presence is late");
+                if !failure_is_known {
+                    failure_is_known = true;
+                    tracing::warn!(%error, "notices of gateways do not arrive: no typing, and presence is late");
                 }
             }
             () = gateway.shutdown.soft().cancelled() => break,
@@ -35,11 +35,12 @@ async fn follow(
     gateway: &Gateway,
     attempt: usize,
     failure_is_known: &mut bool,
-) -> Result<(), UnreadError> {
+) -> Result<Infallible, UnreadError> {
+    // In a cluster each attempt asks the node of the next slot, since all nodes have all notices.
     let mut subscription = gateway.redis.store().subscribe(attempt).await?;
     metrics::redis_up(true);
     if std::mem::take(failure_is_known) {
-        tracing::info!("other gateways are heard again");
+        tracing::info!("notices of gateways arrive again");
     }
     loop {
         match subscription.next().await? {

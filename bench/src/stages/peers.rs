@@ -46,7 +46,7 @@ const CONVERSATIONS: usize = 1_000;
 const RECEIVERS: usize = 200;
 const RATES: [f64; 2] = [1_000.0, 500.0];
 const WARM_UP_STEP: Duration = Duration::from_secs(10);
-/// How many steps warm up the peer, which has no compiler of which it could be seen that it is done.
+/// How many steps warm up the peer. The number is fixed: unlike the JVM, the peer has no JIT whose CPU shows that it is warm.
 const WARM_UPS: usize = 2;
 const FIRST_SENDER: i64 = 7_000_000;
 const FIRST_RECEIVER: i64 = 7_500_000;
@@ -135,7 +135,7 @@ impl System {
                     "channel_id": WuKongIm::uid_text(receiver),
                     "channel_type": 1,
                     "client_msg_no": format!("{number} {:x}", rand::random::<u64>()),
-                    // 129 bytes in base64, where they are 172: the multiple of 3 next to the 128 of the other side.
+                    // 129 bytes (172 as base64): the multiple of 3 nearest to Tidemark's 128.
                     "payload": "eHh4".repeat(43),
                 });
                 ("/message/send", body, StatusCode::OK)
@@ -334,6 +334,7 @@ async fn at_rate(system: &Arc<System>, plan: &Plan, rate: f64) -> Result<(Percen
     Ok((waited, meter.stop(messages as u64)?))
 }
 
+/// The rows of a system. CPU of all processes includes the client's; `idle` does not.
 fn rows(name: &str, rounds: &[Round]) -> Vec<Row> {
     let spread = |of: &dyn Fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
     let value = |what: String, unit, of: &dyn Fn(&Round) -> f64, samples: &[Sample]| {

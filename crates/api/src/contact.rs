@@ -32,8 +32,8 @@ pub struct ContactChangeBody {
     /// `true`: the contact leaves the list until its next message, and what is in the conversation is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<bool>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,

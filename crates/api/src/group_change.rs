@@ -41,8 +41,8 @@ pub struct GroupBody {
     /// Whether members see what was sent before they joined.
     #[serde(default)]
     pub whole_history: bool,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,
@@ -96,8 +96,8 @@ pub struct GroupChangeBody {
     /// `true`, the owner: the group ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dissolve: Option<bool>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,

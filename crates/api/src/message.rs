@@ -32,8 +32,8 @@ pub struct MessageBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, pattern = "^[1-9][0-9]{0,18}$")]
     pub gid: Option<GroupId>,
-    /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub client_msg_id: Option<String>,

@@ -41,8 +41,8 @@ pub struct MessageChangeBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1)]
     pub msg: Option<String>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,
@@ -100,8 +100,8 @@ pub struct ReactionBody {
     /// One emoji, fully qualified, of at most 32 bytes. It replaces the user's former reaction to the message; an empty one takes that back.
     #[schema(max_length = 32, example = "👍")]
     pub emoji: String,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned if it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    /// nor the header `Idempotency-Key` has one, it is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,

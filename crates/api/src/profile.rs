@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::values::{Id, RawJson, utc};
 
-/// What others see of a user, whole: what is absent is not kept from an earlier one.
+/// What others see of a user. It replaces the earlier profile: a field that is absent here is absent afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileBody {
@@ -24,8 +24,8 @@ pub struct ProfileBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub extra: Option<RawJson>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither
+    /// this field nor the header `Idempotency-Key` has an id, one is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,
@@ -49,8 +49,8 @@ pub struct UserProfileBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub extra: Option<RawJson>,
-    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    /// and returned where it is absent, here and in the header `Idempotency-Key`.
+    /// The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If it is
+    /// absent, an id is generated and returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 64)]
     pub command_id: Option<String>,
@@ -71,7 +71,7 @@ impl ProfileBody {
 }
 
 impl UserProfileBody {
-    /// The profile, which is not checked yet.
+    /// The profile, without the command id. It is not checked yet.
     #[must_use]
     pub fn into_command(self) -> Profile {
         Profile {
@@ -160,6 +160,7 @@ pub struct Profiles {
     pub as_of: Vec<InboundPosition>,
 }
 
+// AsyncAPI names the bodies of events so.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = ProfileBody)]
 pub struct ProfileEvent<'a> {
@@ -196,7 +197,7 @@ impl From<StoredProfile> for ProfileItem {
         Self {
             nick,
             avatar,
-            // What somebody else has written into the store is left out.
+            // Ingest lets only JSON in. What is no JSON came into the store in another way, and is left out.
             extra: extra.and_then(|extra| extra.try_into().ok()),
             ts: utc(stored.ts),
         }

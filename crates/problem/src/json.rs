@@ -11,8 +11,8 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Parses one whole JSON text (a body, or a line of NDJSON), which may begin with a byte order mark.
 ///
 /// # Errors
-/// [`Problem::invalid_json`] with line and column if it is not JSON, [`Problem::invalid_field`] with the field's path if it is
-/// JSON but not a `T`.
+/// That of the first fault in the text: [`Problem::invalid_json`] with line and column if the text is not JSON there, [`Problem::invalid_field`] with
+/// the field's path if it is JSON but not what a `T` has there.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut deserializer = serde_json::Deserializer::from_slice(text);
@@ -39,7 +39,8 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
         .map_err(|error| serde_words::field_problem(error.path(), &error.inner().to_string()))
 }
 
-/// Whether the error is about half of a surrogate pair: JSON by its grammar, but not text.
+/// Whether the error is about half of a surrogate pair: JSON by its grammar, but not text. serde_json's messages about that, and only these, end in
+/// "hex escape", before the position.
 fn is_surrogate(error: &serde_json::Error) -> bool {
     error.to_string().contains("hex escape")
 }
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_surrogate_pair_is_of_a_field() {
+    fn half_of_a_surrogate_pair_is_an_error_of_its_field() {
         for half in [
             r"\ud83d",
             r"\ud83d.",

@@ -6,10 +6,10 @@ pub enum ProjectionError {
     /// A Kafka client could not be created.
     #[error(transparent)]
     Kafka(#[from] EventLogError),
-    /// The log cannot be read any further. The text says what an operator can do about it.
+    /// The log cannot be read any further. The text says why, and for some causes what an operator can do about it.
     #[error("reading chat.events: {0}")]
     Reading(String),
-    /// The membership in the group has ended.
+    /// This process is no longer a member of Kafka's consumer group.
     #[error("consumer group: {0}")]
     Group(String),
     /// A sink cannot continue.

@@ -119,7 +119,7 @@ single_posts! {
 
     /// Set a profile
     ///
-    /// The whole of it: what is absent is not kept from an earlier one. The 202 means that it is on the log; with `after=` the calls of the query
+    /// It replaces the earlier profile: a field that is absent here is absent afterwards. The 202 means that it is on the log; with `after=` the calls of the query
     /// API show it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 it takes the place of one that was posted meanwhile.) Refused as malformed below rule
     /// version 3.
     put_profile: put "/v1/users/{uid}/profile" of uid in UserPath,

@@ -237,7 +237,7 @@ export interface paths {
         get?: never;
         /**
          * Set a profile
-         * @description The whole of it: what is absent is not kept from an earlier one. The 202 means that it is on the log; with `after=` the calls of the query
+         * @description It replaces the earlier profile: a field that is absent here is absent afterwards. The 202 means that it is on the log; with `after=` the calls of the query
          *     API show it. Where the outcome is unknown, repeat it with the same `command_id` or `Idempotency-Key`. (Below rule version 4 it takes the place of one that was posted meanwhile.) Refused as malformed below rule
          *     version 3.
          */
@@ -279,8 +279,8 @@ export interface components {
             /** @description Whether what `peer` sends to `uid` is refused. */
             blocked?: boolean | null;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /** @description `true`: the contact leaves the list until its next message, and what is in the conversation is read. */
@@ -342,8 +342,8 @@ export interface components {
              */
             client_id?: string | null;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /**
@@ -390,8 +390,8 @@ export interface components {
              */
             by: string;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /** @description `true`, the owner: the group ends. */
@@ -417,8 +417,8 @@ export interface components {
         /** @description A text from one user to another, or to a group. */
         MessageBody: {
             /**
-             * @description The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             client_msg_id?: string | null;
             /**
@@ -447,8 +447,8 @@ export interface components {
              */
             by: string;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /** @description In place of peer: a group of which `by` is a member. Its admins recall and delete everybody's messages, at any time. */
@@ -518,7 +518,7 @@ export interface components {
              */
             type: string;
         };
-        /** @description What others see of a user, whole: what is absent is not kept from an earlier one. */
+        /** @description What others see of a user. It replaces the earlier profile: a field that is absent here is absent afterwards. */
         ProfileBody: {
             /**
              * @description An http or https URL of at most 1,024 bytes.
@@ -526,8 +526,8 @@ export interface components {
              */
             avatar?: string | null;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither
+             *     this field nor the header `Idempotency-Key` has an id, one is generated and returned.
              */
             command_id?: string | null;
             /** @description An object of at most 4,096 bytes and 32 levels, kept as it is. */
@@ -551,8 +551,8 @@ export interface components {
              */
             by: string;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned if it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /**
@@ -577,8 +577,8 @@ export interface components {
         /** @description "uid, on this device class, has read the conversation with peer, or the group, up to mid." */
         ReadAckBody: {
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+             *     nor the header `Idempotency-Key` has one, it is generated and returned.
              */
             command_id?: string | null;
             /**
@@ -679,8 +679,8 @@ export interface components {
              */
             avatar?: string | null;
             /**
-             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-             *     and returned where it is absent, here and in the header `Idempotency-Key`.
+             * @description The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If it is
+             *     absent, an id is generated and returned.
              */
             command_id?: string | null;
             /** @description An object of at most 4,096 bytes and 32 levels, kept as it is. */

@@ -33,8 +33,8 @@ impl RecentMessage {
     }
 }
 
-/// The messages of a partition that are within the recall window, in log order, if there is a window. A place is a message's number among those
-/// added, from 1.
+/// The messages of a partition that are within the recall window, in log order. No messages are kept if the rules say never (0) or always (-1):
+/// neither needs times. A place is a message's number among those added, from 1.
 #[derive(Clone, Debug)]
 pub(super) struct RecentMessages {
     /// The place of the first message.
@@ -58,7 +58,7 @@ impl PartialEq for RecentMessages {
 }
 
 impl RecentMessages {
-    /// Adds a message and returns its place; 0 if there is no window. `before` is the place of the last message in its conversation.
+    /// Adds a message and returns its place; 0 if no messages are kept. `before` is the place of the last message in its conversation.
     pub(super) fn push(&mut self, now: TimestampMs, before: u64, rules: &Rules) -> u64 {
         if rules.recall_window_ms <= 0 {
             return 0;
@@ -75,7 +75,7 @@ impl RecentMessages {
 
     /// The time of the message that is `steps` messages of its conversation before the one at `last`; `None` if it is not in the window. `clock` is
     /// the clock of the state.
-    pub(super) fn ts(&self, last: u64, steps: i64, clock: TimestampMs) -> Option<TimestampMs> {
+    pub(super) fn time_of(&self, last: u64, steps: i64, clock: TimestampMs) -> Option<TimestampMs> {
         let mut place = last;
         for _ in 0..steps {
             match self.get(place)?.back {
@@ -83,7 +83,7 @@ impl RecentMessages {
                 back => place -= u64::from(back),
             }
         }
-        Some(ts(*self.get(place)?, clock))
+        Some(full_time(*self.get(place)?, clock))
     }
 
     fn get(&self, place: u64) -> Option<&RecentMessage> {
@@ -91,16 +91,17 @@ impl RecentMessages {
         self.queue.get(usize::try_from(index).ok()?)
     }
 
-    /// Forgets the messages that leave the window when the clock goes from `clock` to `now`.
+    /// Forgets the messages that leave the window when the clock goes from `clock` to `now`. Their times are computed from `clock`: all messages of
+    /// the queue are within a day of `clock`, while `now` may be 49 days later, when the low bits mean another time.
     pub(super) fn evict(&mut self, clock: TimestampMs, now: TimestampMs, rules: &Rules) {
         let is_live = |message: &RecentMessage| {
-            now.0.saturating_sub(ts(*message, clock).0) <= rules.recall_window_ms
+            now.0.saturating_sub(full_time(*message, clock).0) <= rules.recall_window_ms
         };
-        let is_open = rules.recall_window_ms > 0;
+        let has_window = rules.recall_window_ms > 0;
         while self
             .queue
             .front()
-            .is_some_and(|first| !is_open || !is_live(first))
+            .is_some_and(|first| !has_window || !is_live(first))
         {
             self.queue.pop_front();
             self.from += 1;
@@ -108,7 +109,8 @@ impl RecentMessages {
     }
 }
 
-fn ts(message: RecentMessage, clock: TimestampMs) -> TimestampMs {
+/// The time of a message that is at most 49 days before `clock`.
+fn full_time(message: RecentMessage, clock: TimestampMs) -> TimestampMs {
     let age = (clock.0 as u32).wrapping_sub(message.ts);
     TimestampMs(clock.0.saturating_sub(age.into()))
 }

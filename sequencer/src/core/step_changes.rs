@@ -147,7 +147,7 @@ pub(super) fn check_recall_window(
         ..0 => return Ok(()),
         1.. => {}
     }
-    let written = state.recent.ts(last, steps, state.clock);
+    let written = state.recent.time_of(last, steps, state.clock);
     if written.is_some_and(|written| now.0.saturating_sub(written.0) <= window) {
         return Ok(());
     }

@@ -28,10 +28,10 @@ pub struct StackConfig {
     #[garde(skip)]
     #[serde(skip)]
     pub closed: Option<ClosedServers>,
-    /// How many Kafka brokers to run: 1, or 3 for a replicated log.
+    /// How many Kafka brokers to run, 1 to 9. Each partition has as many replicas, 3 at most.
     #[garde(range(min = 1, max = 9))]
     pub kafka_nodes: u16,
-    /// How many Redis servers to run. Unless they are a cluster, the caller has to make one the replica of another.
+    /// How many Redis servers to run. Without `redis_cluster` they are independent servers; whoever wants a replica sends `REPLICAOF`.
     #[garde(range(min = 1, max = 9))]
     pub redis_nodes: u16,
     /// Whether the Redis servers, an even number, are a cluster: the first half are its masters, each of the others the replica of one.
@@ -43,10 +43,10 @@ pub struct StackConfig {
     /// How much memory the servers may take.
     #[garde(dive)]
     pub memory: Memory,
-    /// Seconds that a process has to become ready.
+    /// How long a process may take to become ready, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub start_timeout_s: u64,
-    /// Seconds that a process has to stop after SIGTERM, before SIGKILL.
+    /// How long a process may take to stop after SIGTERM, before SIGKILL, seconds.
     #[garde(range(min = 1, max = 3_600))]
     pub stop_timeout_s: u64,
 }
@@ -89,7 +89,7 @@ impl StackConfig {
     }
 }
 
-/// How many servers there are of each kind.
+/// How many brokers there are, and how many consecutive ports Redis and MariaDB need.
 #[derive(Debug, Clone, Copy)]
 struct Nodes {
     kafka: u16,
@@ -117,7 +117,7 @@ pub struct Ports {
     pub projector_unread: u16,
     #[garde(range(min = 1))]
     pub projector_mysql: u16,
-    /// The first broker; broker `i` (from 0) listens two ports per broker further up.
+    /// The first broker; broker `i`, from 0, listens on this port + 2 `i`.
     #[garde(range(min = 1))]
     pub kafka: u16,
     /// The first broker's controller; the others follow in steps of two.

@@ -10,7 +10,7 @@ use crate::DeviceCounts;
 pub struct Recovery {
     /// How much was done this time, for example how many processes were killed or restarted one after the other.
     pub injected: u64,
-    /// How many events were accepted from the beginning of the fault until messages passed everything again.
+    /// How many events were accepted from the beginning of the fault until a message went through every partition to the stores again.
     pub accepted: u64,
     /// How long it took, after the fault was healed, until a message through every partition was counted and readable.
     pub recovered_in: Duration,
@@ -34,7 +34,7 @@ impl Report {
         self.pending.push((name, recovery));
     }
 
-    /// Everything so far was in order.
+    /// The round was in order; it had this many acknowledged messages.
     pub(super) fn judged(&mut self, messages: usize) {
         for (name, recovery) in self.pending.drain(..) {
             self.recoveries.entry(name).or_default().push(recovery);
@@ -57,19 +57,19 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
         for (name, recoveries) in &self.recoveries {
-            let times_injected = recoveries.len();
+            let times = recoveries.len();
             let injected: u64 = recoveries.iter().map(|one| one.injected).sum();
             let accepted: u64 = recoveries.iter().map(|one| one.accepted).sum();
-            let mut times: Vec<f64> = recoveries
+            let mut durations: Vec<f64> = recoveries
                 .iter()
                 .map(|one| one.recovered_in.as_secs_f64())
                 .collect();
-            times.sort_by(f64::total_cmp);
-            let median = times[times.len() / 2];
-            let worst = times.last().copied().unwrap_or_default();
+            durations.sort_by(f64::total_cmp);
+            let median = durations[durations.len() / 2];
+            let worst = durations.last().copied().unwrap_or_default();
             writeln!(
                 f,
-                "| {name} | {times_injected} | {injected} | {accepted} | 0 | 0 | 0 | 0 | {median:.1} s | {worst:.1} s |"
+                "| {name} | {times} | {injected} | {accepted} | 0 | 0 | 0 | 0 | {median:.1} s | {worst:.1} s |"
             )?;
         }
         let Self {
@@ -89,7 +89,7 @@ impl fmt::Display for Report {
         if !pending.is_empty() {
             write!(
                 f,
-                "; since the last of them {} recoveries, not judged",
+                "; {} recoveries since the last judgement are not judged",
                 pending.len()
             )?;
         }

@@ -45,8 +45,8 @@ class ContactChangeBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     deleted: NotRequired[bool | None]
     """
@@ -124,8 +124,8 @@ class GroupBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     gid: NotRequired[str | None]
     """
@@ -161,8 +161,8 @@ class MessageBody(TypedDict):
 
     client_msg_id: NotRequired[str | None]
     """
-    The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The sender's own id of this send, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it is the same message. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     destid: NotRequired[str | None]
     """
@@ -193,8 +193,8 @@ class MessageChangeBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     gid: NotRequired[str | None]
     """
@@ -290,7 +290,7 @@ class Problem(TypedDict):
 
 class ProfileBody(TypedDict):
     """
-    What others see of a user, whole: what is absent is not kept from an earlier one.
+    What others see of a user. It replaces the earlier profile: a field that is absent here is absent afterwards.
     """
 
     avatar: NotRequired[str | None]
@@ -299,8 +299,8 @@ class ProfileBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither
+    this field nor the header `Idempotency-Key` has an id, one is generated and returned.
     """
     extra: NotRequired[dict[str, Any] | None]
     """
@@ -329,8 +329,8 @@ class ReactionBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned if it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     emoji: str
     """
@@ -357,8 +357,8 @@ class ReadAckBody(TypedDict):
 
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     device: str
     """
@@ -490,8 +490,8 @@ class UserProfileBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If it is
+    absent, an id is generated and returned.
     """
     extra: NotRequired[dict[str, Any] | None]
     """
@@ -522,8 +522,8 @@ class GroupChangeBody(TypedDict):
     """
     command_id: NotRequired[str | None]
     """
-    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. Generated
-    and returned where it is absent, here and in the header `Idempotency-Key`.
+    The caller's own id of this command, 1 to 64 bytes without control characters, best a UUIDv7; a repeat with it changes nothing. If neither this field
+    nor the header `Idempotency-Key` has one, it is generated and returned.
     """
     dissolve: NotRequired[bool | None]
     """
