@@ -1194,8 +1194,8 @@ function apply(chat, change) {
   switch (kind) {
     case "recall":
       return replace(chat, mid, (old) => {
-        const { reactions: _, ...others } = old;
-        return { ...others, recalled: true, msg: "", edited_ts: null };
+        const { reactions: _, edited_ts: __, ...others } = old;
+        return { ...others, recalled: true, msg: "" };
       });
     case "edit": {
       const msg = change.msg ?? "";

@@ -96,6 +96,7 @@ test("changes show in messages and in the newest", () => {
   assert.equal(last()?.msg, "edited");
   take(state, 21, change("recall", 3, 2, "1001", ME));
   assert.deepEqual([last()?.recalled, last()?.msg], [true, ""]);
+  assert.ok(!("edited_ts" in last()!), "as in the messages of a new device");
   take(state, 22, change("hide", 3, 3, ME, "1001"));
   assert.equal(last(), null);
   take(state, 23, change("clear", 1, 4, ME, "1001"));
