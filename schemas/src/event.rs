@@ -163,6 +163,7 @@ impl Body {
     /// The read positions between two users that the event raises, unless they are higher already: one for a read position, both for a user who
     /// clears a history or deletes a contact. None in a note to oneself.
     pub fn read_positions(&self) -> impl Iterator<Item = ReadPosition> {
+        // Through `dyn`: inlined for every kind, it makes the folds larger than it saves (`make instructions`: fold-contacts +7 %).
         let positions = self.kind().map(EventKind::read_positions);
         positions.into_iter().flatten().flatten()
     }
